@@ -85,7 +85,10 @@ impl ActiveRunHandle {
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                bail!("no right to write the desk of run {}: be the user who started it", self.plan.run)
+                bail!(
+                    "no permission to send commands to run {}: run this as the user who started it",
+                    self.plan.run
+                )
             }
             Err(error) if error.kind() == ErrorKind::NotFound => bail!("run {} is over", self.plan.run),
             Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
@@ -97,7 +100,9 @@ impl ActiveRunHandle {
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
         let number = Operator::new(&words).give(command, ticks, pid);
         drop(file.unlock());
-        let Some(number) = number else { bail!("the desk is full: a run takes {} commands", desk::COMMANDS) };
+        let Some(number) = number else {
+            bail!("the command channel is full: a run accepts {} commands", desk::COMMANDS)
+        };
         self.ring();
         let entry = Entry { number, ticks, pid, command: Some(command) };
         let began = Instant::now();
@@ -112,7 +117,7 @@ impl ActiveRunHandle {
             if began.elapsed() >= timeout {
                 match answer.status {
                     Status::Given => bail!(
-                        "the engine has not seen command {number} in {timeout:?}: it is stopped or hangs. The command stays on \
+                        "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
                          the desk"
                     ),
                     _ => return Ok((entry, answer)),
@@ -190,11 +195,11 @@ fn lock_channel(file: &File) -> Result<()> {
                 let holder = locks::holder(file);
                 let holder = holder.unwrap_or_else(|| "a process that is not seen from here".into());
                 bail!(
-                    "cannot write the desk: {holder} has held its lock for {LOCK_TIMEOUT:?}, so no command reaches the engine; end that process \
+                    "cannot send the command: {holder} has held the channel's lock for {LOCK_TIMEOUT:?}, so no command reaches the engine; end that process \
                      and try again, or end the run"
                 )
             }
-            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
+            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the command channel"),
         }
     }
 }

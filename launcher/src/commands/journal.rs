@@ -26,7 +26,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     }
     std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     if !tool::is_journal(path)? {
-        return Err(anyhow!("{}: there is no journal: no segment and no snapshot", path.display()));
+        return Err(anyhow!("{}: not a journal: it has no segment and no snapshot", path.display()));
     }
     let form = match format {
         RecordFormat::Text => Form::Text,
@@ -49,7 +49,10 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         }
         JournalAction::Cut => match tool::cut(path) {
             Ok(left) => {
-                writeln!(out, "{left} records are left; what was cut stands beside them as aside-*")?;
+                writeln!(
+                    out,
+                    "{left} records are left; the removed part is kept as aside-* in the same folder"
+                )?;
                 Ok(true)
             }
             Err(error) => Err(error),

@@ -61,7 +61,7 @@ impl ComponentKind {
         let what = if self == ComponentKind::Venue { "venue" } else { "strategy" };
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
             return Err(NameError(format!(
-                "{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -"
+                "{name:?} is not a valid name for a {what}: 1 to 32 characters of a-z, 0-9 and -"
             )));
         }
         if self.names().contains(&name) {
@@ -206,7 +206,7 @@ mod tests {
         assert!(error.contains("did you mean own-names-test?"), "{error}");
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {
             let error = ComponentKind::Venue.register(name.to_owned().leak()).unwrap_err().to_string();
-            assert!(error.contains("is no name for a venue"), "{error}");
+            assert!(error.contains("is not a valid name for a venue"), "{error}");
         }
     }
 }

@@ -122,7 +122,7 @@ fn when_of(text: &str) -> Result<When, String> {
             .ok_or("a step of a push needs the order's number: write push:STEP:N".to_owned())?;
         let step = Step::from_name(step.trim()).ok_or_else(|| {
             let steps: Vec<&str> = Step::ALL.iter().map(|step| step.name()).collect();
-            format!("{:?} is no step of a push: there are {}", clip(step), steps.join(", "))
+            format!("{:?} is not a step of a push: there are {}", clip(step), steps.join(", "))
         })?;
         return Ok(When::Push { order: order(number)?, step });
     }

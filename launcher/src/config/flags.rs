@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// Flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
-    /// YAML file of settings, `key: value`
+    /// Read settings from a YAML file, `key: value`
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
     /// Print JSON on stdout instead of tables
@@ -18,7 +18,7 @@ pub struct Common {
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
-    /// How long the processes may take to get ready
+    /// Wait this long for the processes to become ready
     #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
     pub start_timeout: Nanos,
 }
@@ -35,16 +35,16 @@ pub struct RunCommand {
     /// Exit with code 1 if a fault never fired
     #[arg(long, help_heading = "Containment")]
     pub strict_faults: bool,
-    /// Only print the plan: nothing is started
+    /// Print the plan and start nothing
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
-    /// Print the run's folder and errors only; with --json the summary
+    /// Print only the run's folder and errors; with --json the summary
     #[arg(long, short, help_heading = "Run")]
     pub quiet: bool,
-    /// Compare with the runs of a folder in the end
+    /// Compare with the runs of a folder afterwards
     #[arg(long, value_name = "RUN", help_heading = "Run", conflicts_with = "json")]
     pub baseline: Option<PathBuf>,
-    /// Exit with code 1 if rt_venue is slower than the baseline's by more
+    /// Exit with code 1 if rt_venue is slower than the baseline by more than SHARE
     #[arg(long, value_name = "SHARE", help_heading = "Run", requires = "baseline")]
     pub fail_if_slower: Option<Slower>,
 }
@@ -93,7 +93,9 @@ impl Setting {
             Some(text) => format!("{help} [default: {text}]"),
             None => help.to_owned(),
         };
-        let arg = Arg::new(self.key).long(self.flag_name()).value_name(self.placeholder).help(help);
+        let old = super::OLD_KEYS.iter().filter(|(_, current)| *current == self.key).map(|(old, _)| *old);
+        let arg =
+            Arg::new(self.key).aliases(old).long(self.flag_name()).value_name(self.placeholder).help(help);
         (self.flag)(arg.help_heading(self.heading))
     }
 }

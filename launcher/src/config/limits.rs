@@ -25,7 +25,10 @@ pub struct Limits(pub Vec<LimitSetting>);
 /// The valid forms.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || {
-        format!("{:?} is no scope: write all, strategy-N, credential-N, venue-N or instrument-N", clip(text))
+        format!(
+            "{:?} is not a scope: write all, strategy-N, credential-N, venue-N or instrument-N",
+            clip(text)
+        )
     };
     if text == "all" {
         return Ok(Scope::All);
@@ -170,8 +173,8 @@ mod tests {
             ("max-positon=5", "did you mean max-position?"),
             ("qq=5", "there are max-open-orders, "),
             ("max-position", "expected [SCOPE.]CONTROL=VALUE"),
-            ("stratgy-1.max-position=5", "is no scope: write all, strategy-N"),
-            ("strategy-.max-position=5", "is no scope"),
+            ("stratgy-1.max-position=5", "is not a scope: write all, strategy-N"),
+            ("strategy-.max-position=5", "is not a scope"),
             ("credential-1.max-position=5", "cannot be set for credential-1"),
             ("max-position=many", "is not a count"),
             ("duplicate-window=5", "has no unit"),

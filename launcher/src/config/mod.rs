@@ -37,10 +37,14 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// Keys of version 0.2 and their current names: accepted for one release, and hidden in the help.
+const OLD_KEYS: [(&str, &str); 1] = [("laps", "repeat_schedule")];
+
 impl Setting {
     /// Finds the setting of a key.
     fn find(key: &str) -> Option<&'static Self> {
-        Settings::TABLE.iter().find(|setting| setting.key == key)
+        let current = OLD_KEYS.iter().find(|(old, _)| *old == key).map_or(key, |(_, current)| current);
+        Settings::TABLE.iter().find(|setting| setting.key == current)
     }
 }
 
@@ -109,7 +113,7 @@ impl Settings {
     /// from the layer below: `--schedule` works with a config file that sets `window`.
     pub fn over(self, mut below: Settings) -> Settings {
         if self.schedule.is_some() {
-            below = Settings { orders: None, window: None, laps: None, arrivals: None, ..below };
+            below = Settings { orders: None, window: None, repeat_schedule: None, arrivals: None, ..below };
         } else if self.orders.is_some() || self.window.is_some() || self.arrivals.is_some() {
             below = Settings { schedule: None, speed: None, ..below };
         }
@@ -162,6 +166,7 @@ pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> O
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use clap::{Args as _, FromArgMatches as _};
     use proptest::prelude::*;
 
     /// Generates any settings that can be written.
@@ -201,6 +206,18 @@ pub(crate) mod tests {
         assert_eq!((merged.orders, merged.window, merged.arrivals), (None, None, None));
         let merged = Settings { window: Some(Nanos(1)), ..Settings::default() }.over(file);
         assert_eq!(merged.schedule, None);
+    }
+
+    #[test]
+    fn old_setting_name_sets_its_successor() {
+        for (old, current) in OLD_KEYS {
+            let mut settings = Settings::default();
+            assert_eq!(settings.set(old, "3"), Some(Ok(())), "{old}");
+            assert_eq!(settings.texts(), [(current, "3".to_owned())]);
+            let command = Settings::augment_args(clap::Command::new("run").no_binary_name(true));
+            let matches = command.try_get_matches_from([format!("--{old}"), "3".into()]).unwrap();
+            assert_eq!(Settings::from_arg_matches(&matches).unwrap(), settings, "--{old}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn file_of(program: &str) -> Option<PathBuf> {
 fn check_file(path: &Path) -> Result<(), String> {
     let facts = std::fs::metadata(path).map_err(|error| format!("cannot be started: {error}"))?;
     if !facts.is_file() {
-        return Err("is no file: name the program in it".into());
+        return Err("is not a file: name the program in it".into());
     }
     if facts.permissions().mode() & 0o111 == 0 {
         return Err("is not executable: chmod +x makes it so, or name the program that runs it".into());
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((executable("sh -c exit"), executable("/bin/sh")), (Ok(()), Ok(())));
         for (command, words) in [
             ("/etc/passwd", "/etc/passwd is not executable: chmod +x"),
-            ("/etc x", "/etc is no file"),
+            ("/etc x", "/etc is not a file"),
             ("./nowhere/mine", "./nowhere/mine cannot be started: No such file"),
             ("no-such-program -x", "--strategy exec:./no-such-program -x"),
         ] {

@@ -119,7 +119,7 @@ impl FromStr for Priority {
         let wrong = || {
             let (low, high) = (FIFO.start(), FIFO.end());
             format!(
-                "{text:?} is no priority: expected fifo:N with N from {low} to {high}, for example fifo:50"
+                "{text:?} is not a priority: expected fifo:N with N from {low} to {high}, for example fifo:50"
             )
         };
         number.and_then(Self::new).ok_or_else(wrong)
@@ -144,7 +144,7 @@ pub struct VenueLimit {
 impl FromStr for VenueLimit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no message limit: write for example 1000/s, or 1000/s,reject");
+        let wrong = || format!("{text:?} is not a message limit: write for example 1000/s, or 1000/s,reject");
         let (rate, rejects) = match text.trim().split_once(',') {
             Some((rate, "reject")) => (rate, true),
             Some(_) => return Err(wrong()),
@@ -184,7 +184,7 @@ impl FromStr for SpillBudget {
             ("on", _) => Ok(Self::Auto),
             (_, Some(number)) if number > 0 => Ok(Self::MiB(number)),
             _ => Err(format!(
-                "{text:?} is no room for logs: expected on, off or a number of MiB, for example 512MiB"
+                "{text:?} is not a size for logs: expected on, off or a number of MiB, for example 512MiB"
             )),
         }
     }
@@ -224,7 +224,8 @@ const SIZES: [(&str, u32); 3] = [("K", 10), ("M", 20), ("G", 30)];
 impl FromStr for Size {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no size: a whole number with its unit, for example 512M or 2G");
+        let wrong =
+            || format!("{text:?} is not a size: a whole number with its unit, for example 512M or 2G");
         let of = |(unit, shift): (&str, u32)| Some((text.strip_suffix(unit)?, shift));
         let (number, shift) = SIZES.into_iter().find_map(of).ok_or_else(wrong)?;
         let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -253,7 +254,7 @@ impl FromStr for Slower {
         let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
         match number.filter(|number| (0.0..=1_000.0).contains(number)) {
             Some(percent) => Ok(Self(percent / 100.0)),
-            None => Err(format!("{text:?} is no share: expected a number and %, for example 5%")),
+            None => Err(format!("{text:?} is not a percentage: expected a number and %, for example 5%")),
         }
     }
 }

@@ -41,19 +41,18 @@ const NO_PICTURE: &str = "no orders around the median: the stages were not stamp
 /// The flags of `export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ExportFlags {
-    /// The run's folder, or latest
+    /// Name the run's folder, or latest
     pub run: PathBuf,
     /// Write a trace for ui.perfetto.dev and trace_processor
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Of a trace: only the first orders
+    /// Trace only the first N orders
     #[arg(long, value_name = "N", default_value = "100k")]
     pub orders: Count,
     /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
-    /// Of Parquet: a file for each strategy, in run=RUN/strategy=N folders, beside those of other
-    /// runs
+    /// Write a Parquet file for each strategy, in run=RUN/strategy=N folders
     #[arg(long, requires = "parquet")]
     pub partitioned: bool,
     /// Write each histogram as percentiles, a .hgrm file each
@@ -62,8 +61,7 @@ pub struct ExportFlags {
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the
-    /// logs
+    /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Size>,
 }

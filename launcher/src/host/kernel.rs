@@ -98,7 +98,7 @@ impl KernelCounts {
                 "/proc/schedstat: how long threads waited for a core (a kernel with CONFIG_SCHEDSTATS has it)",
             ),
             (self.interrupts.is_empty(), "/proc/interrupts: which interrupts came"),
-            (self.throttled.is_none(), "cpu.stat of the control group: throttling (cgroup v2 with the cpu controller has it)"),
+            (self.throttled.is_none(), "cpu.stat of the cgroup: throttling (cgroup v2 with the cpu controller has it)"),
             (
                 !self.may_trace,
                 "the osnoise and timerlat tracers, which tell interrupts, soft interrupts, threads and the hypervisor apart \

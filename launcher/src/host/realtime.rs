@@ -70,7 +70,7 @@ impl RealTime {
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((
-                "the control group of this process has no real-time budget".into(),
+                "the cgroup of this process has no real-time budget".into(),
                 "write one into the group's cpu.rt_runtime_us, or start from the group above",
             ));
         }

@@ -77,9 +77,10 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
             ));
         }
     }
-    if settings.laps().0 > 1 {
+    if settings.repeat_schedule().0 > 1 {
         return usage(
-            "--laps with --schedule: a recorded flow is played once. Leave one of the two out".into(),
+            "--repeat-schedule with --schedule: a recorded flow is played once; leave one of the two out"
+                .into(),
         );
     }
     let speed = settings.speed().0;

@@ -148,9 +148,10 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let trading = plan.trading();
     match fault.target {
-        Target::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => {
-            Err(format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK))
-        }
+        Target::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => Err(format!(
+            "venue-{venue} is not an exchange.\nName one that is, or use --venue {}",
+            Trading::BOOK
+        )),
         Target::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
             Err("the exchange is part of its gateway's process.\nUse --exchange process, or choose engine"
                 .into())

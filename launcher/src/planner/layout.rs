@@ -198,7 +198,7 @@ fn check_laps(laps: u32, counts: &OrderCounts) -> Result<(), UsageError> {
         return Ok(());
     }
     Err(UsageError(format!(
-        "--laps {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or fewer laps"
+        "--repeat-schedule {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or repeat it less often"
     )))
 }
 

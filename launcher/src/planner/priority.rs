@@ -31,7 +31,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     let Some((core, threads)) = starved else { return Ok(()) };
     let names: Vec<&str> = threads.iter().map(|thread| thread.name.as_str()).collect();
     Err(UsageError(format!(
-        "--priority {priority} with --idle spin: of {} on core {} the one that runs first would never let the others run.\n\
+        "--priority {priority} with --idle spin: of {} on core {} the one that runs first would starve the others.\n\
          Use --idle yield or park, more cores or fewer roles, or leave --priority out",
         names.join(", "),
         core.unwrap_or(0)

@@ -36,8 +36,8 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     }
     match plan.on_death {
         OnDeath::Stop => {}
-        OnDeath::Continue => drop(facts.add_row(["on death", "the run goes on without the strategy"])),
-        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is started again"])),
+        OnDeath::Continue => drop(facts.add_row(["on death", "the run continues without the strategy"])),
+        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is restarted"])),
     }
 
     let mut threads = table();
@@ -74,7 +74,7 @@ pub(crate) fn trimmed(table: &Table) -> String {
 
 fn machine_line(machine: &Machine) -> String {
     let mut parts = vec![
-        if machine.cpu_model.is_empty() { "unknown processor".into() } else { machine.cpu_model.clone() },
+        if machine.cpu_model.is_empty() { "unknown CPU".into() } else { machine.cpu_model.clone() },
         format!("cores {} of {}", lists::format(&machine.cores_allowed), machine.cores_online),
         format!("clock source {}", machine.clocksource),
         format!("Linux {}", machine.kernel),
@@ -117,8 +117,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
             let all_ns = window_ns.saturating_mul(laps.into());
             let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
             let (arrivals, rate) = (arrivals.name(), numbers::count(rate.round() as u64));
-            let of =
-                if laps == 1 { String::new() } else { format!(" in {laps} laps of {}", Nanos(*window_ns)) };
+            let of = if laps == 1 {
+                String::new()
+            } else {
+                format!(" in {laps} repetitions of {}", Nanos(*window_ns))
+            };
             format!("{orders}, {arrivals} over {}{of} ({rate}/s)", Nanos(all_ns))
         }
         Input::Recorded { path, speed, span_ns } => {
@@ -229,7 +232,7 @@ fn stays_away(plan: &Plan) -> Option<String> {
         "not all venues are exchanges: use --venue book".to_owned()
     };
     Some(format!(
-        "Exchanges come back from their journals. The engine does not, and the run ends with it: {why}."
+        "Exchanges are restarted from their journals. The engine is not, and the run ends with it: {why}."
     ))
 }
 
@@ -319,7 +322,7 @@ mod tests {
     fn an_engine_that_does_not_come_back_is_noted() {
         let words = "venue=book exchange=process journal=process on_death=restart";
         let machine = fake::plain(16).machine();
-        assert!(!shown(words, &machine).contains("The engine does not"));
+        assert!(!shown(words, &machine).contains("The engine is not"));
         for (more, why) in [
             ("process=gateways", "leave --process out"),
             ("process=each-gateway", "leave --process out"),
@@ -328,7 +331,7 @@ mod tests {
         ] {
             let text = shown(&format!("{words} {more}"), &machine);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains("The engine does not, and the run ends with it: "), "{more}: {text}");
+            assert!(text.contains("The engine is not, and the run ends with it: "), "{more}: {text}");
             assert!(text.contains(why), "{more}: {text}");
         }
     }
@@ -374,7 +377,7 @@ mod tests {
         assert_snapshot!(facts.join("\n"), @"
         fault     kill:any@1s every 100ms
         fault     hang:strategy-1@push:written:40
-        on death  the strategy is started again
+        on death  the strategy is restarted
         ");
     }
 

@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn an_hour_takes_as_much_memory_as_a_minute() {
         let machine = fake::plain(32).machine();
-        let hour = "preset=seed spill=on laps=360";
+        let hour = "preset=seed spill=on repeat_schedule=360";
         let (_, plan, _) = planned(hour, &machine).unwrap();
         assert_eq!(plan.trading().total_orders(), 1_440_000_000);
-        let (_, minute, _) = planned("preset=seed spill=on laps=6", &machine).unwrap();
+        let (_, minute, _) = planned("preset=seed spill=on repeat_schedule=6", &machine).unwrap();
         let [hour, minute] = [&plan, &minute].map(bytes_needed);
         assert!(hour < 2 << 30 && hour.abs_diff(minute) < 64 << 20, "{hour} {minute}");
         assert!(plan.spill.unwrap().core.is_some());
-        let (_, whole, _) = planned("preset=seed laps=360", &machine).unwrap();
+        let (_, whole, _) = planned("preset=seed repeat_schedule=360", &machine).unwrap();
         assert!(bytes_needed(&whole) > 200 << 30);
     }
 
@@ -132,7 +132,7 @@ mod tests {
         assert!(refused("spill=on priority=fifo:5", &machine).contains("would never run"));
         let (_, plan, _) = planned("spill=on venue=book journal=process", &machine).unwrap();
         assert!(plan.spill.is_some(), "who comes back finds what it needs");
-        assert!(refused("laps=2 schedule=flow.csv", &machine).contains("--laps"));
-        assert!(refused("laps=100000 orders=1M", &machine).contains("--laps"));
+        assert!(refused("repeat_schedule=2 schedule=flow.csv", &machine).contains("--repeat-schedule"));
+        assert!(refused("repeat_schedule=100000 orders=1M", &machine).contains("--repeat-schedule"));
     }
 }

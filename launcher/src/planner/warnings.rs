@@ -18,7 +18,7 @@ pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
     smt(machine, &by_core, &mut reasons);
     if plan.spill.as_ref().is_some_and(|spill| spill.core.is_none()) {
         reasons.push(
-            "the spiller has no core of its own: it takes time from the threads of the run. Allow one core more, or leave \
+            "the spiller has no core of its own: it takes time from the threads of the run; allow one more core, or leave \
              --spill out"
                 .into(),
         );

@@ -46,8 +46,8 @@ impl<'a> Containment<'a> {
             incidents.poll(children, liveness, clock)?;
             notes.extend(incidents.take_notes());
         }
-        if let Some(comebacks) = &mut self.role_restarts {
-            comebacks.poll(children, liveness, clock)?;
+        if let Some(restarts) = &mut self.role_restarts {
+            restarts.poll(children, liveness, clock)?;
         }
         if let Some(outages) = &mut self.outages {
             outages.poll(children, liveness, clock)?;
@@ -61,8 +61,8 @@ impl<'a> Containment<'a> {
         match (role, &mut self.incidents, &mut self.role_restarts, &mut self.outages) {
             (Role::Strategy(index), Some(incidents), ..) => incidents.record_fault(index, ticks),
             (Role::Gateway(index), .., Some(outages)) => outages.record_fault(index, ticks),
-            (Role::Exchange(_) | Role::Orchestrator, _, Some(comebacks), _) => {
-                comebacks.record_fault(role, ticks)
+            (Role::Exchange(_) | Role::Orchestrator, _, Some(restarts), _) => {
+                restarts.record_fault(role, ticks)
             }
             _ => {}
         }
@@ -71,14 +71,14 @@ impl<'a> Containment<'a> {
     /// Returns `true` if the run continues when that process dies or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
-            || self.role_restarts.as_ref().is_some_and(|comebacks| comebacks.supervises(process))
+            || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
             || self.outages.as_ref().is_some_and(|outages| outages.supervises(process))
     }
 
     /// Returns `true` if the way the process exited does not fail the run.
     pub fn explains_exit_of(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(process))
-            || self.role_restarts.as_ref().is_some_and(|comebacks| comebacks.is_done(process))
+            || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(process))
             || self.outages.as_ref().is_some_and(|outages| outages.explains_exit_of(process))
     }
 
@@ -105,8 +105,8 @@ impl<'a> Containment<'a> {
     /// Returns the number of steps taken because of deaths.
     pub fn steps(&self) -> u64 {
         let incidents = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let comebacks = self.role_restarts.as_ref().map_or(0, RoleRestarts::steps);
-        incidents.wrapping_add(comebacks).wrapping_add(self.outages.as_ref().map_or(0, Outages::steps))
+        let restarts = self.role_restarts.as_ref().map_or(0, RoleRestarts::steps);
+        incidents.wrapping_add(restarts).wrapping_add(self.outages.as_ref().map_or(0, Outages::steps))
     }
 
     /// Records incidents at the end of the run: strategies that had to be killed, or died then.

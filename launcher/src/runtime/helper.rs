@@ -55,10 +55,7 @@ impl HelperProcess {
             self.how = self.process.exit_text();
             self.backoff.charge_loss(self.started, now);
             let (name, pid) = (self.display_name(), self.process.pid());
-            complain(&format!(
-                "note: the {name} (pid {pid}) has ended: {}: another one is started",
-                self.how
-            ));
+            complain(&format!("note: the {name} (pid {pid}) exited ({}) and is restarted", self.how));
         }
         if self.backoff.is_over(now) {
             match start(self.name, segments) {
@@ -93,7 +90,7 @@ impl HelperProcess {
         let times = if self.ended == 1 { "time" } else { "times" };
         (self.ended > 0).then(|| {
             format!(
-                "the spiller ended {} {times} in the middle of the run (the last time: {}) and was started again: it moves \
+                "the spiller exited {} {times} during the run (the last time: {}) and was restarted: it moves \
                  logs, which are whole unless the run says that records are missing",
                 self.ended, self.how
             )

@@ -67,10 +67,10 @@ mod tests {
     fn long_run_merges_in_file_short_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let plan = |settings: &str| planned(settings, &fake::plain(32).machine()).unwrap().1;
-        let hour = plan("preset=seed spill=on laps=360");
+        let hour = plan("preset=seed spill=on repeat_schedule=360");
         assert_eq!((hour.trading().total_orders(), min_bytes(&hour)), (1_440_000_000, 719 << 20));
         assert_eq!(after_run(folder.path(), &hour).most_resident(), Some(768 << 20));
-        for in_memory in ["preset=seed spill=on", "preset=seed laps=4"] {
+        for in_memory in ["preset=seed spill=on", "preset=seed repeat_schedule=4"] {
             assert_eq!(after_run(folder.path(), &plan(in_memory)).folder(), None, "{in_memory}");
         }
         assert_eq!(after_run(Path::new("/no/such"), &hour).folder(), None);

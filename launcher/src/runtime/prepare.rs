@@ -118,7 +118,7 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
         (true, _) => Ok(None),
         (false, true) => Ok(Some(format!("the sandbox is weaker than it should be: {missing}"))),
         (false, false) => {
-            bail!("no full sandbox here: {missing}. --allow-weaker-sandbox goes on all the same")
+            bail!("sandbox incomplete: {missing}; continue anyway with --allow-weaker-sandbox")
         }
     }
 }

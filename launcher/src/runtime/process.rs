@@ -343,7 +343,7 @@ impl Process {
             return format!("its container could not be made: {why}");
         }
         if let Some(after) = self.overdue {
-            return format!("killed {} after it was told to end", duration(after.as_nanos() as u64));
+            return format!("killed {} after it was asked to exit", duration(after.as_nanos() as u64));
         }
         match self.status {
             None => "still running".into(),

@@ -37,7 +37,7 @@ pub fn check(
     if let Err(error) = (kernel.may)(fifo) {
         let (why, way_out) = found.obstacle(fifo).unwrap_or((error.to_string(), "see `man 7 sched`"));
         return Err(UsageError(format!(
-            "--priority {priority} may not be had: {why}.\nTo have it {way_out}; or leave --priority out"
+            "--priority {priority} is not permitted: {why}.\nTo permit it, {way_out}; or leave --priority out"
         )));
     }
     if matches!(plan.isolation, Isolation::Sandbox | Isolation::Container)

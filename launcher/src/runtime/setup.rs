@@ -76,7 +76,7 @@ impl Segments {
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
         let end = match plan.isolation {
-            Isolation::Container => Some(open_own_pidfd().context("cannot get hold of this process")?),
+            Isolation::Container => Some(open_own_pidfd().context("cannot open a pidfd of the launcher")?),
             _ => None,
         };
         let handle = |end: &File| Handle { what: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };

@@ -322,8 +322,8 @@ fn lost_records<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Ite
     let of = |(thread, log): (&'a ThreadPlan, _)| (thread, protocol::status::read(log).lost());
     threads.map(of).filter(|(_, lost)| lost.records > 0).map(|(thread, lost)| {
         format!(
-            "the run is partial. {}: {} records were lost between records {} and {} of its log: the spiller was behind. A faster disk, \
-             more room (--spill=ROOM) or a core for the spiller",
+            "the run is partial: {}: {} records were lost between records {} and {} of its log because the spiller was too slow; use a faster disk, \
+             more space (--spill=SIZE) or a core for the spiller",
             thread.name, lost.records, lost.from, lost.to
         )
     })
@@ -339,7 +339,7 @@ fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
     };
     let error = measure().err()?;
     Some(format!(
-        "the floor could not be measured after the run: {error:#}: nobody knows if the machine changed"
+        "the core-to-core round trip could not be measured after the run: {error:#}; a change of the machine would go unnoticed"
     ))
 }
 

@@ -56,12 +56,11 @@ pub fn save(
         }
         save_draft(file).with_context(|| cannot(&name))?;
         if !tape.is_closed() {
-            notes.push(format!(
-                "exchange {venue} did not come to the end of trading: its last book is not there"
-            ));
+            notes
+                .push(format!("exchange {venue} did not reach the end of trading: its last book is missing"));
         }
         if tape.dropped() > 0 {
-            notes.push(format!("exchange {venue}: {} trades found no room on its tape", tape.dropped()));
+            notes.push(format!("exchange {venue}: {} trades did not fit on its tape", tape.dropped()));
         }
     }
     Ok(notes)

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// The flags of `list`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ListFlags {
-    /// The folder of results
+    /// List the results in this folder
     #[arg(default_value = RUNS)]
     pub folder: PathBuf,
     /// Print JSON
@@ -25,10 +25,10 @@ pub struct ListFlags {
 /// The flags of `delete`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DeleteFlags {
-    /// Folders of runs, sweeps and the like; or latest
+    /// Name folders of runs and experiments, or latest
     #[arg(required = true)]
     pub folders: Vec<PathBuf>,
-    /// Only say what would go
+    /// Print what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
 }

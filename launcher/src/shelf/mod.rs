@@ -181,7 +181,7 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));
     match folder.symlink_metadata() {
         Ok(facts) if facts.is_dir() => {}
-        Ok(_) => return refused("it is no folder"),
+        Ok(_) => return refused("it is not a folder"),
         Err(error) => return refused(&error.to_string()),
     }
     let kind = match kind_of(folder) {
@@ -196,11 +196,11 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
         record.state == SweepState::Running && process::is_running(pid, start)
     });
     if is_measured {
-        return refused("its launcher goes on");
+        return refused("its launcher is still running");
     }
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     if lives(folder) || inside.filter(|path| path.is_dir()).any(|path| lives(&path)) {
-        return refused("its run goes on");
+        return refused("its run is still active");
     }
     Ok(kind)
 }

@@ -27,24 +27,22 @@ pub struct SimulateFlags {
     /// Simulate the runs of seeds 0 to N − 1
     #[arg(long, value_name = "N", default_value = "1000")]
     pub seeds: Count,
-    /// Simulate the run of this seed only, and tell its story
+    /// Simulate only the run of this seed, and describe it
     #[arg(long, value_name = "S", conflicts_with = "seeds")]
     pub seed: Option<Count>,
-    /// Techniques to draw from, all in memory [default: all of them]
+    /// Draw from these in-memory techniques [default: all]
     #[arg(long, value_name = "LIST", value_parser = named::<Technique>(), value_delimiter = ',')]
     pub technique: Vec<Technique>,
-    /// Only runs in which the engine and exchanges die and come back from their journals (with
-    /// spsc-mux)
-    #[arg(long, conflicts_with = "technique")]
-    pub comebacks: bool,
+    /// Simulate only crash recovery of the engine and exchanges from journals (with spsc-mux)
+    #[arg(long, alias = "comebacks", conflicts_with = "technique")]
+    pub crash_recovery: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// Break the ring so, to see that it is found: doubles, drops, reorders, tears
+    /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
     #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
     pub broken: Option<Defect>,
-    /// Let whoever comes back get this wrong, to see that it is found: sends-again, forgets-orders,
-    /// …
+    /// Inject a mistake into recovery that must be detected: sends-again, forgets-orders, …
     #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
     pub mistake: Option<Mistake>,
 }
@@ -52,7 +50,7 @@ pub struct SimulateFlags {
 impl SimulateFlags {
     /// Returns the simulation options.
     const fn options(&self) -> SimulationOptions {
-        SimulationOptions { recovery_only: self.comebacks, defect: self.broken, mistake: self.mistake }
+        SimulationOptions { recovery_only: self.crash_recovery, defect: self.broken, mistake: self.mistake }
     }
 }
 
@@ -232,11 +230,22 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     } else {
         write!(out, "{}", table(&all, &total))?;
         writeln!(out, "{:.1} s; digest {:016x}", began.elapsed().as_secs_f64(), total.digest)?;
+        writeln!(out, "{}", verdict(all.failed.len(), total.runs))?;
     }
     for trial in &all.failed {
         print_failure(trial, flags);
     }
     Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns the last line: whether a promise was broken.
+fn verdict(broken: usize, runs: u64) -> String {
+    match (broken, runs) {
+        (0, 1) => "No promise was broken.".into(),
+        (0, runs) => format!("No promise was broken in {} runs.", count(runs)),
+        (_, 1) => "A promise was broken; see above.".into(),
+        (broken, runs) => format!("A promise was broken in {broken} of {} runs; see above.", count(runs)),
+    }
 }
 
 fn table(all: &SimulationReport, total: &SimulationTotals) -> String {
@@ -259,7 +268,7 @@ fn table(all: &SimulationReport, total: &SimulationTotals) -> String {
     }
     let mut text = format!(
         "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
-        "", "runs", "orders", "incidents", "quarantined", "restarted", "comebacks"
+        "", "runs", "orders", "incidents", "quarantined", "restarted", "recovered"
     );
     by_technique.iter().for_each(|(name, tally)| text += &row(name, tally));
     text.push('\n');
@@ -276,8 +285,8 @@ fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
     }
     let program = std::env::args_os().next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("launcher".into(), OsStr::to_string_lossy);
-    if flags.comebacks {
-        return format!("{program} simulate --seed {} --comebacks{broken}", trial.seed);
+    if flags.crash_recovery {
+        return format!("{program} simulate --seed {} --crash-recovery{broken}", trial.seed);
     }
     format!("{program} simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
 }
@@ -296,7 +305,7 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
 fn print_failure(trial: &Trial, flags: &SimulateFlags) {
     eprintln!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name());
     trial.broken.iter().for_each(|what| eprintln!("  {what}"));
-    eprintln!("  again: {}", replay_command(trial, flags));
+    eprintln!("  replay: {}", replay_command(trial, flags));
 }
 
 /// Replays one run and describes it.
@@ -327,7 +336,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         }
         writeln!(
             out,
-            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} comebacks; {} turns; digest {:016x}",
+            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
             trial.sent,
             trial.returned,
             trial.incidents,
@@ -337,6 +346,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
             trial.turns,
             trial.digest
         )?;
+        writeln!(out, "{}", verdict(usize::from(!trial.broken.is_empty()), 1))?;
     }
     if trial.broken.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -103,8 +103,8 @@ impl<'a> SimulatedLauncher<'a> {
         if let Some(incidents) = &mut self.incidents {
             incidents.poll(family, &mut self.liveness, &self.clock)?;
         }
-        if let Some(comebacks) = &mut self.role_restarts {
-            comebacks.poll(family, &mut self.liveness, &self.clock)?;
+        if let Some(restarts) = &mut self.role_restarts {
+            restarts.poll(family, &mut self.liveness, &self.clock)?;
         }
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
@@ -141,11 +141,11 @@ impl<'a> SimulatedLauncher<'a> {
     /// Returns `true` if every exchange has closed its books, and no process is restarting or
     /// dying.
     fn has_closed(&self, family: &SimulatedProcesses<'a>) -> bool {
-        let Some(comebacks) = &self.role_restarts else { return true };
+        let Some(restarts) = &self.role_restarts else { return true };
         let is_closed =
             |tape: &ReadOnlyWords| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
         self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
-            && !comebacks.is_busy()
+            && !restarts.is_busy()
             && !family.is_dying()
     }
 
@@ -257,8 +257,8 @@ impl<'a> SimulatedLauncher<'a> {
             let is_away = comes_back && self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
             match (&mut self.incidents, &mut self.role_restarts, role) {
                 (Some(incidents), _, Role::Strategy(index)) => incidents.record_fault(index, now),
-                (_, Some(comebacks), Role::Orchestrator | Role::Exchange(_)) => {
-                    comebacks.record_fault(role, now)
+                (_, Some(restarts), Role::Orchestrator | Role::Exchange(_)) => {
+                    restarts.record_fault(role, now)
                 }
                 _ => {}
             }
@@ -284,7 +284,7 @@ impl<'a> SimulatedLauncher<'a> {
         }
         let contained = |process| {
             self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
-                || self.role_restarts.as_ref().is_some_and(|comebacks| comebacks.supervises(process))
+                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
         };
         for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
         {
@@ -355,7 +355,7 @@ impl<'a> SimulatedLauncher<'a> {
         }
         let is_excused = |index: usize| {
             self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(index))
-                || self.role_restarts.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
+                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(index))
         };
         let bad = (0..self.plan.processes.len())
             .find(|index| family.exited_normally(*index) != Some(true) && !is_excused(*index));

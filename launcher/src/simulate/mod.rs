@@ -254,7 +254,7 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let mut launcher = SimulatedLauncher::new(&scenario, &segments, &clock);
     let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
     let falls = scenario.machine_dies_ns.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
-    let (outcome, incidents, comebacks) = match falls {
+    let (outcome, incidents, restarts) = match falls {
         true => launcher.crash(&mut family),
         false => launcher.end(&mut family, outcome)?,
     };
@@ -269,7 +269,7 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let audits = audits.transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
-    let record = RunRecord { comebacks, ..record(&scenario, outcome, incidents, exits) };
+    let record = RunRecord { comebacks: restarts, ..record(&scenario, outcome, incidents, exits) };
     Ok(Simulated { scenario, record, logs, struck, tampered, audits, post_crash: fallen, turns })
 }
 
@@ -416,10 +416,10 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
     }
-    for comeback in &record.comebacks {
-        hash = add(fnv1a(hash, comeback.role.to_string().as_bytes()), comeback.detected_ns);
-        hash = add(hash, comeback.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
-        hash = add(add(hash, comeback.records), comeback.again);
+    for restart in &record.comebacks {
+        hash = add(fnv1a(hash, restart.role.to_string().as_bytes()), restart.detected_ns);
+        hash = add(hash, restart.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
+        hash = add(add(hash, restart.records), restart.again);
     }
     for kill in &merged.kills {
         let (id, detail) = kill.switch.to_record();

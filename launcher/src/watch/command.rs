@@ -43,7 +43,7 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     let metrics = flags.metrics.as_deref().map(Metrics::open).transpose()?;
     let shows = !flags.once && !flags.json && metrics.is_none();
     if shows && !(stdout().is_terminal() && stdin().is_terminal()) {
-        let way = "this is no terminal: --once prints one frame, --json a line a look";
+        let way = "not a terminal: use --once for one frame, or --json for a line each poll";
         return Err(UsageError(way.into()).into());
     }
     let run = find_run(&flags.run)?;

@@ -239,14 +239,17 @@ fn the_command_tells_what_it_did() {
         output(&["simulate", "--seeds", "50", "--json"]).stdout,
         "whoever simulated what"
     );
-    let comebacks = output(&["simulate", "--comebacks", "--seed", "1"]);
-    assert!(text(&comebacks.stdout).contains(" comebacks;"), "{}", text(&comebacks.stdout));
+    let recovery = text(&output(&["simulate", "--crash-recovery", "--seed", "1"]).stdout).to_owned();
+    assert!(recovery.contains(" recovered;") && recovery.ends_with("No promise was broken.\n"), "{recovery}");
     let wrong = output(&["simulate", "--comebacks", "--seeds", "200", "--mistake", "sends-again"]);
     assert_eq!(wrong.status.code(), Some(1));
+    let broken = text(&wrong.stdout).lines().last().unwrap_or_default().to_owned();
+    assert!(broken.starts_with("A promise was broken in ") && broken.contains(" of 200 runs"), "{broken}");
     let again = text(&wrong.stderr);
-    assert!(again.contains(" --comebacks --mistake sends-again"), "{again}");
+    // The name of version 0.2 is still accepted; messages have the new one.
+    assert!(again.contains(" --crash-recovery --mistake sends-again"), "{again}");
     let people = output(&["simulate", "--seeds", "10"]);
-    assert!(text(&people.stdout).contains("runs") && people.status.success());
+    assert!(text(&people.stdout).ends_with("No promise was broken in 10 runs.\n") && people.status.success());
     let one = output(&["simulate", "--seed", "3"]);
     assert!(text(&one.stdout).starts_with("seed 3: "), "{}", text(&one.stdout));
     let refused = output(&["simulate", "--technique", "pipe"]);

@@ -101,8 +101,8 @@ fn table(checks: &[Check]) -> String {
     }
     let verdict = match worst(checks) {
         CheckState::Ok => "Fit for latency figures.",
-        CheckState::Note => "Fit for latency figures; the notes say what steadies them.",
-        CheckState::Bad => "Not fit for latency figures until what is BAD is mended.",
+        CheckState::Note => "Fit for latency figures; the notes are possible improvements.",
+        CheckState::Bad => "Not fit for latency figures until the BAD checks are fixed.",
     };
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
@@ -168,10 +168,8 @@ fn quota(system: &System) -> Check {
         None => ok("cpu quota", "none"),
         Some(cores) => bad(
             "cpu quota",
-            format!(
-                "{cores:.1} processors' worth of time: spinning threads will be stopped for milliseconds"
-            ),
-            "lift cpu.max of the control group (a container: start it without --cpus)",
+            format!("{cores:.1} CPUs: spinning threads will be stopped for milliseconds"),
+            "lift cpu.max of the cgroup (a container: start it without --cpus)",
         ),
     }
 }
@@ -243,7 +241,7 @@ fn hypervisor(machine: &Machine) -> Check {
         Some(name) => note(
             "hypervisor",
             format!("{name}: it may stop a core at any time, and the tail will show it"),
-            "quote tails from bare metal, or from a machine with dedicated processors",
+            "quote tails from bare metal, or from a machine with dedicated CPUs",
         ),
     }
 }
@@ -350,7 +348,7 @@ mod tests {
         ok    huge pages  madvise
         ok    swap        none
 
-        Fit for latency figures; the notes say what steadies them.
+        Fit for latency figures; the notes are possible improvements.
         ");
     }
 
@@ -368,7 +366,7 @@ mod tests {
                           container)
         BAD   cpu quota   1.5 processors' worth of time: spinning threads will be
                           stopped for milliseconds
-                          → lift cpu.max of the control group (a container: start it
+                          → lift cpu.max of the cgroup (a container: start it
                           without --cpus)
         ok    load        0.1 in the last minute, on 4 processors
         ok    other runs  none
@@ -403,7 +401,7 @@ mod tests {
         note  swap        1024 MiB: shared memory may be swapped out
                           → swapoff -a
 
-        Not fit for latency figures until what is BAD is mended.
+        Not fit for latency figures until the BAD checks are fixed.
         ");
     }
 

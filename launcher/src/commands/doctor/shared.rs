@@ -14,7 +14,7 @@ const SOME_LOAD: f64 = 0.25;
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
-    let found = format!("{load:.1} in the last minute, on {cores} processors");
+    let found = format!("{load:.1} in the last minute, on {cores} CPUs");
     let fix = "see `top`: end what else runs, and wait a minute";
     if load >= f64::from(cores) {
         bad("load", found, fix)
@@ -48,7 +48,7 @@ pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
 /// Checks whether shared memory can be written, and how it is mounted.
 pub fn mount(system: &System) -> Check {
     let Some(mount) = &system.shm_mount else {
-        return note("shm mount", "/dev/shm is no mount of its own", "mount -t tmpfs tmpfs /dev/shm");
+        return note("shm mount", "/dev/shm is not a separate mount", "mount -t tmpfs tmpfs /dev/shm");
     };
     let found = format!("{} {}", mount.kind, mount.flags.join(","));
     if mount.flags.iter().any(|flag| flag == "ro") {

@@ -83,9 +83,8 @@ pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
         _ => "time on the cores is not limited",
     };
     let found: Vec<&str> = absent.iter().map(what).collect();
-    (!found.is_empty()).then(|| {
-        format!("there is no writable control group for {}: {}", absent.join(", "), found.join("; "))
-    })
+    (!found.is_empty())
+        .then(|| format!("there is no writable cgroup for {}: {}", absent.join(", "), found.join("; ")))
 }
 
 /// Returns the name of a strategy's cgroup.
@@ -137,8 +136,7 @@ pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
         .map(|hierarchy| hierarchy.parent.join(name(run, process)))
         .collect();
     for group in folders.iter().filter(|group| group.is_dir()) {
-        cgroups::enter(group)
-            .with_context(|| format!("cannot enter the control group {}", group.display()))?;
+        cgroups::enter(group).with_context(|| format!("cannot enter the cgroup {}", group.display()))?;
     }
     Ok(())
 }

@@ -25,11 +25,11 @@ impl Incidents<'_> {
         let stayed_down = if died.quarantined.is_some() {
             StayedDown { restarts: 0, why: cause }
         } else if case.has_hung_at_start {
-            StayedDown { restarts: 0, why: format!("it was started again and {cause}") }
+            StayedDown { restarts: 0, why: format!("it was restarted and {cause}") }
         } else if case.epoch >= MAX_EPOCH {
             StayedDown {
                 restarts: MAX_EPOCH.into(),
-                why: format!("a run has no room for more; the last: {cause}"),
+                why: format!("the maximum number of incarnations; the last: {cause}"),
             }
         } else {
             match case.policy.charge_death(case.end) {

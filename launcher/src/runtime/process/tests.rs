@@ -50,7 +50,7 @@ fn one_that_has_ended_gets_no_signal() {
 fn process_killed_after_deadline_reports_delay() {
     let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
     process.end_overdue(Duration::from_secs(5));
-    assert_eq!(process.exit_text(), "killed 5,000 ms after it was told to end");
+    assert_eq!(process.exit_text(), "killed 5,000 ms after it was asked to exit");
     let child = Command::new("true").spawn().unwrap();
     let mut process = Process::watch("quick", child, PathBuf::new(), process::pidfd_open).unwrap();
     process::wait_readable(&[process.pidfd()], Duration::from_secs(30)).unwrap();

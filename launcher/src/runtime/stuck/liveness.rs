@@ -62,11 +62,11 @@ impl fmt::Display for LivenessFault {
         match self {
             Self::Silent(time) => write!(f, "hangs: no duty cycle for {}", shown(time)),
             Self::NotExiting(time) => write!(f, "hung: reported done {} ago but has not exited", shown(time)),
-            Self::Forged(ForgedStatus::Future) => f.write_str("its heartbeat lies in the future"),
-            Self::Forged(ForgedStatus::Past) => f.write_str("its heartbeat went back"),
+            Self::Forged(ForgedStatus::Future) => f.write_str("forged heartbeat: it lies in the future"),
+            Self::Forged(ForgedStatus::Past) => f.write_str("forged heartbeat: it went back"),
             Self::Forged(ForgedStatus::UnknownState) => f.write_str("invalid thread state in status block"),
             Self::Forged(ForgedStatus::ImpossibleState) => {
-                f.write_str("its state went back, or ahead of the run")
+                f.write_str("forged thread state: it went back, or is ahead of the run")
             }
         }
     }

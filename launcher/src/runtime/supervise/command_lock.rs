@@ -50,7 +50,7 @@ impl CommandLockWatch {
         let holder = locks::holder(file).unwrap_or_else(|| "a process that is not seen from here".into());
         Some(format!(
             "the desk was locked for more than {LONG_LOCK:?} by {holder}: no command of an operator, no kill switch reached the engine \
-             meanwhile. End that process"
+             in that time; end that process"
         ))
     }
 }

@@ -81,7 +81,7 @@ impl Supervisor<'_> {
         if let Some(what) = self.repairs.damage() {
             let engine = self.plan.thread_of(Role::Orchestrator)?;
             let what = format!(
-                "{what}: a strategy has damaged memory that all of them write ({}), nobody can trade on; with spsc-mux \
+                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with spsc-mux \
                  each has its own",
                 self.plan.technique
             );

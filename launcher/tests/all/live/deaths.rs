@@ -99,7 +99,7 @@ fn a_stopped_role_ends_with_its_launcher_too() {
 }
 
 #[test]
-fn a_start_while_the_reaper_saves_the_logs_leaves_them_to_it() {
+fn start_during_log_rescue_leaves_logs_alone() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
@@ -111,7 +111,7 @@ fn a_start_while_the_reaper_saves_the_logs_leaves_them_to_it() {
 }
 
 #[test]
-fn what_even_the_reaper_could_not_remove_the_next_start_does() {
+fn next_start_removes_segments_of_killed_reaper() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();

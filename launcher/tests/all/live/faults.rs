@@ -29,7 +29,7 @@ const ENDS: &[(&str, &str)] = &[
     ("exit", "exit 3"),
     ("oom", "SIGABRT"),
     ("leak", "SIGABRT"),
-    ("forge", "its heartbeat lies in the future"),
+    ("forge", "forged heartbeat: it lies in the future"),
     ("feign", "has not exited"),
 ];
 
@@ -147,7 +147,7 @@ fn lost_orders_end_run_before_schedule_ends() {
 
 #[test]
 fn forged_status_during_push_blocks_no_one() {
-    let forged = "quarantined: forged-status: its heartbeat lies in the future";
+    let forged = "quarantined: forged-status: forged heartbeat: it lies in the future";
     let feigned = "hung: reported done 1s ago but has not exited";
     for (fault, cause) in [("forge", forged), ("feign", feigned)] {
         let launcher = Launcher::new();

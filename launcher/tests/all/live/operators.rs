@@ -208,7 +208,7 @@ fn a_locked_desk_is_named_by_command_and_run() {
     desk.lock().unwrap();
     let (code, said) = told(&["kill", &run.run, "--all"]);
     let me = format!("process {} (", std::process::id());
-    assert!(code == Some(1) && said.contains("cannot write the desk") && said.contains(&me), "{said}");
+    assert!(code == Some(1) && said.contains("cannot send the command") && said.contains(&me), "{said}");
     // Long enough for the run to have noticed it, too.
     std::thread::sleep(std::time::Duration::from_secs(2));
     desk.unlock().unwrap();

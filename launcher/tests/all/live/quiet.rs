@@ -85,7 +85,7 @@ fn unavailable_priority_is_refused_before_start() {
     }
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("--priority fifo:7 may not be had") && said.contains("leave --priority out"),
+        said.contains("--priority fifo:7 is not permitted") && said.contains("leave --priority out"),
         "{said}"
     );
     assert_eq!(launcher.folders().len(), 0);
