@@ -104,7 +104,7 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
-    /// Print the path of the HTML report, generating it if missing
+    /// Open the HTML report, generating it if missing, and print its path
     Open(OpenFlags),
     /// Turn on a kill switch of a run: reject new orders, cancel open ones
     #[command(after_help = KILL_EXAMPLES, override_usage = "launcher kill [OPTIONS] WHOM RUN")]

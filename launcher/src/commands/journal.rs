@@ -24,7 +24,9 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     {
         return Err(UsageError("--from and --format are for dump and follow".into()).into());
     }
-    std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    if let Err(error) = std::fs::metadata(path) {
+        return Err(UsageError(format!("{}: cannot be read: {error}", path.display())).into());
+    }
     if !tool::is_journal(path)? {
         return Err(anyhow!("{}: not a journal: it has no segment and no snapshot", path.display()));
     }

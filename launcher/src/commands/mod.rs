@@ -124,8 +124,11 @@ fn too_large() -> std::io::Error {
 
 /// Returns `true` if the reader closed our output: `launcher inspect … | head`.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io.or(json) == Some(std::io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Replaces this process by the bridge program, which connects to other hosts.

@@ -14,9 +14,10 @@ use analysis::record::RunRecord;
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use system::scratch::Room;
 
 /// Prints a summary as text or JSON.
@@ -75,7 +76,7 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
     html::write(folder, file)
 }
 
-/// Prints the path of the page.
+/// Prints the path of the page and, on a terminal, opens it with xdg-open if there is one.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
     let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
@@ -87,6 +88,12 @@ pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     }
     let path = page.canonicalize().with_context(|| page.display().to_string())?;
     writeln!(output::stdout(), "{}", path.display())?;
+    if std::io::stdout().is_terminal() {
+        let mut opener = Command::new("xdg-open");
+        opener.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Its own process group: it outlives this terminal. Without a browser the path must do.
+        let _ = opener.process_group(0).spawn();
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -255,7 +255,7 @@ mod tests {
         assert!(wrong("kill@5").contains("has no unit"));
         assert!(wrong("kill@soon").contains("or write order:N or push:STEP:N"));
         assert!(wrong("kill@order:x").contains("the order's number: \"x\" is not a count"));
-        assert!(wrong("kill@push:claimd:3").contains("no step of a push: there are entered"));
+        assert!(wrong("kill@push:claimd:3").contains("not a step of a push: there are entered"));
         assert!(wrong("kill@push:claimed").contains("push:STEP:N"));
         assert!(wrong("kill@1s every 5").contains("every: \"5\" has no unit"));
         assert!(wrong("mute:venue-0@1s for 5").contains("for: \"5\" has no unit"));

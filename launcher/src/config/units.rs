@@ -16,7 +16,8 @@ use system::priority::FIFO;
 /// The text is not a delay; the error has an example.
 pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
     let trimmed = text.trim();
-    let range = if let Some(fixed) = trimmed.strip_prefix("fixed:") {
+    let is_time = trimmed.starts_with(|first: char| first.is_ascii_digit());
+    let range = if let Some(fixed) = trimmed.strip_prefix("fixed:").or(is_time.then_some(trimmed)) {
         let Nanos(ns) = fixed.parse()?;
         DelayRange { min_ns: ns, max_ns: ns }
     } else if let Some((min, max)) = trimmed.strip_prefix("uniform:").and_then(|r| r.split_once("..")) {
@@ -282,6 +283,7 @@ mod tests {
             assert_eq!(T::parse(text).map(|value| value.text()), Ok(written.into()), "{text}");
         }
         same::<DelayRange>(" fixed:5000us", "fixed:5ms");
+        same::<DelayRange>("5ms", "fixed:5ms");
         same::<DelayRange>("uniform:5us..1s", "uniform:5us..1s");
         same::<CoreList>("5,0,2-4", "0,2-5");
         same::<Factor>("2.50x", "2.5");
@@ -307,7 +309,8 @@ mod tests {
             }
         }
         for (text, message) in [
-            ("5ms", "expected fixed:5ms or uniform:5ms..500ms"),
+            ("slow", "expected fixed:5ms or uniform:5ms..500ms"),
+            ("5", "has no unit"),
             ("uniform:5ms", "expected fixed"),
             ("uniform:5..6", "has no unit"),
             ("uniform:5ms..5us", "shorter delay first"),

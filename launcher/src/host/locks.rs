@@ -4,8 +4,8 @@ use nix::sys::stat::{major, minor};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// Names the process that holds a lock on a file: `process 123 (strategy-1)`. `None` if there is no
-/// holder, or none visible from here.
+/// Names the process that holds a lock on a file: `process 123 (strategy-1)`. `None` without a
+/// holder that is visible from here.
 pub fn holder(file: &File) -> Option<String> {
     let facts = file.metadata().ok()?;
     let listed = fs::read_to_string("/proc/locks").ok()?;

@@ -1,9 +1,9 @@
 //! Lays out a run: each thread's roles, core, idle strategy and log size.
 //!
 //! ```text
-//!                threads                                          processes
-//! dedicated      strategy-0 … strategy-N, orchestrator,           process: strategy-0 … strategy-N, engine
-//!                gateway-0 … gateway-M, each on its core          thread:  all
+//!                threads                                     processes
+//! dedicated      strategy-0 … strategy-N, orchestrator,      process: each strategy, engine
+//!                gateway-0 … gateway-M, each on its core     thread:  all
 //! shared         strategy-0 … strategy-N round-robin over the
 //!                first cores, engine on the last one
 //! ```

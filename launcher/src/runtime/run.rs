@@ -17,7 +17,7 @@ use system::scratch::Room;
 ///
 /// # Errors
 /// [`crate::config::UsageError`] for invalid settings, otherwise the error before the run started:
-/// then there is no folder. A run that started and failed is a [`FinishedRun`] whose outcome says
+/// then no folder exists. A run that started and failed is a [`FinishedRun`] whose outcome says
 /// so. Afterwards only a failure to write results is an error: the folder stays with the files so
 /// far, and so do unsaved logs. Nothing else is left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {

@@ -357,6 +357,6 @@ mod tests {
         let mut floor = Floor::default();
         let warning = floor_after(&plan, &mut floor);
         assert_eq!(floor, Floor::default());
-        assert!(warning.unwrap().contains("floor"));
+        assert!(warning.unwrap().contains("round trip could not be measured"));
     }
 }

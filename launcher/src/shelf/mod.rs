@@ -141,6 +141,10 @@ impl ResultEntry {
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
         // A link that the user names is followed; those in a folder of results are not.
+        if !name.exists() && !name.is_symlink() {
+            let name = name.display();
+            return Err(UsageError(format!("{name}: no such folder; launcher list shows the runs")).into());
+        }
         let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
         return Ok(real.unwrap_or_else(|| name.to_owned()));
     }
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!(check_deletable(folder.path()).unwrap(), FolderKind::Run, "also one of another version");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
-        assert!(check_deletable(&link).unwrap_err().to_string().contains("no folder"));
+        assert!(check_deletable(&link).unwrap_err().to_string().contains("not a folder"));
         assert!(check_deletable(Path::new("/no/such/run")).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //! times, and dies at the last read.
 //!
 //! An agent reads the clock before each stamp, and so between any two actions; a process that takes
-//! over from a dead one reads it before each part of its recovery.
+//! over from one that died reads it before each part of its recovery.
 
 use protocol::plan::{FaultKind, Plan};
 use std::cell::Cell;

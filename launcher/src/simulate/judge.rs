@@ -6,7 +6,7 @@
 //! | nothing | complete, valid | every order returned | |
 //! | kill switches, venue faults | complete, valid, confirmed | every order has its end | |
 //! | Ctrl-C | interrupted, valid | every order sent returned | |
-//! | deaths, hangs | continues with `--on-death`, valid | every order returned | an incident, repaired |
+//! | deaths, hangs | continues, valid | every order returned | an incident, repaired |
 //! | engine, exchanges die | complete, valid | every sent order answered exactly once | restarted |
 //! | attack in own memory | continues, valid | every order returned | an incident |
 //! | a shared slot never written | continues, valid | every order returned | quarantined |

@@ -1,6 +1,6 @@
 //! A snapshot of an active run as a plain value, for the view, scripts and metrics.
 //!
-//! Texts in it are printable and bounded, whoever wrote them; numbers may be any.
+//! Texts in it are printable and bounded, even if a hostile process wrote them; numbers may be any.
 
 use super::positions::Position;
 use super::stages::StageRow;
@@ -45,7 +45,7 @@ pub struct RoleRow {
     pub role: String,
     /// Name of its thread.
     pub thread: String,
-    /// Its process id; `None` if there is no process.
+    /// Its process id; `None` without a process.
     pub pid: Option<u32>,
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.

@@ -60,7 +60,7 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let system = System { no_container, unlimited, ..System::read() };
     let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs all checks; `active` are the active runs.
@@ -317,7 +317,7 @@ mod tests {
         assert_snapshot!(table(&checked(&fake::two_core_vm())), @"
         ok    cores       0,1: 2 of 2 online
         ok    cpu quota   none
-        ok    load        0.1 in the last minute, on 2 processors
+        ok    load        0.1 in the last minute, on 2 CPUs
         ok    other runs  none
         ok    clock       invariant TSC, trusted by the kernel
         ok    governor    not shown here
@@ -341,7 +341,7 @@ mod tests {
         note  hypervisor  unknown: it may stop a core at any time, and the tail will
                           show it
                           → quote tails from bare metal, or from a machine with
-                          dedicated processors
+                          dedicated CPUs
         ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
         ok    shm mount   tmpfs rw,nosuid
         ok    /dev/shm    23.4 GiB free, the default run needs 32 MiB
@@ -364,11 +364,10 @@ mod tests {
         BAD   cores       3: 1 of 4 online
                           → allow two cores or more (taskset -c, --cpuset-cpus for a
                           container)
-        BAD   cpu quota   1.5 processors' worth of time: spinning threads will be
-                          stopped for milliseconds
-                          → lift cpu.max of the cgroup (a container: start it
-                          without --cpus)
-        ok    load        0.1 in the last minute, on 4 processors
+        BAD   cpu quota   1.5 CPUs: spinning threads will be stopped for milliseconds
+                          → lift cpu.max of the cgroup (a container: start it without
+                          --cpus)
+        ok    load        0.1 in the last minute, on 4 CPUs
         ok    other runs  none
         BAD   clock       clock source hpet, no invariant TSC: stamps come from the
                           kernel's clock and cost more

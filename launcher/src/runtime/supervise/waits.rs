@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const ENGINE_IDLE: Duration = Duration::from_millis(20);
 /// Poll interval near the end.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How long there is no progress at the end of trading.
+/// Maximum time without progress at the end of trading.
 const QUIET: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
@@ -163,7 +163,7 @@ pub fn have_all_arrived(
         of_dead(gateway).unwrap_or_else(counted)
     };
     let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-    // A gateway that answers for its venue does not forward all orders; nor did a dead one.
+    // A gateway that answers for its venue does not forward all orders; nor did one that died.
     let may_keep = |gateway| plan.is_checked(gateway) || of_dead(gateway).is_some();
     let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {

@@ -363,6 +363,22 @@ fn a_log_of_another_run_is_refused() {
 }
 
 #[test]
+fn missing_folder_is_usage_error_of_every_command() {
+    for command in ["inspect", "report", "open", "export", "delete", "compare"] {
+        let output = output(&[command, "no-such-run"]);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains("no-such-run"), "{command}: {stderr}");
+    }
+}
+
+#[test]
+fn doctor_exits_1_exactly_with_bad_checks() {
+    let output = output(&["doctor"]);
+    let is_bad = text(&output.stdout).lines().any(|line| line.starts_with("BAD"));
+    assert_eq!(output.status.code(), Some(i32::from(is_bad)), "{}", text(&output.stdout));
+}
+
+#[test]
 fn help_fits_eighty_columns() {
     for args in [&["--help"][..], &["run", "--help"], &["inspect", "--help"], &["doctor"]] {
         let stdout = text(&output(args).stdout);

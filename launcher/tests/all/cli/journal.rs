@@ -83,5 +83,5 @@ fn non_journal_is_refused_by_name() {
     let (_, error, code) = journal("list", &empty, &["--format", "csv"]);
     assert!(code == Some(2) && error.contains("--format"), "{error}");
     let missing = output(&["journal", "verify", "/nowhere"]);
-    assert!(missing.status.code() == Some(1) && text(&missing.stderr).contains("/nowhere"));
+    assert!(missing.status.code() == Some(2) && text(&missing.stderr).contains("/nowhere"));
 }
