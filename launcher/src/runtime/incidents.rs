@@ -18,6 +18,7 @@
 
 mod claims;
 mod restart;
+mod strategy;
 
 use crate::runtime::lost_memory;
 pub use crate::runtime::restart_policy::ProcessControl;
@@ -33,45 +34,11 @@ use protocol::status::{self, ThreadState};
 use protocol::supervision::{ProofOfDeath, ProtocolViolation, Repairs};
 use shm::bell::Doorbell;
 use std::time::Duration;
+use strategy::{IncidentStage, SupervisedStrategy};
 use system::clock::Clock;
 
 /// Number of strategies whose headers are checked in one poll: a few cache lines each.
 const HEADERS_PER_POLL: u16 = 32;
-
-/// State of one strategy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IncidentStage {
-    Running,
-    /// SIGKILL was sent and it has not exited; the index of its incident in the list.
-    Killed(usize),
-    /// Proven dead; the engine is repairing.
-    Fenced(usize),
-    /// Its death is repaired; it is restarted at that time, in nanoseconds since the start of the
-    /// run.
-    Paused(usize, u64),
-    /// Its next incarnation was started and has not completed a duty cycle.
-    Starting(usize),
-    Down,
-}
-
-struct SupervisedStrategy {
-    epoch: u16,
-    stage: IncidentStage,
-    /// Indices of its process and its thread in the plan.
-    process: usize,
-    thread: usize,
-    /// When a fault was last injected, in ticks.
-    fault: Option<u64>,
-    /// When this incarnation completed its first duty cycle, in nanoseconds since the start.
-    running_ns: u64,
-    /// When its death was detected, in ticks.
-    killed_ticks: u64,
-    policy: RestartPolicy,
-    /// How the last incarnation ended.
-    end: IncarnationEnd,
-    /// It was killed because it took too long to its first duty cycle.
-    has_hung_at_start: bool,
-}
 
 /// Why a strategy is to be killed.
 struct StrategyFault {

@@ -1,7 +1,5 @@
 //! The processes of a simulated run: real agents that run one duty cycle at a time on one virtual
-//! clock.
-//!
-//! A process dies by unwinding at the step of a push at which its fault is due.
+//! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;

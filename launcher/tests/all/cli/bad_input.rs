@@ -364,8 +364,9 @@ fn a_log_of_another_run_is_refused() {
 
 #[test]
 fn missing_folder_is_usage_error_of_every_command() {
-    for command in ["inspect", "report", "open", "export", "delete", "compare"] {
-        let output = output(&[command, "no-such-run"]);
+    for command in ["inspect", "report", "open", "export --perfetto /dev/null", "delete", "compare ."] {
+        let words: Vec<&str> = command.split_whitespace().chain(["no-such-run"]).collect();
+        let output = output(&words);
         let stderr = text(&output.stderr);
         assert!(output.status.code() == Some(2) && stderr.contains("no-such-run"), "{command}: {stderr}");
     }

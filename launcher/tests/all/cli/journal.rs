@@ -78,7 +78,7 @@ fn non_journal_is_refused_by_name() {
     for act in ["list", "verify", "dump", "cut"] {
         let (printed, error, code) = journal(act, &empty, &[]);
         assert_eq!((printed.as_str(), code), ("", Some(1)), "{act}: {error}");
-        assert!(error.contains(&name) && error.contains("no journal"), "{act}: {error}");
+        assert!(error.contains(&name) && error.contains("not a journal"), "{act}: {error}");
     }
     let (_, error, code) = journal("list", &empty, &["--format", "csv"]);
     assert!(code == Some(2) && error.contains("--format"), "{error}");

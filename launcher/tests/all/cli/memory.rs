@@ -154,7 +154,7 @@ fn invalid_or_small_max_memory_is_refused() {
     let folder = fixture.write();
     let run = folder.path().to_str().unwrap();
     for (size, wanted) in
-        [("64M", "at least 128M for this run of 200,000,000"), ("lots", "no size"), ("64", "no size")]
+        [("64M", "at least 128M for this run of 200,000,000"), ("lots", "not a size"), ("64", "not a size")]
     {
         for words in [&["report", run][..], &["export", run, "--perfetto", "/dev/null"]] {
             let output = command(words).args(["--max-memory", size]).output().unwrap();
