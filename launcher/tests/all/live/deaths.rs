@@ -144,7 +144,7 @@ fn a_killed_reaper_is_named_and_another_one_watches() {
         signal(pid, "KILL");
         let (_, _, stderr) = running.end();
         assert!(
-            stderr.contains(&format!("the reaper (pid {first}) has ended: signal 9 (SIGKILL)")),
+            stderr.contains(&format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))")),
             "{stderr}"
         );
         // A sandboxed reaper does not get the run's id, and is orphaned now.

@@ -125,7 +125,7 @@ fn repeatedly_killed_spiller_loses_nothing() {
     let folder = &launcher.folders()[0];
     let (summary, lost) = honest(folder);
     assert!(stderr.contains("the spiller (pid") && stderr.contains("SIGKILL"), "{stderr}");
-    assert!(summary.to_string().contains("the spiller ended"), "{summary:#}");
+    assert!(summary.to_string().contains("the spiller exited"), "{summary:#}");
     if !lost {
         assert_eq!(summary["orders"]["returned"], 60_000);
         assert_eq!(points(folder)[&("strategy-0".into(), Point::StrategySend as u8)], 60_000);
