@@ -18,7 +18,7 @@
 
 mod claims;
 mod restart;
-mod strategy;
+mod supervised;
 
 use crate::runtime::lost_memory;
 pub use crate::runtime::restart_policy::ProcessControl;
@@ -34,7 +34,7 @@ use protocol::status::{self, ThreadState};
 use protocol::supervision::{ProofOfDeath, ProtocolViolation, Repairs};
 use shm::bell::Doorbell;
 use std::time::Duration;
-use strategy::{IncidentStage, SupervisedStrategy};
+use supervised::{IncidentStage, SupervisedStrategy};
 use system::clock::Clock;
 
 /// Number of strategies whose headers are checked in one poll: a few cache lines each.

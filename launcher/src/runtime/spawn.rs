@@ -53,7 +53,7 @@ impl Processes {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
         let reaper = HelperProcess::reaper(segments)?;
-        Ok(Self { all: Vec::new(), reaper: reaper, spiller: None, standbys: Standbys::default() })
+        Ok(Self { all: Vec::new(), reaper, spiller: None, standbys: Standbys::default() })
     }
 
     /// Restarts the reaper and the spiller if they have exited.

@@ -180,5 +180,5 @@ fn unwatchable_run_is_refused() {
     refused(&["watch", "20000101-000000000", "--once"], "no run 20000101-000000000");
     refused(&["watch", "latest", "--once", "--interval", "1ms"], "at least 50ms");
     refused(&["watch", "latest", "--metrics", "0.0.0.0:9464"], "only on loopback");
-    refused(&["watch", "latest"], "--once prints one frame");
+    refused(&["watch", "latest"], "use --once for one frame");
 }
