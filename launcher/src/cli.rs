@@ -32,38 +32,42 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What the process was told. Prints help and errors itself and ends the process then, as clap
-    /// does.
+    /// Parses the process's own command line. Prints help and errors itself and then ends the
+    /// process, as clap does.
     pub fn read() -> Self {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// What such a command line says.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// What clap makes of it.
+    /// The command line is not valid, or asks for help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches_from(words)?)
     }
 }
 
-/// The whole command line, with help as each command means it. A number with a minus is a value
-/// that its flag refuses, not a flag.
+/// Builds the complete clap command, with help texts adapted to each subcommand. A number with a
+/// minus sign is read as a value, which its flag then refuses, and not as a flag.
 pub fn command() -> clap::Command {
     let command = Cli::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
-    ELSEWHERE.iter().fold(command, |command, (name, flag, help)| {
+    HELP_BY_COMMAND.iter().fold(command, |command, (name, flag, help)| {
         command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(*help)))
     })
 }
 
-/// What flags mean where it is not what `run` makes of them.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
-    ("compare", "repeats", "Runs of each side, alternated; a verdict needs 5 [default: 10]"),
-    ("contain", "repeats", "Runs of each fault [default: 1]"),
-    ("contain", "technique", "What carries the two contended hand-offs [default: all that cross processes]"),
-    ("contain", "isolation", "What stands between strategies and engine [default: all]"),
-    ("bill", "technique", "What carries the two contended hand-offs [default: all]"),
-    ("bill", "isolation", "What stands between strategies and engine [default: all]"),
+/// Help texts of flags whose meaning differs from `run`: command, flag, text.
+const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
+    ("compare", "repeats", "Run each side R times, alternated; a verdict needs 5 [default: 10]"),
+    ("contain", "repeats", "Run each fault R times [default: 1]"),
+    (
+        "contain",
+        "technique",
+        "Use these techniques for the two contended hand-offs [default: all that cross processes]",
+    ),
+    ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
+    ("bill", "technique", "Use these techniques for the two contended hand-offs [default: all]"),
+    ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
 ];
 
 /// The subcommands.
@@ -77,20 +81,19 @@ pub enum Command {
     /// Measure settings against each other, alternated
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepFlags>),
-    /// Is B faster or slower than A, or is no difference seen?
+    /// Compare two runs, settings or folders: is B faster or slower than A?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Box<CompareFlags>),
-    /// The bill: what every isolation level costs, by technique
+    /// Measure what every isolation level costs, by technique
     #[command(after_help = BILL_EXAMPLES)]
     Bill(Box<BillFlags>),
-    /// What isolation buys: every fault against every technique and level
+    /// Measure what isolation buys: every fault at every level, with every technique
     #[command(after_help = CONTAIN_EXAMPLES)]
     Contain(Box<ContainFlags>),
-    /// Which queue, and which way of waiting: what each costs and buys
+    /// Compare queues and ways of waiting: what each costs and buys
     #[command(after_help = LAB_EXAMPLES)]
     Lab(Box<LabFlags>),
-    /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is
-    /// measured
+    /// Simulate runs with crashes and attacks, and check each; starts no process
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
     /// Measure the board: one writer, any number of reader processes
@@ -101,21 +104,21 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
-    /// Print the path of the HTML report, generating it if missing
+    /// Open the HTML report, generating it if missing, and print its path
     Open(OpenFlags),
-    /// Turn a kill switch of a run on: no new orders, open ones are cancelled
+    /// Turn on a kill switch of a run: reject new orders, cancel open ones
     #[command(after_help = KILL_EXAMPLES, override_usage = "launcher kill [OPTIONS] WHOM RUN")]
     Kill(KillFlags),
-    /// Turn a kill switch off again
+    /// Turn off a kill switch of a run
     #[command(override_usage = "launcher revive [OPTIONS] WHOM RUN")]
     Revive(KillFlags),
-    /// Show the limits of a run that goes on, or change them
+    /// Show or change the limits of an active run
     #[command(after_help = LIMITS_EXAMPLES)]
     Limits(LimitsFlags),
-    /// Look into a journal: list, verify, dump, follow; cut it where it is damaged
+    /// List, verify, dump, follow or repair a journal
     #[command(after_help = JOURNAL_EXAMPLES)]
     Journal(JournalFlags),
-    /// Look into a run while it goes on: a live view, or JSON
+    /// Watch an active run: a live view, JSON or metrics
     #[command(after_help = crate::watch::EXAMPLES)]
     Watch(WatchFlags),
     /// List runs and experiments
@@ -129,11 +132,11 @@ pub enum Command {
     Doctor(DoctorFlags),
     /// Remove shared memory that dead runs and queues left behind
     Clean(CleanFlags),
-    /// Print what a shell needs to complete this command line
+    /// Print a shell completion script
     Completions(CompletionsFlags),
     /// Print the manual, or write its pages
     Man(ManFlags),
-    /// One process of a run; the launcher starts it
+    /// Run one process of a run; only the launcher starts it
     #[command(hide = true)]
     Role(RoleFlags),
 }
@@ -273,23 +276,23 @@ Examples:
 
 Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
-/// Whom a command concerns: exactly one of them.
+/// What a kill switch or a limit applies to: exactly one of these flags.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(required = true, multiple = false)]
-pub struct Whom {
-    /// A strategy, by its index
+pub struct KillTarget {
+    /// Select one strategy by its index
     #[arg(long, value_name = "N")]
     pub strategy: Option<u16>,
-    /// The strategies of a credential
+    /// Select the strategies of a credential
     #[arg(long, value_name = "N")]
     pub credential: Option<u16>,
-    /// Orders for a venue
+    /// Select orders for a venue
     #[arg(long, value_name = "N")]
     pub venue: Option<u16>,
-    /// Orders in an instrument, by its name or its index
+    /// Select orders in an instrument, by name or index
     #[arg(long, value_name = "NAME")]
     pub instrument: Option<String>,
-    /// Everybody
+    /// Select all strategies
     #[arg(long)]
     pub all: bool,
 }
@@ -297,12 +300,12 @@ pub struct Whom {
 /// The flags of `kill` and `revive`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct KillFlags {
-    /// The run: its id, the beginning of one, its folder, or latest
+    /// Name the run: its id, a prefix of the id, its folder, or latest
     pub run: String,
-    /// Whom.
+    /// The target.
     #[command(flatten)]
-    pub whom: Whom,
-    /// How long to wait for the last confirmed cancel
+    pub target: KillTarget,
+    /// Wait this long for the last confirmed cancel
     #[arg(long, value_name = "DUR", default_value = "5s")]
     pub timeout: Nanos,
 }
@@ -310,29 +313,29 @@ pub struct KillFlags {
 /// The flags of `journal`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JournalFlags {
-    /// What to do
+    /// Choose the action
     #[arg(value_enum)]
-    pub act: JournalAct,
-    /// The journal's folder, or a file in it
+    pub action: JournalAction,
+    /// Name the journal's folder, or a file in it
     pub path: PathBuf,
-    /// The first record of dump and follow [the first that is there]
+    /// Start dump and follow at this record [default: the first]
     #[arg(long, value_name = "N")]
     pub from: Option<u64>,
-    /// How dump and follow print records
+    /// Print the records of dump and follow in this format
     #[arg(long, value_enum, default_value_t)]
     pub format: RecordFormat,
 }
 
-/// What `journal` does.
+/// The actions of `journal`.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JournalAct {
-    /// Segments and snapshots, a line each
+pub enum JournalAction {
+    /// List segments and snapshots, a line each
     List,
     /// Read everything as recovery would; exit code 1 if something is damaged
     Verify,
     /// Print every record
     Dump,
-    /// Print every record, and those that come, until Ctrl-C
+    /// Print every record and new ones until Ctrl-C
     Follow,
     /// Truncate at the first damaged record; the removed part is kept as a copy
     Cut,
@@ -353,20 +356,20 @@ pub enum RecordFormat {
 /// The flags of `limits`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LimitsFlags {
-    /// The run: its id, the beginning of one, its folder, or latest
+    /// Name the run: its id, a prefix of the id, its folder, or latest
     pub run: String,
-    /// What to set: CONTROL=VALUE; none: print what is in force
+    /// Set CONTROL=VALUE; without any, print the limits in force
     pub set: Vec<String>,
-    /// For one strategy
+    /// Set the limit for one strategy
     #[arg(long, value_name = "N", conflicts_with_all = ["credential", "instrument"])]
     pub strategy: Option<u16>,
-    /// For one credential
+    /// Set the limit for one credential
     #[arg(long, value_name = "N", conflicts_with = "instrument")]
     pub credential: Option<u16>,
-    /// For one instrument, by its name or its index
+    /// Set the limit for one instrument, by name or index
     #[arg(long, value_name = "NAME")]
     pub instrument: Option<String>,
-    /// How long the engine has to take a value
+    /// Wait this long for the engine to apply a value
     #[arg(long, value_name = "DUR", default_value = "5s")]
     pub timeout: Nanos,
 }
@@ -374,24 +377,24 @@ pub struct LimitsFlags {
 /// The flags of `inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
-    /// A run's folder, or one stamp log
+    /// Name a run's folder, or one stamp log
     pub path: PathBuf,
-    /// Of a log: only the first N records
+    /// Print only the first N records of a log
     #[arg(long, value_name = "N")]
     pub head: Option<u64>,
-    /// Of a log: only the last N records
+    /// Print only the last N records of a log
     #[arg(long, value_name = "N")]
     pub tail: Option<u64>,
-    /// Only this order's records, as STRATEGY/SEQUENCE
+    /// Print only this order's records: STRATEGY/SEQUENCE
     #[arg(long, value_name = "ID")]
     pub order: Option<OrderId>,
-    /// Of a folder: why the slowest orders were slow, and the N worst
+    /// Explain why the slowest orders of a run were slow, and print the N worst
     #[arg(long, value_name = "N", conflicts_with_all = ["order", "head", "tail"])]
     pub worst: Option<usize>,
-    /// Everything as one JSON document
+    /// Print one JSON document
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// Records as CSV
+    /// Print records as CSV
     #[arg(long)]
     pub csv: bool,
 }
@@ -399,17 +402,15 @@ pub struct InspectFlags {
 /// The flags of `report`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct ReportFlags {
-    /// The run's folder; with --html also that of a sweep or a bill
+    /// Name the run's folder; with --html also that of a sweep or a bill
     pub run: PathBuf,
     /// Print the summary as JSON
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
-    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the
-    /// logs
+    /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
     #[arg(long, value_name = "SIZE", conflicts_with = "html")]
     pub max_memory: Option<Size>,
-    /// Write the charts as one HTML file from the saved results instead [default: report.html in
-    /// the folder]
+    /// Write the charts as one HTML file instead [default: report.html in the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub html: Option<Option<PathBuf>>,
 }
@@ -425,7 +426,7 @@ pub struct DoctorFlags {
 /// The flags of `clean`.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CleanFlags {
-    /// Only say what would be removed
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -433,10 +434,10 @@ pub struct CleanFlags {
 /// The flags of `completions`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct CompletionsFlags {
-    /// For which shell
+    /// Complete for this shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
-    /// For the program under that name
+    /// Complete for a program of this name
     #[arg(long, value_name = "NAME", default_value = "launcher")]
     pub name: String,
 }
@@ -444,7 +445,7 @@ pub struct CompletionsFlags {
 /// The flags of `man`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ManFlags {
-    /// Write a page for each command there instead of the first one to stdout
+    /// Write a page for each command into this directory instead of the main page to stdout
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }
@@ -452,15 +453,15 @@ pub struct ManFlags {
 /// The flags of `open`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// Folder of a run or of an experiment; or latest, the newest below runs
+    /// Name the folder of a run or an experiment, or latest for the newest in runs
     #[arg(value_name = "FOLDER", default_value = "latest")]
     pub folder: PathBuf,
 }
 
-/// The flags of `launcher join`: the program that meets other hosts reads them.
+/// The flags of `launcher join`, which the bridge program reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JoinFlags {
-    /// NAME@HOST:PORT, the engine's host, then the flags of `run`
+    /// Connect to the engine at NAME@HOST:PORT; then the flags of `run`
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -470,14 +471,14 @@ pub struct JoinFlags {
     pub words: Vec<String>,
 }
 
-/// What a child process is told: everything else stands in the run's plan.
+/// The arguments of a child process; everything else is in the run's plan.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RoleFlags {
-    /// The process's name in the plan
+    /// Name of the process in the plan
     pub name: String,
-    /// The run's id
+    /// Id of the run
     pub run: String,
-    /// Start it in a container, and stay outside
+    /// Start the process in a container, as its shim
     #[arg(long)]
     pub contain: bool,
 }

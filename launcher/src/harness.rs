@@ -1,8 +1,8 @@
-//! bulkhead with parts of one's own: strategies, techniques and venues.
+//! The launcher extended with user-defined strategies, techniques and venues.
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::config::own::{NameError, Part, register_venue};
+use crate::config::components::{ComponentKind, NameError, register_venue};
 use crate::experiments::lab;
 use crate::host::signals;
 use crate::runtime::progress::complain;
@@ -17,19 +17,20 @@ use system::memory;
 use techniques::RegisterError;
 use thiserror::Error;
 
-/// A process with less memory than this does not even come to say what is wrong, in bytes.
-const LEAST_MEMORY: u64 = 256 << 20;
+/// The minimum address-space or data limit of the process, in bytes: below it not even the error
+/// can be reported.
+const MIN_MEMORY: u64 = 256 << 20;
 
-/// The least stack of the first thread, in bytes: with less it would overflow somewhere, and say
-/// nothing of limits.
+/// The minimum stack of the main thread, in bytes: below it the stack would overflow without an
+/// error message.
 const MIN_STACK: u64 = 1 << 20;
 
-/// The launcher, with parts of one's own.
+/// The launcher, extended with user-defined strategies, techniques and venues.
 ///
 /// A program whose `main` is this is the launcher with these names added: it plans, starts,
 /// supervises and reports, and it executes itself for every process of a run. Each strategy is
-/// compiled with each technique: a part of one's own runs through the same loops as bulkhead's,
-/// with no dynamic call in them.
+/// compiled with each technique: a user-defined part runs through the same loops as bulkhead's,
+/// without a dynamic call.
 ///
 /// ```no_run
 /// use launcher::strategy::{Context, NewOrder, Orders, Strategy};
@@ -63,35 +64,35 @@ pub struct Harness<T = (), S = (), V = ()> {
     _techniques: PhantomData<T>,
 }
 
-/// A part that cannot be added.
+/// A user-defined part that cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HarnessError {
-    /// The name of a strategy or a venue.
+    /// The name of a strategy or venue is taken or invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The name of a technique.
+    /// The name of a technique is taken or invalid.
     #[error(transparent)]
     Technique(#[from] RegisterError),
 }
 
-/// A strategy of the user's, by name.
+/// A user-defined strategy and its name.
 pub struct OwnStrategy<S> {
     name: &'static str,
     make: MakeStrategy<S>,
 }
 
-/// A venue of the user's, by name.
+/// A user-defined venue and its name.
 pub struct OwnVenue<V> {
     name: &'static str,
     make: MakeVenue<V>,
 }
 
-/// A list of strategies, as types.
+/// A compile-time list of user-defined strategies.
 pub trait Strategies {
-    /// Adds them to the registry with each technique.
+    /// Adds them to the registry, each compiled with each technique.
     ///
     /// # Errors
-    /// A name that is taken, or none.
+    /// A name that is taken or invalid.
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
 }
 
@@ -105,18 +106,18 @@ impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnStrategy { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        Part::Strategy.register(name)?;
+        ComponentKind::Strategy.register(name)?;
         registry.add_strategy::<T, S>(name, make);
         Ok(())
     }
 }
 
-/// A list of venues, as types.
+/// A compile-time list of user-defined venues.
 pub trait Venues {
-    /// Adds them to the registry with each technique.
+    /// Adds them to the registry, each compiled with each technique.
     ///
     /// # Errors
-    /// A name that is taken, or none.
+    /// A name that is taken or invalid.
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
 }
 
@@ -137,15 +138,15 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
 }
 
 impl Harness {
-    /// bulkhead's own parts, and no others yet.
+    /// Creates a launcher with the built-in parts only.
     pub const fn new() -> Self {
         Self { strategies: (), venues: (), _techniques: PhantomData }
     }
 }
 
-/// The whole program with bulkhead's own parts: what `launcher` and `bulkhead` do. Not generic, so
-/// that every technique, strategy and venue is compiled once, in this crate, and not once more in
-/// each program.
+/// Runs the program with the built-in parts: what `launcher` and `bulkhead` do. Not generic, so
+/// that every technique, strategy and venue is compiled once in this crate, not again in each
+/// program.
 #[inline(never)]
 pub fn main() -> ExitCode {
     Harness::new().main()
@@ -182,16 +183,16 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Harness { strategies: self.strategies, venues, _techniques: PhantomData }
     }
 
-    /// Adds a technique, for `--technique NAME`, with the name that its record says.
+    /// Adds a technique, for `--technique NAME`, under the name in its own record.
     #[must_use]
     pub fn technique<L: Link>(self) -> Harness<(L, T), S, V> {
         Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }
     }
 
-    /// Makes the parts known in this process, without doing anything: for tests of parts.
+    /// Registers the parts in this process without running anything: for tests of parts.
     ///
     /// # Errors
-    /// A name that is taken, or none.
+    /// A name that is taken or invalid.
     pub fn install(self) -> Result<(), HarnessError> {
         T::register()?;
         let mut registry = Registry::with_built_in::<T>();
@@ -202,16 +203,16 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Ok(())
     }
 
-    /// Does what the command line says, as the launcher or as one process of a run. 0: done, 1:
-    /// failed or not valid, 2: usage (also a part whose name is taken, or none), 130: interrupted.
+    /// Runs the command line, as the launcher or as one process of a run. Exit codes: 0 done, 1
+    /// failed or not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
         // First of all: an allocation that fails ends no process in order, and says nothing of
         // limits.
-        if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < LEAST_MEMORY) {
+        if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < MIN_MEMORY) {
             complain(&format!(
                 "error: this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
                 bytes >> 20,
-                LEAST_MEMORY >> 20
+                MIN_MEMORY >> 20
             ));
             return ExitCode::FAILURE;
         }

@@ -22,7 +22,7 @@ pub mod simulate;
 mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
-// What parts of one's own are written with.
+// The crates that user-defined parts are written with.
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 
 /// The README's code, compiled by `cargo test --doc`: code that does not build fails there.

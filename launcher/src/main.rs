@@ -1,4 +1,4 @@
-//! bulkhead's one executable: the command line, and each process of a run.
+//! The launcher's executable: the command line, and every process of a run.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

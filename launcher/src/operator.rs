@@ -1,5 +1,5 @@
-//! How an operator's command finds a living run and its desk, gives its command, and waits for the
-//! answer.
+//! Operator commands: finds an active run and its command channel, sends the command and waits for
+//! the engine's answer.
 
 use crate::config::UsageError;
 use crate::host::locks;
@@ -25,23 +25,23 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
 
-/// How long a command waits for its turn at the desk.
-const TURN: Duration = Duration::from_secs(2);
-/// How often it looks for the answer.
-const LOOK: Duration = Duration::from_micros(200);
+/// How long a command waits for the lock of the command channel.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the answer is polled.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// A living run.
-pub struct LiveRun {
-    /// Its plan.
+/// An active run, open for operator commands.
+pub struct ActiveRunHandle {
+    /// The run's plan.
     pub plan: Plan,
     control: Control,
 }
 
-impl LiveRun {
-    /// The run of that name: see [`find_run`].
+impl ActiveRunHandle {
+    /// Finds an active run by name: see [`find_run`].
     ///
     /// # Errors
-    /// As there; a control segment that cannot be read.
+    /// The errors of [`find_run`], or a control segment that cannot be read.
     pub fn find(name: &str) -> Result<Self> {
         let run = find_run(name)?;
         let (control, plan) = open_control(&run).with_context(|| format!("cannot read run {run}"))?;
@@ -69,27 +69,31 @@ impl LiveRun {
         Ok(())
     }
 
-    /// The commands so far, and what the engine says of each.
+    /// Returns the commands given so far and the engine's answers.
     ///
     /// # Errors
-    /// Segments that are gone or are not the run's.
+    /// The segments are gone or belong to another run.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
         let desk = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
         let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
         Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
-    /// Gives a command and waits until it is done, or the time is over: when it was given, and the
+    /// Sends a command and waits until it is done or the timeout expires. Returns the entry and the
     /// answer.
     ///
     /// # Errors
-    /// No right to write the desk, no turn at it, no room on it, or an engine that does not answer.
+    /// No right to write the command channel, its lock is held, it is full, or the engine does not
+    /// answer.
     pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
         let name = self.plan.segment_name(COMMANDS_SEGMENT);
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                bail!("no right to write the desk of run {}: be the user who started it", self.plan.run)
+                bail!(
+                    "no permission to send commands to run {}: run this as the user who started it",
+                    self.plan.run
+                )
             }
             Err(error) if error.kind() == ErrorKind::NotFound => bail!("run {} is over", self.plan.run),
             Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
@@ -97,12 +101,12 @@ impl LiveRun {
         let words = Region::map(&name, &file, true)?.words();
         self.check(&name, &words.clone().into(), commands::COMMANDS_KIND)?;
         let answers = CommandAnswers::new(&self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?);
-        take_turn(&file)?;
+        lock_channel(&file)?;
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
         let number = CommandWriter::new(&words).append(command, ticks, pid);
         drop(file.unlock());
         let Some(number) = number else {
-            bail!("the desk is full: a run takes {} commands", commands::MAX_COMMANDS)
+            bail!("the command channel is full: a run accepts {} commands", commands::MAX_COMMANDS)
         };
         self.ring();
         let entry = CommandEntry { number, ticks, pid, command: Some(command) };
@@ -118,17 +122,17 @@ impl LiveRun {
             if began.elapsed() >= timeout {
                 match answer.status {
                     CommandStatus::Given => bail!(
-                        "the engine has not seen command {number} in {timeout:?}: it is stopped or hangs. The command stays on \
+                        "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
                          the desk"
                     ),
                     _ => return Ok((entry, answer)),
                 }
             }
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
     }
 
-    /// Wakes an engine that parks. Where its bell has no name, it looks by itself, every 10 ms.
+    /// Wakes a parked engine. An engine whose doorbell has no name polls every 10 ms.
     fn ring(&self) {
         let thread = self.plan.thread_of(Role::Orchestrator).and_then(|index| self.plan.threads.get(index));
         let Some(thread) = thread else { return };
@@ -139,17 +143,18 @@ impl LiveRun {
         }
     }
 
-    /// A time between two looks at the run's clock, in nanoseconds.
+    /// Converts the ticks between two times of the run's clock to nanoseconds.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }
 }
 
-/// The id of the living run with that id, of the one living run whose id begins so, of that
-/// folder's run, or for `latest` of the living run that began last.
+/// Returns the id of an active run: the run with that id, the only one whose id starts with the
+/// text, the run of a folder, or for `latest` the one that started last.
 ///
 /// # Errors
-/// [`UsageError`]: there is none, there are several, or it is over. A folder whose record cannot be read.
+/// [`UsageError`]: no run matches, several do, or the run is over. Also a folder whose record
+/// cannot be read.
 pub fn find_run(name: &str) -> Result<String> {
     let folder = Path::new(name);
     let of_folder = match folder.join(RunRecord::FILE).exists() {
@@ -184,22 +189,22 @@ pub fn find_run(name: &str) -> Result<String> {
     Err(UsageError(why).into())
 }
 
-/// Waits until no other operator writes.
-fn take_turn(file: &File) -> Result<()> {
+/// Waits for the lock of the command channel.
+fn lock_channel(file: &File) -> Result<()> {
     let began = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if began.elapsed() < TURN => sleep(LOOK),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_TIMEOUT => sleep(POLL_INTERVAL),
             Err(TryLockError::WouldBlock) => {
                 let holder = locks::holder(file);
                 let holder = holder.unwrap_or_else(|| "a process that is not seen from here".into());
                 bail!(
-                    "cannot write the desk: {holder} has held its lock for {TURN:?}, so no command reaches the engine; end that process \
+                    "cannot send the command: {holder} has held the channel's lock for {LOCK_TIMEOUT:?}, so no command reaches the engine; end that process \
                      and try again, or end the run"
                 )
             }
-            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
+            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the command channel"),
         }
     }
 }

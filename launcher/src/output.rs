@@ -1,34 +1,34 @@
-//! Standard output that may be closed early (`launcher run | head`). Whoever reads it may stop
-//! reading (`launcher run | head`): the run is not lost then, and its exit code says how it ended.
+//! Standard output whose reader may close it early (`launcher run | head`): the run continues, and
+//! its exit code still reports how it ended.
 
 use analysis::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 
-/// Tells the reports how wide the terminal is that they go to, if they do.
+/// Sets the width of reports to that of the terminal, if stdout is one.
 pub fn measure() {
     if let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size_of(io::stdout()) {
         analysis::report::set_width(columns.into());
     }
 }
 
-/// Stdout, or nothing once its reader has gone. No text that it is given is obeyed by a terminal,
-/// but for the reports' own colours.
+/// Standard output, which ignores writes after its reader has closed it. Control characters in the
+/// text are escaped, except for the reports' own colors.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
-/// Stdout, locked.
+/// Locks stdout.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
     let colours = is_coloured(&out);
     Output(PrintableWriter::new(out, colours))
 }
 
-/// Stdout, locked, for what ends when its reader has gone: that is an error here.
+/// Locks stdout for a command that ends when its reader closes it: a closed pipe is an error here.
 pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }
 
-/// Prints a line to stderr, with nothing in it that a terminal obeys. Unlike `eprintln!` it goes on
-/// where that cannot be written, for example a file on a full disk.
+/// Prints a line to stderr with control characters escaped. Unlike `eprintln!` it does not panic if
+/// stderr cannot be written, for example a file on a full disk.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
@@ -38,7 +38,7 @@ fn is_coloured(out: &impl IsTerminal) -> bool {
 }
 
 impl Output<StdoutLock<'static>> {
-    /// Whether a person reads it, who may like colours.
+    /// Returns `true` if the output is a terminal and colors are allowed.
     pub fn is_coloured(&self) -> bool {
         is_coloured(self.0.inner())
     }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_error_and_a_full_disk_is() {
+    fn closed_reader_is_ignored_and_full_disk_reported() {
         let output = |kind| Output(PrintableWriter::new(Refuses(kind), false));
         let mut gone = output(ErrorKind::BrokenPipe);
         writeln!(gone, "the plan").unwrap();

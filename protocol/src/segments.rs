@@ -348,7 +348,7 @@ pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &
 }
 
 /// Prepares to attach segments as the reaper, which reads the threads' logs.
-pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
+pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Read)
 }
 

@@ -88,7 +88,7 @@ pub enum RegisterError {
     #[error("there is another technique of the name {0}: give yours another one")]
     Taken(&'static str),
     /// The name is invalid.
-    #[error("{0:?} is no name for a technique: 1 to 32 characters of a-z, 0-9 and -")]
+    #[error("{0:?} is not a valid name for a technique: 1 to 32 characters of a-z, 0-9 and -")]
     Name(&'static str),
 }
 

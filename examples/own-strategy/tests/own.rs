@@ -312,5 +312,5 @@ fn a_name_that_is_taken_or_none_is_refused() {
     let twice = Harness::new().venue("one", InParts::new).venue("one", InParts::new).install();
     assert!(twice.unwrap_err().to_string().contains("another venue of the name one"));
     let none = Harness::new().strategy("My Strategy", Quoter::new).install().unwrap_err().to_string();
-    assert!(none.contains("\"My Strategy\" is no name for a strategy"), "{none}");
+    assert!(none.contains("\"My Strategy\" is not a valid name for a strategy"), "{none}");
 }

@@ -168,6 +168,6 @@ fn a_killed_launcher_leaves_nothing() {
         let pid = launcher.id();
         launcher.kill().unwrap();
         launcher.wait().unwrap();
-        wait_until("the warden has cleared up", || left(pid).is_empty());
+        wait_until("the reaper has cleared up", || left(pid).is_empty());
     }
 }

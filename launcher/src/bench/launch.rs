@@ -128,7 +128,7 @@ impl<W: BenchWork> BenchRun<'_, W> {
                 tick(self.started.elapsed());
             }
             let goes_on = W::SURVIVES_DEATHS && self.phase > PREPARE;
-            if signals.take() > 0 {
+            if signals.take_requests() > 0 {
                 let again = std::mem::replace(&mut self.outcome.interrupted, true);
                 if again || !goes_on {
                     return Ok(());
@@ -187,7 +187,7 @@ impl<W: BenchWork> BenchRun<'_, W> {
             if process.status.is_some() {
                 continue;
             }
-            process.look()?;
+            process.poll()?;
             if process.status.is_none_or(|status| status.success()) {
                 continue;
             }
@@ -237,8 +237,8 @@ impl<W: BenchWork> BenchRun<'_, W> {
 }
 
 fn describe_end(process: &Process) -> String {
-    match process.last_words() {
-        words if words.is_empty() => process.how(),
-        words => format!("{}: {words}", process.how()),
+    match process.stderr_tail() {
+        words if words.is_empty() => process.exit_text(),
+        words => format!("{}: {words}", process.exit_text()),
     }
 }

@@ -65,7 +65,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let cores = flags.cores(&machine)?;
     bench::check_sandbox(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let folder = folder::make(&flags.out, &started, "board")?;
+    let folder = folder::create_result_folder(&flags.out, &started, "board")?;
     let clock = BenchClock::start(&machine);
     let mut boards = Boards {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -84,7 +84,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
         let before_ns = number as u64 * flags.duration.0;
         let tick = |elapsed: Duration| {
-            progress.of(before_ns + flags.duration.0.min(elapsed.as_nanos() as u64), all_ns);
+            progress.set(before_ns + flags.duration.0.min(elapsed.as_nanos() as u64), all_ns);
         };
         let outcome = bench::run(&mut plan, &folder, &signals, &tick);
         let outcome = outcome.inspect_err(|_| {

@@ -71,7 +71,7 @@ fn a_wrong_value_says_what_would_be_right() {
     assert!(wrong("run --isolation proces").contains("'process'"));
     assert!(wrong("run --window 10").contains("has no unit"));
     assert!(wrong("run --orders many").contains("is not a count"));
-    assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
+    assert!(wrong("run --delay slow").contains("uniform:5ms..500ms"));
     assert!(wrong("run --cores 3-1").contains("0,2-5"));
     assert!(wrong("run --strategie 2").contains("--strateg"));
     assert!(wrong("run --strategy 2").contains("player"));

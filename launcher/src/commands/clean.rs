@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Removes it, or says what would be removed.
+/// Removes dead runs' memory, or lists it with `--dry-run`.
 pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
     let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;
@@ -17,7 +17,7 @@ pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     }
     let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
-    writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
+    writeln!(out, "{} segments {what}, {} of active runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

@@ -6,7 +6,7 @@ use analysis::inspect::{self, Format};
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Prints them.
+/// Prints stamp records.
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     let path = shelf::folder_of(&flags.path)?;
     experiments::is_none(&path)?;

@@ -1,6 +1,6 @@
-//! `launcher journal`: what people do with a journal's folder.
+//! `launcher journal`: lists, verifies, dumps, follows and cuts journals.
 
-use crate::cli::{JournalAct, JournalFlags, RecordFormat};
+use crate::cli::{JournalAction, JournalFlags, RecordFormat};
 use crate::config::UsageError;
 use crate::output;
 use crate::runtime::signals::{self, Signals};
@@ -10,23 +10,25 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How often a followed journal is looked at where nothing new is there.
-const LOOK: Duration = Duration::from_millis(1);
+/// Poll interval of a followed journal.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// One that is blocked in a write that nobody reads ends so long after it was asked to.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long after a termination signal a process exits that is blocked in a write.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// Does what the flags say.
+/// Runs the action.
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
-    let JournalFlags { act, path, from, format } = flags;
+    let JournalFlags { action: act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)
-        && !matches!(act, JournalAct::Dump | JournalAct::Follow)
+        && !matches!(act, JournalAction::Dump | JournalAction::Follow)
     {
         return Err(UsageError("--from and --format are for dump and follow".into()).into());
     }
-    std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    if let Err(error) = std::fs::metadata(path) {
+        return Err(UsageError(format!("{}: cannot be read: {error}", path.display())).into());
+    }
     if !tool::is_journal(path)? {
-        return Err(anyhow!("{}: there is no journal: no segment and no snapshot", path.display()));
+        return Err(anyhow!("{}: not a journal: it has no segment and no snapshot", path.display()));
     }
     let form = match format {
         RecordFormat::Text => DumpFormat::Text,
@@ -35,21 +37,24 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     };
     let mut out = output::stdout();
     let is_whole = match act {
-        JournalAct::List => tool::list(path, &mut out).map(|()| true),
-        JournalAct::Verify => tool::verify(path, &mut out),
-        JournalAct::Dump => tool::dump(path, *from, form, &mut out, || false).map(|_| true),
-        JournalAct::Follow => {
+        JournalAction::List => tool::list(path, &mut out).map(|()| true),
+        JournalAction::Verify => tool::verify(path, &mut out),
+        JournalAction::Dump => tool::dump(path, *from, form, &mut out, || false).map(|_| true),
+        JournalAction::Follow => {
             let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-            signals::end_anyway(GRACE);
+            signals::exit_after_signal(EXIT_GRACE);
             let goes_on = || {
-                std::thread::sleep(LOOK);
-                signals.take() == 0
+                std::thread::sleep(POLL_INTERVAL);
+                signals.take_requests() == 0
             };
             tool::dump(path, *from, form, &mut out, goes_on).map(|_| true)
         }
-        JournalAct::Cut => match tool::cut(path) {
+        JournalAction::Cut => match tool::cut(path) {
             Ok(left) => {
-                writeln!(out, "{left} records are left; the removed part is kept as orphaned-*")?;
+                writeln!(
+                    out,
+                    "{left} records are left; the removed part is kept as orphaned-* in the same folder"
+                )?;
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -58,7 +63,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     match is_whole {
         Ok(true) => Ok(signals::exit_code_of_reader()),
         Ok(false) => Ok(ExitCode::FAILURE),
-        // As it is: a reader that hangs up is told by the kind of its error.
+        // Unchanged: a closed pipe is recognized by the kind of its error.
         Err(ToolError::Output(error)) => Err(error.into()),
         Err(error) => Err(anyhow!(error)),
     }

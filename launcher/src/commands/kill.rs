@@ -1,8 +1,8 @@
 //! `launcher kill` and `launcher revive`: an operator's kill switch.
 
-use crate::cli::{KillFlags, Whom};
+use crate::cli::{KillFlags, KillTarget};
 use crate::config::UsageError;
-use crate::operator::LiveRun;
+use crate::operator::ActiveRunHandle;
 use crate::output;
 use analysis::numbers::{count, duration};
 use anyhow::Result;
@@ -13,8 +13,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-impl Whom {
-    /// The scope in a run with this plan; `None`: nobody is named.
+impl KillTarget {
+    /// Returns the scope in a run with this plan; `None` if no target is given.
     pub fn scope(&self, plan: &Plan) -> Result<Option<Scope>, UsageError> {
         let trading = plan.trading();
         let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {
@@ -28,7 +28,7 @@ impl Whom {
             Self { strategy: Some(index), .. } => {
                 Scope::Strategy(within("strategy", *index, trading.strategies.into())?)
             }
-            // The engine knows how many there are.
+            // The engine knows the number of credentials.
             Self { credential: Some(index), .. } => Scope::Credential(*index),
             Self { venue: Some(index), .. } => Scope::Venue(within("venue", *index, trading.venues.into())?),
             Self { instrument: Some(name), .. } => Scope::Instrument(instrument(name, plan)?),
@@ -50,10 +50,10 @@ fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     })
 }
 
-/// Turns a kill switch on, or off again.
-pub fn turn(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
-    let run = LiveRun::find(&flags.run)?;
-    let scope = flags.whom.scope(&run.plan)?.unwrap_or_default();
+/// Turns a kill switch on or off.
+pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
+    let run = ActiveRunHandle::find(&flags.run)?;
+    let scope = flags.target.scope(&run.plan)?.unwrap_or_default();
     let command = if is_on { Command::Kill(scope) } else { Command::Revive(scope) };
     let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
     let mut out = output::stdout();

@@ -1,9 +1,9 @@
-//! `launcher limits`: the limits of a run that goes on, shown or changed.
+//! `launcher limits`: shows or changes the limits of an active run.
 
-use crate::cli::{LimitsFlags, Whom};
+use crate::cli::{KillTarget, LimitsFlags};
 use crate::config::UsageError;
 use crate::config::limits::{limit_of, limit_text, value_text};
-use crate::operator::LiveRun;
+use crate::operator::ActiveRunHandle;
 use crate::output;
 use analysis::numbers::{count, duration};
 use analysis::report::tables::{ruled, table};
@@ -16,14 +16,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
-    let run = LiveRun::find(&flags.run)?;
+    let run = ActiveRunHandle::find(&flags.run)?;
     if flags.set.is_empty() {
         return show(&run);
     }
     let LimitsFlags { strategy, credential, ref instrument, .. } = *flags;
-    let whom = Whom { strategy, credential, venue: None, instrument: instrument.clone(), all: false };
+    let whom = KillTarget { strategy, credential, venue: None, instrument: instrument.clone(), all: false };
     let scope = whom.scope(&run.plan)?.unwrap_or_default();
-    // All are right, or none is given.
+    // All are valid, or none is sent.
     let settings: Vec<LimitSetting> =
         flags.set.iter().map(|text| limit_of(text, scope).map_err(UsageError)).collect::<Result<_, _>>()?;
     let mut out = output::stdout();
@@ -44,8 +44,8 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The limits in force, and what was rejected so far.
-fn show(run: &LiveRun) -> Result<ExitCode> {
+/// Prints the limits in force and the rejections so far.
+fn show(run: &ActiveRunHandle) -> Result<ExitCode> {
     let (commands, answers) = run.commands()?;
     let set = commands.iter().filter_map(|entry| match entry.command {
         Some(Command::SetLimit { scope, control, value })
@@ -57,7 +57,7 @@ fn show(run: &LiveRun) -> Result<ExitCode> {
     });
     let mut in_force: Vec<LimitSetting> = Vec::new();
     for setting in run.plan.trading().limits.iter().copied().chain(set) {
-        // A later one of the same scope replaces an earlier one, and stands behind those that it
+        // A later limit of the same scope replaces an earlier one, and follows the limits that it
         // overrides.
         in_force.retain(|other| (other.scope, other.control) != (setting.scope, setting.control));
         in_force.push(setting);

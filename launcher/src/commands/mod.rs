@@ -17,7 +17,7 @@ use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
-use crate::runtime::{container, spill, warden};
+use crate::runtime::{container, reaper, spill};
 use crate::{board, exports, shelf, simulate, watch};
 use analysis::escape::in_a_line;
 use anyhow::{Context, Result};
@@ -27,11 +27,11 @@ use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use system::memory;
 
-/// Does what the command line says.
+/// Runs the command line. Returns the exit code.
 pub fn main(cli: Cli) -> ExitCode {
     output::measure();
     if !matches!(cli.command, Command::Role(_)) {
-        // Without it a segment that somebody truncates ends this process, as it always has.
+        // Without it a truncated segment kills this process.
         let _ = sigbus::survive();
     }
     let result = match cli.command {
@@ -49,8 +49,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Open(flags) => report::open(&flags),
         Command::Journal(flags) => journal::journal(&flags),
         Command::Doctor(flags) => doctor::doctor(flags),
-        Command::Kill(flags) => kill::turn(&flags, true),
-        Command::Revive(flags) => kill::turn(&flags, false),
+        Command::Kill(flags) => kill::switch(&flags, true),
+        Command::Revive(flags) => kill::switch(&flags, false),
         Command::Limits(flags) => limits::limits(&flags),
         Command::List(flags) => shelf::show(&flags),
         Command::Delete(flags) => shelf::delete(&flags),
@@ -62,8 +62,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Role(flags) if flags.contain => {
             container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }
-        Command::Role(flags) if flags.name == warden::NAME => {
-            warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        Command::Role(flags) if flags.name == reaper::NAME => {
+            reaper::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) if flags.name == spill::NAME => {
             spill::run(&flags.run).map(|()| ExitCode::SUCCESS)
@@ -81,9 +81,9 @@ pub fn main(cli: Cli) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         complain(&format!("error: {}{}", chain(&error), way_out(&error)));
-        // A file that was being read when Ctrl-C came is no mistake of the user's.
+        // A read interrupted by Ctrl-C is not a usage error.
         let is_usage = error.is::<UsageError>();
-        if is_usage && !signals::asked() {
+        if is_usage && !signals::is_end_requested() {
             ExitCode::from(2)
         } else if is_usage || error.is::<Interrupted>() {
             signals::exit_code()
@@ -93,10 +93,9 @@ pub fn main(cli: Cli) -> ExitCode {
     })
 }
 
-/// An error and what caused it, in one line. Some say their cause themselves: it is not said twice.
+/// Formats an error and its causes in one line, without repeating a cause that is already included.
 fn chain(error: &anyhow::Error) -> String {
-    // A usage error may show the line of a configuration file below it; it has seen to that line
-    // itself.
+    // A usage error may show the line of a configuration file on further lines, already escaped.
     let has_lines = error.is::<UsageError>();
     let line = |cause: String| if has_lines { cause } else { in_a_line(&cause) };
     error.chain().fold(String::new(), |said, cause| match line(cause.to_string()) {
@@ -106,8 +105,8 @@ fn chain(error: &anyhow::Error) -> String {
     })
 }
 
-/// What to do about a file that is larger than this process may write; the error itself does not
-/// say whose limit it is.
+/// Returns the remedy for a file that exceeds this process's file-size limit, which the error
+/// itself does not name.
 fn way_out(error: &anyhow::Error) -> String {
     let is_limit = error.chain().any(|cause| cause.to_string().contains(&too_large().to_string()));
     match memory::file_limit().filter(|_| is_limit) {
@@ -123,13 +122,16 @@ fn too_large() -> std::io::Error {
     nix::errno::Errno::EFBIG.into()
 }
 
-/// Whoever reads our output has seen enough: `launcher inspect … | head`.
+/// Returns `true` if the reader closed our output: `launcher inspect … | head`.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io.or(json) == Some(std::io::ErrorKind::BrokenPipe)
+    })
 }
 
-/// Becomes the program that meets other hosts.
+/// Replaces this process by the bridge program, which connects to other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
     let bridge = program::bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();

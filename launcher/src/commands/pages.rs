@@ -1,4 +1,5 @@
-//! `launcher completions` and `launcher man`: the command line, told to shells and to `man`.
+//! `launcher completions` and `launcher man`: shell completions and man pages from the command
+//! line's definition.
 
 use crate::cli::{self, CompletionsFlags, ManFlags};
 use crate::output;
@@ -13,7 +14,7 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual's first page, or writes all of them.
+/// Prints the manual's main page, or writes all pages.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     let mut command = cli::command();
     command.build();

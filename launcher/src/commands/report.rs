@@ -1,12 +1,12 @@
-//! `launcher report` and `launcher open`: a run's report on the terminal, and the page of a run or
-//! an experiment.
+//! `launcher report` and `launcher open`: a run's report on the terminal, and the HTML page of a
+//! run or an experiment.
 
 use crate::cli::{OpenFlags, ReportFlags};
 use crate::config::UsageError;
 use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::progress::Progress;
-use crate::runtime::{gather, merge_room, run};
+use crate::runtime::{gather, merge_memory, run};
 use crate::shelf;
 use analysis::document::Document;
 use analysis::html::{self, HTML_FILE};
@@ -14,12 +14,13 @@ use analysis::record::RunRecord;
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use system::scratch::ColumnStore;
 
-/// Prints a summary: for people, or as JSON for machines.
+/// Prints a summary as text or JSON.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
     let mut out = output::stdout();
     if json {
@@ -31,7 +32,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Merges a run again and prints its report, or writes its page.
+/// Merges a run again and prints its report, or writes its HTML page.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let folder = shelf::folder_of(&flags.run)?;
     if let Some(file) = &flags.html {
@@ -40,14 +41,14 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::is_none(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+    let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
     let summary = run::evaluate(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.
+/// Reads a run's record. Logs that a full disk left in `/dev/shm` are saved in the folder first.
 fn read_record(folder: &Path) -> Result<RunRecord> {
     let record = RunRecord::read(folder)?;
     let rescued = gather::rescue(&record.plan, folder)?;
@@ -57,7 +58,7 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
     Ok(record)
 }
 
-/// Makes the page and says where it is.
+/// Writes the HTML page and prints its path.
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     let file = file.map_or_else(|| folder.join(HTML_FILE), Path::to_owned);
     make_page(folder, &file)?;
@@ -65,8 +66,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page of a folder, from saved results; a run of which some are missing is merged
-/// first.
+/// Writes the HTML page of a folder from saved results; a run with missing results is merged first.
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
@@ -76,22 +76,28 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
     html::write(folder, file)
 }
 
-/// Prints the path of the page.
+/// Prints the path of the page and, on a terminal, opens it with xdg-open if there is one.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
     let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
     let page = folder.join(HTML_FILE);
     let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
-    // An experiment may have gone on: its page is made again each time.
+    // An experiment may have continued: its page is written again each time.
     if !is_made || !folder.join("run.json").exists() {
         make_page(&folder, &page)?;
     }
     let path = page.canonicalize().with_context(|| page.display().to_string())?;
     writeln!(output::stdout(), "{}", path.display())?;
+    if std::io::stdout().is_terminal() {
+        let mut opener = Command::new("xdg-open");
+        opener.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Its own process group: it outlives this terminal. Without a browser the path must do.
+        let _ = opener.process_group(0).spawn();
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder in there that was begun last: their names begin with the time.
+/// Returns the newest folder: their names start with the time.
 fn latest(runs: &Path) -> Result<PathBuf> {
     let entries =
         std::fs::read_dir(runs).map_err(|error| UsageError(format!("{}: {error}", runs.display())))?;

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Runs what the flags say; exit code 1 where a run failed or is not valid.
+/// Runs once or several times; exit code 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
@@ -38,7 +38,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         signals: &signals,
     };
     let mut code = ExitCode::SUCCESS;
-    // Several summaries are one document as well: a list.
+    // Several summaries form one document as well: a list.
     let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
     let mut list = (flags.common.json && repeats > 1).then(Vec::new);
     let mut summaries = Vec::new();
@@ -78,7 +78,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Compares what was run with a folder of runs.
+/// Compares the runs with a folder of runs.
 fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
     let found = compare::against(baseline, summaries)?;
     if !quiet {
@@ -88,7 +88,7 @@ fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: 
     gate.map_or(Ok(()), |gate| compare::pass(gate, &found))
 }
 
-/// `run --dry-run`: everything but the run.
+/// `run --dry-run`: prepares the run without starting it.
 fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Result<ExitCode> {
     let prepared = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
     let resolved = resolved.spanning(prepared.schedule.window_ns());

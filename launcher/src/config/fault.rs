@@ -1,21 +1,22 @@
-//! Faults on purpose, as users write them.
+//! Syntax of injected faults.
 //!
 //! ```text
 //! KIND[:TARGET][@WHEN][ every DUR][ for DUR]      several: separated by ; or ,
 //!
-//! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold forge-header jam lose; of a venue slow disconnect reject mute garble
+//! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold
+//!          forge-header jam lose; of a venue: slow disconnect reject mute garble
 //! TARGET   strategy-N | any | engine | launcher | gateway-N | venue-N | exchange-N    [any]
-//! WHEN     2s                at a time after the start             [a tenth of the window, at least 100ms]
+//! WHEN     2s                at a time after the start    [a tenth of the window, at least 100ms]
 //!          order:N           at the strategy's order N, from 0
 //!          push:STEP:N       at that step of the push of order N
-//! every    again and again, for kill and stop at a time; also every=DUR
-//! for      how long, for what a venue does; it lasts unless the user says so
+//! every    repeatedly, for kill and stop at a time; also every=DUR
+//! for      duration of a venue fault    [until the end]
 //! ```
 //!
-//! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes
-//! together, the planner checks: a text can be a fault that this run cannot have.
+//! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. The planner
+//! checks whether a run can have a fault.
 
-use super::value::Value;
+use super::value::SettingValue;
 use analysis::units::{Count, Nanos, clip};
 use core::fmt;
 use core::str::FromStr;
@@ -25,18 +26,18 @@ use shm::ring::Step;
 /// The grammar in one line, for messages.
 const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";
 
-/// One fault as it was asked for.
+/// One fault as the user wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// What.
+    /// The kind.
     pub kind: FaultKind,
-    /// To whom.
+    /// The target.
     pub target: FaultTarget,
-    /// When; `None`: the planner says.
+    /// When it fires; `None`: the planner decides.
     pub when: Option<FaultTime>,
-    /// Again after that time, and again.
+    /// Interval of a repeated fault.
     pub every: Option<Nanos>,
-    /// How long it lasts; `None`: until the end.
+    /// Duration of a venue fault; `None`: until the end.
     pub lasts: Option<Nanos>,
 }
 
@@ -121,7 +122,7 @@ fn when_of(text: &str) -> Result<FaultTime, String> {
             .ok_or("a step of a push needs the order's number: write push:STEP:N".to_owned())?;
         let step = Step::from_name(step.trim()).ok_or_else(|| {
             let steps: Vec<&str> = Step::ALL.iter().map(|step| step.name()).collect();
-            format!("{:?} is no step of a push: there are {}", clip(step), steps.join(", "))
+            format!("{:?} is not a step of a push: there are {}", clip(step), steps.join(", "))
         })?;
         return Ok(FaultTime::Push { order: order(number)?, step });
     }
@@ -154,7 +155,7 @@ impl fmt::Display for FaultSpec {
     }
 }
 
-impl Value for Faults {
+impl SettingValue for Faults {
     const IS_LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -165,7 +166,7 @@ impl Value for Faults {
     fn text(&self) -> String {
         self.0.iter().map(FaultSpec::to_string).collect::<Vec<_>>().join("; ")
     }
-    fn and(mut self, later: Self) -> Self {
+    fn merge(mut self, later: Self) -> Self {
         self.0.extend(later.0);
         self
     }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_says_what_would_be_one() {
+    fn invalid_fault_error_shows_grammar() {
         assert!(wrong("kil:any").contains("did you mean kill?"));
         assert!(wrong("???").contains("KIND[:TARGET][@WHEN][ every DUR][ for DUR]"));
         assert!(wrong("").contains("no fault is named: expected KIND"));
@@ -254,7 +255,7 @@ mod tests {
         assert!(wrong("kill@5").contains("has no unit"));
         assert!(wrong("kill@soon").contains("or write order:N or push:STEP:N"));
         assert!(wrong("kill@order:x").contains("the order's number: \"x\" is not a count"));
-        assert!(wrong("kill@push:claimd:3").contains("no step of a push: there are entered"));
+        assert!(wrong("kill@push:claimd:3").contains("not a step of a push: there are entered"));
         assert!(wrong("kill@push:claimed").contains("push:STEP:N"));
         assert!(wrong("kill@1s every 5").contains("every: \"5\" has no unit"));
         assert!(wrong("mute:venue-0@1s for 5").contains("for: \"5\" has no unit"));

@@ -1,21 +1,21 @@
-//! The config file: flat YAML, `key: value`, in the manner of the seed benchmark.
+//! The config file: flat YAML with one `key: value` a line.
 //!
-//! It is strict: an unknown key or a bad value is an error that shows its line. What
-//! [`Settings::to_yaml`] writes, [`Settings::from_yaml`] reads back as the same settings.
+//! An unknown key or an invalid value is an error that shows its line. [`Settings::from_yaml`]
+//! reads back what [`Settings::to_yaml`] writes.
 
 use super::input::UserFile;
-use super::yaml::{Entry, Place, Unreadable, Value, entries, written};
+use super::yaml::{TextPosition, YamlEntry, YamlError, YamlValue, entries, written};
 use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use std::path::Path;
 
-/// What a run was made with, in its folder.
+/// The file in a run's folder with its settings.
 pub const CONFIG_FILE: &str = "config.yaml";
 
-/// A config file larger than this is none.
+/// Maximum size of a config file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The keys of the seed benchmark, and what stands for them here.
+/// Keys of the seed benchmark, and their replacements here.
 const SEED_KEYS: [(&str, &str); 11] = [
     ("n_strategies", "write strategies"),
     ("m_venues", "write venues"),
@@ -47,15 +47,15 @@ impl Settings {
     /// # Errors
     /// File, line and key of what is wrong, and what would be right.
     pub fn from_yaml(text: &str, name: &str) -> Result<Settings, UsageError> {
-        let read = entries(text).map_err(|Unreadable { what, at }| (what.to_owned(), at));
+        let read = entries(text).map_err(|YamlError { what, at }| (what.to_owned(), at));
         read.and_then(|entries| Settings::from_entries(&entries))
             .map_err(|(what, at)| UsageError(shown(&what, at, text, name)))
     }
 
-    fn from_entries(entries: &[Entry]) -> Result<Settings, (String, Place)> {
+    fn from_entries(entries: &[YamlEntry]) -> Result<Settings, (String, TextPosition)> {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
-        for Entry { key, value, key_at, value_at } in entries {
+        for YamlEntry { key, value, key_at, value_at } in entries {
             let found = Setting::find(&key.trim_start_matches("--").replace('-', "_"));
             let Setting { key, is_list, set, .. } = found.ok_or_else(|| (unknown(key), *key_at))?;
             if seen.contains(key) {
@@ -63,12 +63,12 @@ impl Settings {
             }
             seen.push(*key);
             let text = match value {
-                Value::One(text) => text.clone(),
-                Value::List(texts) if *is_list => texts.join("; "),
-                Value::List(_) => {
+                YamlValue::One(text) => text.clone(),
+                YamlValue::List(texts) if *is_list => texts.join("; "),
+                YamlValue::List(_) => {
                     return Err(("expected a single value, not a list or a map".into(), *value_at));
                 }
-                Value::Nothing => {
+                YamlValue::Nothing => {
                     let what = format!("{key} has no value: write one, or leave the line out");
                     return Err((what, *value_at));
                 }
@@ -78,29 +78,29 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Writes what is set into a run's folder.
+    /// Writes the set values into a run's folder.
     ///
     /// # Errors
-    /// A full disk, a folder that cannot be written.
+    /// A full disk, or a folder that cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
         write_whole(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
-    /// Writes what is set as YAML.
+    /// Formats the set values as YAML.
     pub fn to_yaml(&self) -> String {
         self.texts().iter().map(|(key, text)| format!("{key}: {}\n", written(text))).collect()
     }
 }
 
-/// What is wrong, in one line, and under it the line that it is about with a caret.
-fn shown(what: &str, at: Place, text: &str, name: &str) -> String {
+/// Formats an error in one line, with the line it refers to and a caret below it.
+fn shown(what: &str, at: TextPosition, text: &str, name: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
     let line: String = text.lines().nth(at.line - 1).unwrap_or("").chars().take(100).map(printable).collect();
     let indent = (at.column - 1).min(line.chars().count());
     format!("{name}:{}: {what}\n  {line}\n  {}^", at.line, " ".repeat(indent))
 }
 
-/// What to say about a key that there is not.
+/// Returns the error for an unknown key.
 fn unknown(key: &str) -> String {
     let shown: String = key.chars().take(40).collect();
     if key == "config" || key == "json" {
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(settings in any_settings()) {
+        fn written_settings_are_read_back(settings in any_settings()) {
             let text = settings.to_yaml();
             prop_assert_eq!(Settings::from_yaml(&text, "x"), Ok(settings), "{}", text);
         }

@@ -6,10 +6,10 @@ use clap::{Arg, ArgMatches, Args, Command};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The flags of everything that runs something, beside the settings.
+/// Flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
-    /// YAML file of settings, `key: value`
+    /// Read settings from a YAML file, `key: value`
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
     /// Print JSON on stdout instead of tables
@@ -18,7 +18,7 @@ pub struct Common {
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
-    /// How long the processes may take to get ready
+    /// Wait this long for the processes to become ready
     #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
     pub start_timeout: Nanos,
 }
@@ -26,7 +26,7 @@ pub struct Common {
 /// The flags of `launcher run`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunCommand {
-    /// What to run.
+    /// The flags of one run.
     #[command(flatten)]
     pub run: RunFlags,
     /// Accept strategies from another host at NAME@HOST:PORT (see docs/src/remote.md)
@@ -35,16 +35,16 @@ pub struct RunCommand {
     /// Exit with code 1 if a fault never fired
     #[arg(long, help_heading = "Containment")]
     pub strict_faults: bool,
-    /// Only print the plan: nothing is started
+    /// Print the plan and start nothing
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
-    /// Print the run's folder and errors only; with --json the summary
+    /// Print only the run's folder and errors; with --json the summary
     #[arg(long, short, help_heading = "Run")]
     pub quiet: bool,
-    /// Compare with the runs of a folder in the end
+    /// Compare with the runs of a folder afterwards
     #[arg(long, value_name = "RUN", help_heading = "Run", conflicts_with = "json")]
     pub baseline: Option<PathBuf>,
-    /// Exit with code 1 if rt_venue is slower than the baseline's by more
+    /// Exit with code 1 if rt_venue is slower than the baseline by more than SHARE
     #[arg(long, value_name = "SHARE", help_heading = "Run", requires = "baseline")]
     pub fail_if_slower: Option<Slower>,
 }
@@ -52,19 +52,19 @@ pub struct RunCommand {
 /// The flags of one run, or of two sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
-    /// What can also stand in a config file.
+    /// The settings, which a config file can also have.
     #[command(flatten)]
     pub settings: Settings,
-    /// What every command has.
+    /// The shared flags.
     #[command(flatten)]
     pub common: Common,
 }
 
 impl RunFlags {
-    /// The settings asked for: command line over config file over preset.
+    /// Returns the requested settings: command line over config file over preset.
     ///
     /// # Errors
-    /// The config file cannot be read or is wrong.
+    /// The config file cannot be read, or is invalid.
     pub fn settings(&self) -> Result<Settings, UsageError> {
         let file = match &self.common.config {
             Some(path) => Settings::read(path)?,
@@ -74,26 +74,28 @@ impl RunFlags {
     }
 }
 
-/// The flags of all settings, without their dashes.
+/// Names of the settings' flags, without dashes.
 static FLAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
 
 impl Setting {
-    /// The flag, without its dashes.
+    /// Returns the flag's name, without dashes.
     pub(super) fn flag_name(&self) -> &'static str {
         let place = Settings::KEYS.iter().position(|key| *key == self.key);
         place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)
     }
 
-    /// The flag as clap reads it. The default is appended to the help unless the help says it in
-    /// words.
+    /// Builds the clap flag. The default is appended to the help unless the help already describes
+    /// it.
     fn arg(&self) -> Arg {
         let help = self.help.trim();
         let help = match (self.default)().filter(|text| !text.is_empty() && !help.contains("[default:")) {
             Some(text) => format!("{help} [default: {text}]"),
             None => help.to_owned(),
         };
-        let arg = Arg::new(self.key).long(self.flag_name()).value_name(self.placeholder).help(help);
+        let old = super::OLD_KEYS.iter().filter(|(_, current)| *current == self.key).map(|(old, _)| *old);
+        let arg =
+            Arg::new(self.key).aliases(old).long(self.flag_name()).value_name(self.placeholder).help(help);
         (self.flag)(arg.help_heading(self.heading))
     }
 }

@@ -1,6 +1,5 @@
-//! Files that a user names: read without believing what they are. A pipe may have no writer, a
-//! device no end; so nobody waits in a read that Ctrl-C cannot end, and nothing is read further
-//! than it can be of use.
+//! Reads files that a user names, of any kind: a pipe may have no writer and a device no end, so
+//! every read can be interrupted by Ctrl-C and has a maximum size.
 
 use crate::host::signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,10 +9,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How often a read that waits looks for Ctrl-C, in milliseconds.
-const LOOK_MS: u16 = 50;
+/// Poll interval for Ctrl-C during a read, in milliseconds.
+const POLL_MS: u16 = 50;
 
-/// A file that is being read; its reads end when the process is asked to end.
+/// A file that is being read; reads end when the process is asked to end.
 #[derive(Debug)]
 pub struct UserFile(File);
 
@@ -21,18 +20,18 @@ impl UserFile {
     /// Opens a file of any kind without waiting for a writer.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
     }
 
-    /// Everything in a file, as text.
+    /// Reads a complete file as text.
     ///
     /// # Errors
-    /// What cannot be read, is not UTF-8, is larger than `most` bytes, or Ctrl-C.
+    /// The file cannot be read, is not UTF-8, is larger than `max` bytes, or Ctrl-C was pressed.
     pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         let mut text = String::new();
-        // No further than that, whatever it is: /dev/zero has no end.
+        // Bounded, whatever the file is: /dev/zero has no end.
         Self::open(path)?.take(most + 1).read_to_string(&mut text)?;
         if text.len() as u64 > most {
             return Err(io::Error::other(format!("more than {most} bytes is too much for such a file")));
@@ -44,12 +43,12 @@ impl UserFile {
 impl Read for UserFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            if signals::asked() {
+            if signals::is_end_requested() {
                 // Not `ErrorKind::Interrupted`: readers try that again.
                 return Err(io::Error::other("interrupted while it was read"));
             }
             let mut ready = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut ready, PollTimeout::from(LOOK_MS)) {
+            match poll(&mut ready, PollTimeout::from(POLL_MS)) {
                 Ok(0) | Err(nix::errno::Errno::EINTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),
@@ -68,7 +67,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_pipe_is_read_to_its_end_whenever_its_writer_comes() {
+    fn pipe_is_read_until_writer_closes() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_read_no_further_than_the_bound() {
+    fn endless_file_is_read_up_to_bound() {
         let error = UserFile::read_text(Path::new("/dev/zero"), 1000).unwrap_err();
         assert!(error.to_string().contains("more than 1000 bytes"), "{error}");
         assert!(UserFile::read_text(Path::new("/proc/self/mem"), 1000).is_err());

@@ -1,12 +1,13 @@
-//! The file of instruments: CSV with a head, a line for each, in the order of their indexes.
+//! Reads the instruments file: CSV with a header line, one instrument a line, in the order of their
+//! indexes.
 //!
 //! ```text
 //! name,tick,lot,price_low,price_high,max_quantity,reference_price
 //! BTC-USD,1,1,1,10000000,100000000000,41300
 //! ```
 //!
-//! `name` must be there, the others may be left out; an empty field has the default. Prices and
-//! ticks are cents, quantities and lots 1e-8 units.
+//! `name` is required, the other columns are optional; an empty field has the default. Prices and
+//! ticks are in cents, quantities and lots in 1e-8 units.
 
 use super::input::UserFile;
 use super::{UsageError, nearest};
@@ -14,7 +15,7 @@ use analysis::units::clip;
 use protocol::instrument::{Instrument, MAX_INSTRUMENTS};
 use std::path::Path;
 
-/// A file larger than this is none.
+/// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The columns.
@@ -24,7 +25,7 @@ const COLUMNS: [&str; 7] =
 /// Reads a file of instruments.
 ///
 /// # Errors
-/// The file that cannot be read, or its line that is wrong.
+/// The file cannot be read, or a line is invalid.
 pub fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
     let name = path.display();
     let cannot = |error: std::io::Error| UsageError(format!("--instruments {name}: {error}"));
@@ -32,7 +33,7 @@ pub fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
     parse(&text).map_err(|(line, what)| UsageError(format!("{name}:{line}: {what}")))
 }
 
-/// Reads the text of such a file; what is wrong, with its line.
+/// Parses the text of an instruments file. An error carries its line number.
 fn parse(text: &str) -> Result<Vec<Instrument>, (usize, String)> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let (line, head) =
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn error_names_its_line() {
         for (text, line, wanted) in [
             ("", 1, "expected the head name,tick"),
             ("name\n", 1, "no instruments below the head"),

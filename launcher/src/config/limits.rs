@@ -1,4 +1,4 @@
-//! Limits as users write them: `[SCOPE.]CONTROL=VALUE`, several with `;` or `,` between.
+//! Syntax of limits: `[SCOPE.]CONTROL=VALUE`, separated by `;` or `,`.
 //!
 //! ```text
 //! SCOPE     all, strategy-N, credential-N, instrument-N                    [all]
@@ -10,7 +10,7 @@
 //! earlier one.
 
 use super::nearest;
-use super::value::{Value, parsed};
+use super::value::{SettingValue, parsed};
 use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
@@ -19,13 +19,16 @@ use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Reads a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+/// Parses a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
 ///
 /// # Errors
-/// What would be one.
+/// The valid forms.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || {
-        format!("{:?} is no scope: write all, strategy-N, credential-N, venue-N or instrument-N", clip(text))
+        format!(
+            "{:?} is not a scope: write all, strategy-N, credential-N, venue-N or instrument-N",
+            clip(text)
+        )
     };
     if text == "all" {
         return Ok(Scope::All);
@@ -42,10 +45,10 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
 }
 
-/// Reads one limit; without a scope of its own it has the given one.
+/// Parses one limit; without a scope it has the default one.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// What is wrong and what would be valid.
 pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     let wrong = |what: String| format!("{:?}: {what}", clip(text));
     let (name, value) = text.split_once('=').ok_or_else(|| {
@@ -86,7 +89,7 @@ fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
     }
 }
 
-/// The value of a limit as it is read.
+/// Formats a limit's value as it is parsed.
 pub fn value_text(control: RiskControl, value: u64) -> String {
     match (value, control.info().unit) {
         (OFF, _) => "off".into(),
@@ -96,13 +99,13 @@ pub fn value_text(control: RiskControl, value: u64) -> String {
     }
 }
 
-/// A limit as it is read.
+/// Formats a limit as it is parsed.
 pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> String {
     let scope = if *scope == Scope::All { String::new() } else { format!("{scope}.") };
     format!("{scope}{control}={}", value_text(*control, *value))
 }
 
-impl Value for Limits {
+impl SettingValue for Limits {
     const IS_LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -120,7 +123,7 @@ impl Value for Limits {
     fn flag(arg: clap::Arg) -> clap::Arg {
         arg.action(clap::ArgAction::Append).visible_alias("limit").value_parser(parsed::<Self>())
     }
-    fn and(mut self, later: Self) -> Self {
+    fn merge(mut self, later: Self) -> Self {
         self.0.extend(later.0);
         self
     }
@@ -136,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    /// Any limits that can be written down.
+    /// Generates any limits that can be written.
     pub(super) fn any_limits() -> BoxedStrategy<String> {
         let limit =
             (select(RiskControl::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
@@ -167,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_way_out() {
+    fn error_names_remedy() {
         for (text, wanted) in [
             ("max-positon=5", "did you mean max-position?"),
             ("qq=5", "there are max-open-orders, "),
             ("max-position", "expected [SCOPE.]CONTROL=VALUE"),
-            ("stratgy-1.max-position=5", "is no scope: write all, strategy-N"),
-            ("strategy-.max-position=5", "is no scope"),
+            ("stratgy-1.max-position=5", "is not a scope: write all, strategy-N"),
+            ("strategy-.max-position=5", "is not a scope"),
             ("credential-1.max-position=5", "cannot be set for credential-1"),
             ("max-position=many", "is not a count"),
             ("duplicate-window=5", "has no unit"),

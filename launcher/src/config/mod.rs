@@ -1,16 +1,16 @@
-//! Settings: what a user asked for, before anything is decided.
+//! Settings: what a user asked for, before anything is resolved.
 //!
 //! Every field is optional. They are merged command line over config file over preset
-//! ([`Settings::over`]); what is still open then, the planner decides by what the machine can carry
+//! ([`Settings::over`]); the planner resolves the rest by what the machine can carry
 //! ([`crate::planner::resolve`]).
 
+pub mod components;
 pub mod fault;
 mod file;
 mod flags;
 pub mod input;
 pub mod instruments;
 pub mod limits;
-pub mod own;
 pub mod program;
 mod settings;
 mod table;
@@ -18,58 +18,62 @@ mod units;
 pub mod value;
 mod yaml;
 
+pub use components::{KindList, Strategies, Venues, venue_info};
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunCommand, RunFlags};
 pub use limits::Limits;
-pub use own::{Kinds, Strategies, Venues, venue_record};
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
-pub use units::{CoreList, Factor, Priority, Size, Slower, SpillRoom, VenueLimit};
+pub use units::{CoreList, Factor, Priority, Size, Slower, SpillBudget, VenueLimit};
 pub use value::{Choice, Preset, Switch};
 
 use analysis::units::{Count, Nanos};
 use thiserror::Error;
 
-/// Something the user asked for that cannot be: one or two lines that name the flag or key and the
-/// way out. The launcher prints it and exits with 2.
+/// A usage error: one or two lines that name the flag or key and the remedy. The launcher prints it
+/// and exits with 2.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// Keys of version 0.2 and their current names: accepted for one release, and hidden in the help.
+const OLD_KEYS: [(&str, &str); 1] = [("laps", "repeat_schedule")];
+
 impl Setting {
-    /// The setting of that key.
+    /// Finds the setting of a key.
     fn find(key: &str) -> Option<&'static Self> {
-        Settings::TABLE.iter().find(|setting| setting.key == key)
+        let current = OLD_KEYS.iter().find(|(old, _)| *old == key).map_or(key, |(_, current)| current);
+        Settings::TABLE.iter().find(|setting| setting.key == current)
     }
 }
 
 impl Settings {
-    /// Sets one from its text. `None`: there is no such key.
+    /// Sets one value from its text. `None` if the key does not exist.
     pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         Setting::find(key).map(|setting| (setting.set)(self, text))
     }
 
-    /// Leaves one open.
+    /// Unsets one value.
     pub fn clear(&mut self, key: &str) {
         Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
     }
 
-    /// What is set, as text, in the order of [`Settings::KEYS`].
+    /// Returns the set values as text, in the order of [`Settings::KEYS`].
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |setting: &Setting| Some((setting.key, (setting.text)(self)?));
         Self::TABLE.iter().filter_map(text).collect()
     }
 
-    /// What is set, as a saved record holds it.
+    /// Returns the set values as a saved record holds them.
     pub fn to_texts(&self) -> analysis::experiment::Texts {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
-    /// Reads what a saved record holds.
+    /// Reads the values of a saved record.
     ///
     /// # Errors
-    /// A key that is no setting, or a text that its setting does not take.
+    /// An unknown key, or an invalid value.
     pub fn from_texts(texts: &analysis::experiment::Texts) -> Result<Self, UsageError> {
         let mut settings = Settings::default();
         for (key, text) in texts {
@@ -80,21 +84,21 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Takes what is set here and the rest from `below`.
+    /// Returns these values, with unset ones taken from `below`.
     fn or(mut self, below: &Settings) -> Settings {
         Self::TABLE.iter().for_each(|setting| (setting.take_open)(&mut self, below));
         self
     }
 
-    /// Sets what is open and has a default of its own (`=` in the table).
+    /// Sets unset values to their own defaults (`=` in the table).
     pub fn fill(&mut self) {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
 
-    /// Checks each setting by itself.
+    /// Checks each value on its own.
     ///
     /// # Errors
-    /// The flag whose value is out of its range, or a path that no plan can hold.
+    /// A value out of its range, or a path that no plan can hold.
     pub fn check(&self) -> Result<(), UsageError> {
         Self::TABLE.iter().try_for_each(|setting| {
             let text = || (setting.text)(self).unwrap_or_default();
@@ -103,20 +107,20 @@ impl Settings {
         })
     }
 
-    /// These settings over others: what is set here wins.
+    /// Merges two layers: values set here win.
     ///
-    /// A recorded flow and a drawn one exclude each other, so asking for one here also drops the
-    /// other below: `--schedule` goes with a config file that says `window`.
+    /// A recorded flow and a drawn one exclude each other, so setting one here also drops the other
+    /// from the layer below: `--schedule` works with a config file that sets `window`.
     pub fn over(self, mut below: Settings) -> Settings {
         if self.schedule.is_some() {
-            below = Settings { orders: None, window: None, laps: None, arrivals: None, ..below };
+            below = Settings { orders: None, window: None, repeat_schedule: None, arrivals: None, ..below };
         } else if self.orders.is_some() || self.window.is_some() || self.arrivals.is_some() {
             below = Settings { schedule: None, speed: None, ..below };
         }
         self.or(&below)
     }
 
-    /// With what its preset says below it.
+    /// Applies the preset below these values.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },
@@ -126,7 +130,7 @@ impl Settings {
 }
 
 impl Preset {
-    /// What it sets.
+    /// Returns the preset's settings.
     pub fn settings(self) -> Settings {
         match self {
             Preset::Seed => Settings {
@@ -144,10 +148,10 @@ impl Preset {
     }
 }
 
-/// The name that is most like the text, if one is like it at all.
+/// Returns the most similar name, if one is similar enough.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_lowercase();
-    // Of short names two letters in the wrong order leave little that is alike.
+    // In short names two swapped letters leave little similarity.
     let likeness = |name: &str| match strsim::osa_distance(&text, name) {
         0 | 1 => 1.0,
         _ => strsim::jaro_winkler(&text, name),
@@ -162,9 +166,10 @@ pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> O
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use clap::{Args as _, FromArgMatches as _};
     use proptest::prelude::*;
 
-    /// Any settings that can be written down.
+    /// Generates any settings that can be written.
     pub(crate) fn any_settings() -> impl Strategy<Value = Settings> {
         let texts =
             Settings::TABLE.iter().map(|row| ((row.any_text)().prop_map(|text| (row.key, text))).boxed());
@@ -187,7 +192,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_preset_lies_below_everything_and_is_gone_once_applied() {
+    fn preset_is_lowest_layer_and_cleared_when_applied() {
         let settings = Settings { preset: Some(Preset::Seed), venues: Some(Count(2)), ..Settings::default() };
         let applied = settings.with_preset();
         assert_eq!((applied.strategies, applied.venues), (Some(Count(8)), Some(Count(2))));
@@ -195,12 +200,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_recorded_flow_replaces_a_drawn_one_below_it_and_the_other_way_round() {
+    fn recorded_and_drawn_flow_replace_each_other() {
         let file = Settings { schedule: Some("flow.csv".into()), ..Settings::default() };
         let merged = file.clone().over(Preset::Seed.settings());
         assert_eq!((merged.orders, merged.window, merged.arrivals), (None, None, None));
         let merged = Settings { window: Some(Nanos(1)), ..Settings::default() }.over(file);
         assert_eq!(merged.schedule, None);
+    }
+
+    #[test]
+    fn old_setting_name_sets_its_successor() {
+        for (old, current) in OLD_KEYS {
+            let mut settings = Settings::default();
+            assert_eq!(settings.set(old, "3"), Some(Ok(())), "{old}");
+            assert_eq!(settings.texts(), [(current, "3".to_owned())]);
+            let command = Settings::augment_args(clap::Command::new("run").no_binary_name(true));
+            let matches = command.try_get_matches_from([format!("--{old}"), "3".into()]).unwrap();
+            assert_eq!(Settings::from_arg_matches(&matches).unwrap(), settings, "--{old}");
+        }
     }
 
     #[test]

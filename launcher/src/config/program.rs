@@ -1,17 +1,17 @@
-//! Strategies that are programs: whether they can be started, and `--remote NAME@HOST:PORT`, the
-//! program that meets a far host.
+//! Strategies that are user programs: checks that they can be started, and finds the bridge program
+//! for `--remote NAME@HOST:PORT`.
 
-use super::{Kinds, Settings, UsageError};
+use super::{KindList, Settings, UsageError};
 use analysis::units::Count;
 use protocol::plan::Trading;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// That the first word of a command is a program: a file with a slash in its name, or one that is
+/// Checks that the first word of a command is a program: a file with a slash in its name, or one
 /// found in PATH.
 ///
 /// # Errors
-/// What is wrong with it, and the way out.
+/// What is wrong and the remedy.
 pub fn executable(command: &str) -> Result<(), String> {
     let program = command.split_whitespace().next().unwrap_or_default();
     if program.contains('/') {
@@ -37,7 +37,7 @@ fn file_of(program: &str) -> Option<PathBuf> {
 fn check_file(path: &Path) -> Result<(), String> {
     let facts = std::fs::metadata(path).map_err(|error| format!("cannot be started: {error}"))?;
     if !facts.is_file() {
-        return Err("is no file: name the program in it".into());
+        return Err("is not a file: name the program in it".into());
     }
     if facts.permissions().mode() & 0o111 == 0 {
         return Err("is not executable: chmod +x makes it so, or name the program that runs it".into());
@@ -48,7 +48,7 @@ fn check_file(path: &Path) -> Result<(), String> {
 /// The program that meets other hosts. It is built by itself: see `docs/src/remote.md`.
 pub const BRIDGE: &str = "bulkhead-bridge";
 
-/// Where it is: beside this program, or in PATH.
+/// Finds the bridge program: in this program's folder, or in PATH.
 ///
 /// # Errors
 /// It is nowhere, and how it is built.
@@ -96,21 +96,21 @@ impl Settings {
             kinds.push(format!("{}{bridge} serve {meeting}", Trading::PROGRAM));
         }
         let strategies = Some(Count(kinds.len() as u64));
-        Ok(Self { strategy: Some(Kinds::new(kinds)), strategies, ..self })
+        Ok(Self { strategy: Some(KindList::new(kinds)), strategies, ..self })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Strategies, value::Value};
+    use crate::config::{Strategies, value::SettingValue};
 
     #[test]
-    fn a_program_that_is_not_there_or_none_is_named_with_the_way_out() {
+    fn missing_program_is_named_with_remedy() {
         assert_eq!((executable("sh -c exit"), executable("/bin/sh")), (Ok(()), Ok(())));
         for (command, words) in [
             ("/etc/passwd", "/etc/passwd is not executable: chmod +x"),
-            ("/etc x", "/etc is no file"),
+            ("/etc x", "/etc is not a file"),
             ("./nowhere/mine", "./nowhere/mine cannot be started: No such file"),
             ("no-such-program -x", "--strategy exec:./no-such-program -x"),
         ] {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn kinds(strategy: Option<&str>, strategies: Option<u64>, meetings: &[&str]) -> Result<String, String> {
-        let strategy = strategy.map(|text| Kinds::<Strategies>::parse(text).unwrap());
+        let strategy = strategy.map(|text| KindList::<Strategies>::parse(text).unwrap());
         let settings = Settings { strategy, strategies: strategies.map(Count), ..Settings::default() };
         let meetings: Vec<String> = meetings.iter().map(|meeting| (*meeting).into()).collect();
         let settings = settings.with_remotes(&meetings).map_err(|error| error.0)?;
@@ -131,8 +131,8 @@ mod tests {
         Ok(settings.strategy.map_or(String::new(), |kinds| kinds.text()))
     }
 
-    /// Beside the tests stands no such program, unless it is in PATH: then what is made of it is
-    /// looked at.
+    /// The tests' folder has no such program, unless it is in PATH: then the resulting kinds are
+    /// checked.
     #[test]
     fn each_remote_is_a_strategy_behind_the_others() {
         let Ok(bridge) = bridge() else {

@@ -1,23 +1,23 @@
-//! The table of settings. **To add one, add a row here**: it makes the flag with its help, the key
-//! of the config file, what is saved and read back, the merging of command line, file and preset,
-//! the default and the range.
+//! The table of settings. **To add one, add a row here**: it defines the flag with its help, the
+//! config key, saving and reading, merging of command line, file and preset, the default and the
+//! range.
 //!
 //! ```text
 //! /// Help [default: in words, where the value is not plain]
-//! key "PLACEHOLDER": Type = DEFAULT, in RANGE;      written into saved settings, whoever set it
-//! key "PLACEHOLDER": Type => DEFAULT, in RANGE;     written only where a user set it
-//! key "PLACEHOLDER": Type;                          has no default: nothing means something
+//! key "PLACEHOLDER": Type = DEFAULT, in RANGE;      always written into saved settings
+//! key "PLACEHOLDER": Type => DEFAULT, in RANGE;     written only if a user set it
+//! key "PLACEHOLDER": Type;                          has no default: unset has a meaning of its own
 //! ```
 //!
-//! A type is read and written by its [`Value`](super::value::Value). A row with a default has a
-//! method of its name, so `settings.laps()` is what the run uses. Defaults that depend on the
-//! machine or on other settings are in [`crate::planner::resolve`], with what cannot go together;
-//! the table has what a small machine gets.
+//! Values are parsed and formatted by [`SettingValue`](super::value::SettingValue). A row with a
+//! default has a method of its name, so `settings.repeat_schedule()` is what the run uses. Defaults
+//! that depend on the machine or on other settings are in [`crate::planner::resolve`]; the table
+//! has a small machine's.
 
 use super::table::settings;
-use super::value::Value;
+use super::value::SettingValue;
 use super::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, Kinds, Limits, Preset, Priority, SpillRoom,
+    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, SpillBudget,
     Strategies, Switch, VenueLimit, Venues,
 };
 use analysis::units::{Count, Nanos};
@@ -29,7 +29,7 @@ use protocol::plan::{
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::path::PathBuf;
 
-/// A row of the table: a setting as a flag, as a key, and as a field of [`Settings`].
+/// A row of the table: a setting as a flag, a key, and a field of [`Settings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The key in the config file; with `-` for `_` the flag.
@@ -58,106 +58,103 @@ const H: u64 = 3_600 * S;
 
 settings! {
     "Layout" {
-        /// What carries the two contended hand-offs
+        /// Use this technique for the two contended hand-offs
         technique "NAME": Technique = Technique::default();
-        /// What stands between strategies and engine
+        /// Separate strategies and engine at this level
         isolation "LEVEL": Isolation = Isolation::Process;
-        /// A thread for each role, or one for the engine
+        /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;
-        /// Which processes the engine's roles are in [default: engine, all in one]
+        /// Put the engine's roles into these processes [default: engine, all in one]
         process "WHICH": Placement => Placement::Engine;
-        /// What a thread does when there is nothing to do
+        /// Wait like this while a thread has nothing to do
         idle "HOW": Choice<Idle> = Choice::Auto;
-        /// Real-time priority of the roles' threads, fifo:N with N from 1 to 99 [default: none]
+        /// Run the roles' threads at a real-time priority, fifo:1 to fifo:99 [default: none]
         priority "fifo:N": Priority;
-        /// Cores to use, of the allowed ones, e.g. 0,2-5 [default: all]
+        /// Use only these of the allowed cores, e.g. 0,2-5 [default: all]
         cores "LIST": CoreList;
-        /// Strategies, 1 to 256 [default: 8; 1 on small machines]
+        /// Run N strategies, 1 to 256 [default: 8; 1 on small machines]
         strategies "N": Count = Count(1), in 1..=MAX_STRATEGIES as u64;
-        /// Venues, 1 to 64; each has its gateway
+        /// Run M venues, 1 to 64; each has its gateway
         venues "M": Count = Count(4), in 1..=MAX_VENUES as u64;
-        /// Slots of every ring, a power of two up to 2^20
+        /// Give every ring this many slots, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
-        /// Strategy kinds, assigned round-robin: player, maker, taker, exec:COMMAND
-        strategy "NAMES": Kinds<Strategies> => Kinds::default();
-        /// Credentials: strategies share them in turn, and each venue has a gateway for each
+        /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
+        strategy "NAMES": KindList<Strategies> => KindList::default();
+        /// Share N credentials among the strategies; each venue has a gateway for each
         credentials "N": Count => Count(1);
-        /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a
-        /// process of their own [default: gateway]
+        /// Run exchanges (venues of kind book) on their gateway's thread, or in a thread or process
+        /// of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;
-        /// Exchanges write best bid, offer and last trade to a board that strategies read [default:
-        /// on with venues of kind book, unless all strategies are players]
+        /// Publish best bid, offer and last trade on a board that strategies read [default: on with
+        /// venues of kind book, unless all strategies are players]
         market_data "SWITCH": Switch;
-        /// What the venues are, in turn
-        venue "NAMES": Kinds<Venues> => Kinds::default();
-        /// Most orders that a strategy has open at once [default: what the load keeps open, and
-        /// more]
+        /// Assign venue kinds round-robin
+        venue "NAMES": KindList<Venues> => KindList::default();
+        /// Limit the open orders of each strategy [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
-        /// Limit the orders that are open at one gateway; more are rejected as venue-busy [default:
-        /// no limit]
+        /// Limit the open orders at each gateway; reject more as venue-busy [default: no limit]
         max_waiting "N": Count, in 1..=1 << 20;
     }
     "Load" {
-        /// Orders of all strategies together, e.g. 400k or 4M [default: 4M; 100k on small machines]
+        /// Send this many orders in total, e.g. 400k or 4M [default: 4M; 100k on small machines]
         orders "TOTAL": Count => Count(100_000), in 1..=1_000_000_000;
-        /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on
-        /// small machines]
+        /// Spread the orders over this time, e.g. 5s; stress ignores it [default: 10s; 5s on small
+        /// machines]
         window "DUR": Nanos => Nanos(5 * S), in MS..=H;
         /// Repeat the schedule N times
-        laps "N": Count => Count(1), in 1..=1_000_000;
-        /// How orders arrive over the window
+        repeat_schedule "N": Count => Count(1), in 1..=1_000_000;
+        /// Let orders arrive like this over the window
         arrivals "KIND": Arrivals => Arrivals::Uniform;
-        /// Venue delay D of an order, or fixed:5ms
+        /// Delay each order at its venue: 5ms, or uniform:5ms..500ms
         delay "RANGE": DelayRange = DelayRange { min_ns: 5 * MS, max_ns: 500 * MS }, in 0..=60 * S;
-        /// Extra work of the orchestrator for each order, e.g. 500ns
+        /// Add work to the orchestrator for each order, e.g. 500ns
         work "DUR": Nanos = Nanos(0), in 0..=S;
-        /// Seed of everything that is drawn at random
+        /// Seed everything that is drawn at random
         seed "N": Count = Count(1);
-        /// Recorded flow to play instead of drawing one
+        /// Play a recorded flow instead of drawing one
         schedule "FILE": PathBuf;
-        /// Orders that rest in the books of every exchange at the start:
+        /// Put these orders into the books of every exchange at the start:
         /// order_id,side,price,quantity
         book "FILE": PathBuf;
-        /// In which order exchanges carry orders out [default: arrival; recorded where a recording
-        /// is played against its book]
+        /// Apply orders at exchanges in this order [default: arrival; recorded where a recording is
+        /// played against its book]
         sequence "ORDER": OrderSequence;
-        /// Plays the recorded flow X times as fast
+        /// Play the recorded flow X times as fast
         speed "X": Factor => Factor(1.0);
     }
     "Risk" {
-        /// What is traded: CSV with the columns name, tick, lot, … [default: anything]
+        /// Read the traded instruments from a CSV file with the columns name, tick, lot, …
+        /// [default: anything]
         instruments "FILE": PathBuf;
-        /// Limits as [SCOPE.]CONTROL=VALUE, for example max-position=5k; may be given several times
+        /// Set a limit as [SCOPE.]CONTROL=VALUE, e.g. max-position=5k; may be repeated
         limits "LIST": Limits => Limits(Vec::new());
     }
     "Containment" {
-        /// Write-ahead log for engine and exchanges: none, process, group or each
+        /// Keep a write-ahead log of engine and exchanges: none, process, group or each
         journal "HOW": Journaling => Journaling::None;
-        /// What happens when a strategy, a gateway, an exchange or the engine dies, or hangs, or a
+        /// Choose what happens when a strategy, gateway, exchange or the engine dies or hangs, or a
         /// strategy is quarantined
         on_death "HOW": OnDeath => OnDeath::Stop;
-        /// Liveness timeout: a thread that completes no duty cycle for this long is considered hung
+        /// Consider a thread hung after this long without a duty cycle
         liveness "DUR": Nanos => Nanos(10 * S), in 20 * MS..=H;
-        /// How long a venue may say nothing about an order, where it is checked [default: longest
-        /// delay + 1s]
+        /// Wait this long for an answer of a venue that is checked [default: longest delay + 1s]
         venue_timeout "DUR": Nanos, in MS..=H;
-        /// Messages that a venue takes, e.g. 1000/s: more wait; 1000/s,reject: more are rejected
-        /// [default: any]
+        /// Limit the messages to each venue: 1000/s queues excess messages, 1000/s,reject rejects
+        /// them [default: any]
         venue_limit "N/s": VenueLimit;
-        /// A fault on purpose; may be given several times; launcher run --help shows how it is
-        /// written
+        /// Inject a fault; may be repeated; launcher run --help shows the syntax
         fault "SPEC": Faults => Faults(Vec::new());
     }
     "Run" {
-        /// Points of an order's way to stamp: all, or the ends that rt_venue needs
+        /// Stamp all points of an order's path, or only the ends that rt_venue needs
         stamps "WHICH": Stamps => Stamps::All;
-        /// Moves stamp logs to disk while the run lasts, through so much of /dev/shm, e.g. 512MiB
-        spill "ROOM": SpillRoom => SpillRoom::Off;
-        /// Runs, one after the other
+        /// Move stamp logs to disk during the run, through this much of /dev/shm, e.g. 512MiB
+        spill "SIZE": SpillBudget => SpillBudget::Off;
+        /// Run R times, one after the other
         repeats "R": Count = Count(1), in 1..=10_000;
-        /// A named set of settings that the others override
+        /// Start from a named set of settings, which the others override
         preset "NAME": Preset;
-        /// Folder in which the run's own folder is made
+        /// Create the run's folder in this directory
         out "DIR": PathBuf = PathBuf::from("runs");
     }
 }

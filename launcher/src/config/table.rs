@@ -1,13 +1,13 @@
 //! The macro behind the table of settings in [`super::settings`].
 
-/// Makes [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` under a heading
-/// of the help.
+/// Defines [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` below a
+/// heading of the help.
 macro_rules! settings {
     ($($heading:literal { $(
         $(#[doc = $doc:literal])+
         $key:ident $placeholder:literal: $type:ty $(= $default:expr)? $(=> $implied:expr)? $(, in $range:expr)?;
     )+ })+) => {
-        /// What can be set, on the command line or under the same name in the config file.
+        /// All settings, on the command line or under the same name in the config file.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Settings { $($(
             $(#[doc = $doc])+
@@ -15,7 +15,7 @@ macro_rules! settings {
         )+)+ }
 
         impl Settings {
-            /// The names of all settings: keys of the config file and, with `-` for `_`, flags.
+            /// Names of all settings: keys of the config file and, with `-` for `_`, flags.
             pub const KEYS: &'static [&'static str] = &[$($(stringify!($key)),+),+];
 
             /// All settings, in the order of the help.
@@ -24,15 +24,15 @@ macro_rules! settings {
                 heading: $heading,
                 placeholder: $placeholder,
                 help: concat!($($doc),+),
-                is_list: <$type as Value>::IS_LIST,
-                flag: <$type as Value>::flag,
-                default: || None $(.or(Some(<$type as Value>::text(&$default))))? $(.or(Some(<$type as Value>::text(&$implied))))?,
-                set: |settings, text| Value::parse(text).map(|value| settings.$key = Some(value)),
+                is_list: <$type as SettingValue>::IS_LIST,
+                flag: <$type as SettingValue>::flag,
+                default: || None $(.or(Some(<$type as SettingValue>::text(&$default))))? $(.or(Some(<$type as SettingValue>::text(&$implied))))?,
+                set: |settings, text| SettingValue::parse(text).map(|value| settings.$key = Some(value)),
                 read: |settings, matches| {
                     let given = matches.get_many::<$type>(stringify!($key)).unwrap_or_default();
-                    settings.$key = given.cloned().reduce(Value::and);
+                    settings.$key = given.cloned().reduce(SettingValue::merge);
                 },
-                text: |settings| settings.$key.as_ref().map(Value::text),
+                text: |settings| settings.$key.as_ref().map(SettingValue::text),
                 clear: |settings| settings.$key = None,
                 fill: |settings| { let _ = settings; $(settings.$key.get_or_insert_with(|| $default);)? },
                 take_open: |settings, below| {
@@ -42,10 +42,10 @@ macro_rules! settings {
                 },
                 check: |settings| {
                     let range: Option<std::ops::RangeInclusive<u64>> = None $(.or(Some($range)))?;
-                    settings.$key.as_ref().map_or(Ok(()), |value| Value::check(value, range))
+                    settings.$key.as_ref().map_or(Ok(()), |value| SettingValue::check(value, range))
                 },
                 #[cfg(test)]
-                any_text: <$type as Value>::any_text,
+                any_text: <$type as SettingValue>::any_text,
             } ),+),+];
 
             $($(

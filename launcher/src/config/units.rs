@@ -1,8 +1,8 @@
-//! Values with a notation of their own: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`,
+//! Values with their own notation: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`,
 //! `2G`, `5%`.
 
 use super::DelayRange;
-use super::value::{Value, text_values};
+use super::value::{SettingValue, text_values};
 use analysis::lists;
 use analysis::units::{Count, Nanos, UnitError, clip};
 use core::fmt;
@@ -10,13 +10,14 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 use system::priority::FIFO;
 
-/// Reads `fixed:5ms` or `uniform:5ms..500ms`.
+/// Parses `5ms`, `fixed:5ms` or `uniform:5ms..500ms`.
 ///
 /// # Errors
-/// What is not a delay, with an example of one.
+/// The text is not a delay; the error has an example.
 pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
     let trimmed = text.trim();
-    let range = if let Some(fixed) = trimmed.strip_prefix("fixed:") {
+    let is_time = trimmed.starts_with(|first: char| first.is_ascii_digit());
+    let range = if let Some(fixed) = trimmed.strip_prefix("fixed:").or(is_time.then_some(trimmed)) {
         let Nanos(ns) = fixed.parse()?;
         DelayRange { min_ns: ns, max_ns: ns }
     } else if let Some((min, max)) = trimmed.strip_prefix("uniform:").and_then(|r| r.split_once("..")) {
@@ -27,7 +28,7 @@ pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
     if range.min_ns > range.max_ns { Err(UnitError::Backwards(clip(text))) } else { Ok(range) }
 }
 
-impl Value for DelayRange {
+impl SettingValue for DelayRange {
     fn parse(text: &str) -> Result<Self, String> {
         parse_delay(text).map_err(|error| error.to_string())
     }
@@ -53,7 +54,7 @@ impl Value for DelayRange {
     }
 }
 
-/// Which cores to use: `0,2-5`. Ascending, without doubles, never empty.
+/// A list of cores: `0,2-5`. Ascending, without duplicates, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
@@ -101,12 +102,12 @@ impl fmt::Display for Factor {
 pub struct Priority(u8);
 
 impl Priority {
-    /// The priority of that number, if there is one.
+    /// Returns the priority of a number, if it is valid.
     pub fn new(fifo: u8) -> Option<Self> {
         FIFO.contains(&fifo).then_some(Self(fifo))
     }
 
-    /// The number as the kernel counts it.
+    /// Returns the kernel's number.
     pub const fn fifo(self) -> u8 {
         self.0
     }
@@ -119,7 +120,7 @@ impl FromStr for Priority {
         let wrong = || {
             let (low, high) = (FIFO.start(), FIFO.end());
             format!(
-                "{text:?} is no priority: expected fifo:N with N from {low} to {high}, for example fifo:50"
+                "{text:?} is not a priority: expected fifo:N with N from {low} to {high}, for example fifo:50"
             )
         };
         number.and_then(Self::new).ok_or_else(wrong)
@@ -132,20 +133,19 @@ impl fmt::Display for Priority {
     }
 }
 
-/// How many messages a second a venue takes, and what becomes of more: `1000/s`, or
-/// `1000/s,reject`.
+/// Message rate limit of a venue: `1000/s`, or `1000/s,reject` to reject excess messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueLimit {
     /// Messages a second, from 1.
     pub per_second: u32,
-    /// More are rejected. Else they wait.
+    /// Excess messages are rejected; otherwise they wait.
     pub rejects: bool,
 }
 
 impl FromStr for VenueLimit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no message limit: write for example 1000/s, or 1000/s,reject");
+        let wrong = || format!("{text:?} is not a message limit: write for example 1000/s, or 1000/s,reject");
         let (rate, rejects) = match text.trim().split_once(',') {
             Some((rate, "reject")) => (rate, true),
             Some(_) => return Err(wrong()),
@@ -163,19 +163,19 @@ impl fmt::Display for VenueLimit {
     }
 }
 
-/// Whether logs are spilled, and how much of `/dev/shm` they take meanwhile: `on`, `off`, `64MiB`.
+/// How much of `/dev/shm` spilled logs use: `on`, `off`, `64MiB`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpillRoom {
-    /// They are not: each has room for all that may be logged.
+pub enum SpillBudget {
+    /// Logs are not spilled: each can hold all records.
     #[default]
     Off,
-    /// They are, and the planner decides by what is free.
+    /// Logs are spilled; the planner chooses the size.
     Auto,
-    /// They are, and all of them together take about so many MiB, at least 1.
+    /// Logs are spilled; all rings together take about this many MiB, at least 1.
     MiB(u32),
 }
 
-impl FromStr for SpillRoom {
+impl FromStr for SpillBudget {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -185,13 +185,13 @@ impl FromStr for SpillRoom {
             ("on", _) => Ok(Self::Auto),
             (_, Some(number)) if number > 0 => Ok(Self::MiB(number)),
             _ => Err(format!(
-                "{text:?} is no room for logs: expected on, off or a number of MiB, for example 512MiB"
+                "{text:?} is not a size for logs: expected on, off or a number of MiB, for example 512MiB"
             )),
         }
     }
 }
 
-impl fmt::Display for SpillRoom {
+impl fmt::Display for SpillBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.pad("off"),
@@ -208,8 +208,8 @@ text_values! {
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
     VenueLimit: (1u32.., any::<bool>())
         .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }.to_string());
-    SpillRoom: proptest::option::of(1u32..)
-        .prop_map(|size| size.map_or(SpillRoom::Auto, SpillRoom::MiB).to_string()),
+    SpillBudget: proptest::option::of(1u32..)
+        .prop_map(|size| size.map_or(SpillBudget::Auto, SpillBudget::MiB).to_string()),
         fn flag(arg: clap::Arg) -> clap::Arg {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("on");
             arg.value_parser(|text: &str| text.parse::<Self>())
@@ -225,7 +225,8 @@ const SIZES: [(&str, u32); 3] = [("K", 10), ("M", 20), ("G", 30)];
 impl FromStr for Size {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no size: a whole number with its unit, for example 512M or 2G");
+        let wrong =
+            || format!("{text:?} is not a size: a whole number with its unit, for example 512M or 2G");
         let of = |(unit, shift): (&str, u32)| Some((text.strip_suffix(unit)?, shift));
         let (number, shift) = SIZES.into_iter().find_map(of).ok_or_else(wrong)?;
         let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -244,7 +245,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// By how much B may be slower than A, as a share: `5%` is 0.05.
+/// Allowed slowdown of B as a share: `5%` is 0.05.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slower(f64);
 
@@ -254,7 +255,7 @@ impl FromStr for Slower {
         let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
         match number.filter(|number| (0.0..=1_000.0).contains(number)) {
             Some(percent) => Ok(Self(percent / 100.0)),
-            None => Err(format!("{text:?} is no share: expected a number and %, for example 5%")),
+            None => Err(format!("{text:?} is not a percentage: expected a number and %, for example 5%")),
         }
     }
 }
@@ -266,7 +267,7 @@ impl fmt::Display for Slower {
 }
 
 impl Slower {
-    /// As a share: 0.05 is 5 %.
+    /// Returns the share: 0.05 is 5 %.
     pub const fn share(self) -> f64 {
         self.0
     }
@@ -278,10 +279,11 @@ mod tests {
 
     #[test]
     fn each_notation_is_read_and_written_back() {
-        fn same<T: Value>(text: &str, written: &str) {
+        fn same<T: SettingValue>(text: &str, written: &str) {
             assert_eq!(T::parse(text).map(|value| value.text()), Ok(written.into()), "{text}");
         }
         same::<DelayRange>(" fixed:5000us", "fixed:5ms");
+        same::<DelayRange>("5ms", "fixed:5ms");
         same::<DelayRange>("uniform:5us..1s", "uniform:5us..1s");
         same::<CoreList>("5,0,2-4", "0,2-5");
         same::<Factor>("2.50x", "2.5");
@@ -289,7 +291,7 @@ mod tests {
         same::<VenueLimit>("1k/s", "1000/s");
         same::<VenueLimit>("5/s,reject", "5/s,reject");
         for text in ["off", "on", "1MiB", "4294967295MiB"] {
-            same::<SpillRoom>(text, text);
+            same::<SpillBudget>(text, text);
         }
         let sizes = ["64M", "2G", "1K"].map(|text| text.parse::<Size>().unwrap());
         assert_eq!(sizes, [Size(64 << 20), Size(2 << 30), Size(1024)]);
@@ -307,7 +309,8 @@ mod tests {
             }
         }
         for (text, message) in [
-            ("5ms", "expected fixed:5ms or uniform:5ms..500ms"),
+            ("slow", "expected fixed:5ms or uniform:5ms..500ms"),
+            ("5", "has no unit"),
             ("uniform:5ms", "expected fixed"),
             ("uniform:5..6", "has no unit"),
             ("uniform:5ms..5us", "shorter delay first"),
@@ -319,7 +322,7 @@ mod tests {
             "fifo:50",
         );
         wrong::<VenueLimit>(&["", "5", "0/s", "5/s,queue", "x/s", "9999999999/s"], "1000/s,reject");
-        wrong::<SpillRoom>(&["", "0MiB", "64", "1GiB", "-1MiB", "99999999999MiB", "ON"], "512MiB");
+        wrong::<SpillBudget>(&["", "0MiB", "64", "1GiB", "-1MiB", "99999999999MiB", "ON"], "512MiB");
         wrong::<Size>(&["", "M", "64", "+1M", "-1G", "1.5G", "64MB", "64 M"], "512M or 2G");
         wrong::<Size>(&["99999999999G"], "more than there is");
         wrong::<Slower>(&["5", "-1%", "%", "1e9%", "NaN%"], "for example 5%");

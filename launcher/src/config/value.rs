@@ -1,7 +1,7 @@
-//! How a setting's value is read from a text and written back.
+//! Parsing and formatting of setting values.
 //!
-//! Command line and config file share these parsers, so a value is right or wrong in both alike and
-//! its message is the same.
+//! Command line and config file share these parsers, so a value is valid or invalid in both, with
+//! the same message.
 
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
@@ -14,75 +14,74 @@ use protocol::plan::{
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// A setting's value as text.
-pub trait Value: Clone + Send + Sync + Sized + 'static {
-    /// Whether it is a list: its flag may be given several times, and in the config file it may be
-    /// a list of texts.
+/// A setting's value that can be parsed and formatted.
+pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
+    /// Whether it is a list: its flag may be repeated, and in the config file it may be a list.
     const IS_LIST: bool = false;
 
-    /// Reads it.
+    /// Parses the value.
     ///
     /// # Errors
-    /// What is wrong with the text and what would be right, on one line.
+    /// What is wrong and what would be valid, on one line.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Writes it as [`Value::parse`] reads it.
+    /// Formats the value as it is parsed.
     fn text(&self) -> String;
 
-    /// Completes the flag: how clap reads it.
+    /// Completes the clap flag.
     fn flag(arg: clap::Arg) -> clap::Arg {
         let arg = if Self::IS_LIST { arg.action(clap::ArgAction::Append) } else { arg };
         arg.value_parser(parsed::<Self>())
     }
 
-    /// Appends what the same flag says when it is given again; a list does.
+    /// Merges the value of a repeated flag; a list appends.
     #[must_use]
-    fn and(self, later: Self) -> Self {
+    fn merge(self, later: Self) -> Self {
         later
     }
 
-    /// Checks a value that can be read, in its setting's range.
+    /// Checks a parsed value against its setting's range.
     ///
     /// # Errors
-    /// What would be right.
+    /// What would be valid.
     fn check(&self, _range: Option<RangeInclusive<u64>>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Any value that can be written down, as text.
+    /// Generates any value that can be written, as text.
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String>;
 }
 
-/// Reads a value with its [`Value::parse`], for clap.
-pub(super) fn parsed<T: Value>() -> impl TypedValueParser<Value = T> {
+/// Clap parser for a value.
+pub(super) fn parsed<T: SettingValue>() -> impl TypedValueParser<Value = T> {
     StringValueParser::new().try_map(|text| T::parse(&text))
 }
 
-/// A value out of a fixed list of names.
+/// A value from a fixed list of names.
 pub trait Named: Sized + Clone + Send + Sync + 'static {
-    /// All names, in the order of the documentation.
+    /// Returns all names, in the order of the documentation.
     fn names() -> Vec<&'static str>;
-    /// The value of a name.
-    fn of(name: &str) -> Option<Self>;
-    /// The name of a value.
+    /// Returns the value of a name.
+    fn by_name(name: &str) -> Option<Self>;
+    /// Returns the name of a value.
     fn name_of(&self) -> &'static str;
 }
 
-/// What clap reads a named value with: it lists the names in the help and suggests the nearest.
+/// Clap parser for a named value: it lists the names in the help and suggests the nearest.
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
-        .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is unknown")))
+        .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-/// Makes [`Named`] of enums that [`named_enum!`](system::named_enum) made.
+/// Implements [`Named`] for enums made by [`named_enum!`](system::named_enum).
 macro_rules! named_values {
     ($($type:ty),+) => { $(
         impl $crate::config::value::Named for $type {
             fn names() -> Vec<&'static str> {
                 Self::ALL.iter().map(|value| value.name()).collect()
             }
-            fn of(name: &str) -> Option<Self> {
+            fn by_name(name: &str) -> Option<Self> {
                 Self::from_name(name)
             }
             fn name_of(&self) -> &'static str {
@@ -97,7 +96,7 @@ impl Named for Technique {
     fn names() -> Vec<&'static str> {
         Self::all().into_iter().map(Self::name).collect()
     }
-    fn of(name: &str) -> Option<Self> {
+    fn by_name(name: &str) -> Option<Self> {
         Self::from_name(name)
     }
     fn name_of(&self) -> &'static str {
@@ -123,16 +122,16 @@ named_values!(
     Wait
 );
 
-/// Says which names there are, and which is like that one.
+/// Returns the error for an unknown name, with the valid names and the nearest.
 pub(super) fn unknown(text: &str, names: &[&str]) -> String {
     let near = super::nearest(text, names.iter().copied());
     let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
     format!("{text:?} is unknown: {hint} are {}", names.join(", "))
 }
 
-impl<T: Named> Value for T {
+impl<T: Named> SettingValue for T {
     fn parse(text: &str) -> Result<Self, String> {
-        T::of(text.trim()).ok_or_else(|| unknown(text.trim(), &T::names()))
+        T::by_name(text.trim()).ok_or_else(|| unknown(text.trim(), &T::names()))
     }
     fn text(&self) -> String {
         self.name_of().into()
@@ -147,10 +146,10 @@ impl<T: Named> Value for T {
     }
 }
 
-/// A named value, or the planner's choice.
+/// A named value, or `auto` for the planner's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
-    /// The planner decides by what the machine can carry.
+    /// The planner decides.
     #[default]
     Auto,
     /// The user decided.
@@ -161,8 +160,8 @@ impl<T: Named> Named for Choice<T> {
     fn names() -> Vec<&'static str> {
         std::iter::once("auto").chain(T::names()).collect()
     }
-    fn of(name: &str) -> Option<Self> {
-        if name == "auto" { Some(Choice::Auto) } else { T::of(name).map(Choice::Fixed) }
+    fn by_name(name: &str) -> Option<Self> {
+        if name == "auto" { Some(Choice::Auto) } else { T::by_name(name).map(Choice::Fixed) }
     }
     fn name_of(&self) -> &'static str {
         match self {
@@ -173,27 +172,27 @@ impl<T: Named> Named for Choice<T> {
 }
 
 system::named_enum! {
-    /// Something that is there or not.
+    /// A switch.
     Switch {
-        /// It is.
+        /// Enabled.
         On = "on",
-        /// It is not.
+        /// Disabled.
         Off = "off",
     }
 }
 
 system::named_enum! {
-    /// A set of settings with a name.
+    /// A named set of settings.
     Preset {
         /// The numbers of the seed benchmark: 8 strategies, 4 venues, 4,000,000 orders over 10 s.
         Seed = "seed",
     }
 }
 
-/// Makes [`Value`] of what has `FromStr` and `Display`: the strategy says which texts are values.
+/// Implements [`SettingValue`] through `FromStr` and `Display`; the strategy generates valid texts.
 macro_rules! text_values {
     ($($type:ty: $any:expr $(, $item:item)*;)+) => { $(
-        impl $crate::config::value::Value for $type {
+        impl $crate::config::value::SettingValue for $type {
             fn parse(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|error: <$type as core::str::FromStr>::Err| error.to_string())
             }
@@ -222,7 +221,7 @@ text_values! {
         };
 }
 
-/// Says which numbers a setting takes.
+/// Checks a number against a setting's range.
 fn within(
     value: u64,
     range: Option<RangeInclusive<u64>>,
@@ -237,7 +236,7 @@ fn within(
     }
 }
 
-impl Value for PathBuf {
+impl SettingValue for PathBuf {
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() { Err("expected a path".into()) } else { Ok(PathBuf::from(text)) }
     }
@@ -250,7 +249,7 @@ impl Value for PathBuf {
     fn check(&self, _range: Option<RangeInclusive<u64>>) -> Result<(), String> {
         match self.to_str() {
             Some(_) => Ok(()),
-            // Plan, records and config are text, and every process is told its paths by them.
+            // Plan, records and config are text, and paths are passed to processes in them.
             None => Err("the name is not UTF-8, and the plan of a run is text: go into that folder and name it from there, or \
                          rename it"
                 .into()),

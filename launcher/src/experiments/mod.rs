@@ -79,7 +79,7 @@ pub fn is_none(folder: &Path) -> Result<(), UsageError> {
         format!("the folder of a lab, not of a run: launcher lab --resume {name} shows it")
     } else if folder.join(Boards::FILE).exists() {
         "the folder of a board's benchmark, not of a run".into()
-    } else if let Some(last) = shelf::list(folder).ok().and_then(|all| all.into_iter().next_back()) {
+    } else if let Some(last) = shelf::list_results(folder).ok().and_then(|all| all.into_iter().next_back()) {
         format!("a folder of results, not of a run: name one of them, for example {}", last.folder)
     } else {
         return Ok(());

@@ -4,7 +4,7 @@ use super::axes::AxisValue;
 use super::flags::Asked;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
-use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container;
 use crate::runtime::realtime;
 use analysis::experiment::{Axis, AxisRecord, SweepPoint};
@@ -156,8 +156,8 @@ pub(super) fn check(
         Input::Drawn { orders, .. } => orders,
         Input::Recorded { .. } => 1,
     };
-    let counts = Counts::estimated(orders, &resolved);
-    let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
+    let counts = OrderCounts::estimated(orders, &resolved);
+    let nobody = RunIdentity { run: "check".into(), pid: 1, start: 1 };
     let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)

@@ -64,7 +64,7 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     if let Some(load) = System::read().load {
         record.notes.push(format!("load of the machine when it began: {load:.1}"));
     }
-    let folder = folder::make(&out, &record.started, &record.kind)?;
+    let folder = folder::create_result_folder(&out, &record.started, &record.kind)?;
     record.take_over();
     record.save(&folder)?;
     Ok(folder)

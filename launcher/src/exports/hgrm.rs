@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use std::io::{self, Write};
 
-/// Halvings of the way to 100 % have so many lines each.
+/// Lines for each halving of the distance to 100 %.
 const TICKS_PER_HALF: u32 = 5;
 
 /// Writes a histogram of nanoseconds as HdrHistogram's tools print and plot it.

@@ -1,5 +1,5 @@
-//! `launcher export`: a run for other programs: a Perfetto trace, Parquet's tables, HdrHistogram's
-//! percentiles, and one picture.
+//! `launcher export`: converts a run for other programs: a Perfetto trace, Parquet tables,
+//! HdrHistogram percentiles, and an SVG picture.
 
 mod hgrm;
 #[cfg(feature = "parquet")]
@@ -9,7 +9,7 @@ mod proto;
 
 use crate::config::{Size, UsageError};
 use crate::output;
-use crate::runtime::merge_room;
+use crate::runtime::merge_memory;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::hlog;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::folder::{NotRegular, OpenDir};
 
-/// What `export --help` ends with.
+/// Examples in `export --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
@@ -34,26 +34,25 @@ Examples:
   launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage
   launcher export latest --svg path.svg             where an order's time goes, for a README";
 
-/// Why there is nothing to draw.
+/// Error if there is nothing to draw.
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
 
 /// The flags of `export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ExportFlags {
-    /// The run's folder, or latest
+    /// Name the run's folder, or latest
     pub run: PathBuf,
     /// Write a trace for ui.perfetto.dev and trace_processor
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Of a trace: only the first orders
+    /// Trace only the first N orders
     #[arg(long, value_name = "N", default_value = "100k")]
     pub orders: Count,
     /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
-    /// Of Parquet: a file for each strategy, in run=RUN/strategy=N folders, beside those of other
-    /// runs
+    /// Write a Parquet file for each strategy, in run=RUN/strategy=N folders
     #[arg(long, requires = "parquet")]
     pub partitioned: bool,
     /// Write each histogram as percentiles, a .hgrm file each
@@ -62,13 +61,12 @@ pub struct ExportFlags {
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the
-    /// logs
+    /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Size>,
 }
 
-/// Writes what is asked for.
+/// Writes the requested files.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.parquet.is_some();
     if !merges && flags.hgrm.is_none() && flags.svg.is_none() {
@@ -90,7 +88,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     let record = RunRecord::read(&folder)?;
     if merges {
-        let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+        let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
@@ -137,12 +135,12 @@ fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merg
     Ok(())
 }
 
-/// Where an export is written.
+/// The output of an export.
 type Sink<'a> = dyn Write + Send + 'a;
 
-/// Writes a file that the user named. A regular file is replaced when the new one is whole.
-/// Anything else (a pipe, `/dev/stdout`) is written to, but not in the run's own folder, which a
-/// stranger may have filled.
+/// Writes a file that the user named. A regular file is replaced atomically. Anything else (a pipe,
+/// `/dev/stdout`) is written to directly, but not in the run's own folder, which may hold foreign
+/// files.
 fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if !path.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
@@ -160,8 +158,8 @@ fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
     Ok(())
 }
 
-/// Writes a regular file, whole or not at all; `shown` is what it is called. Links are replaced and
-/// not followed.
+/// Writes a regular file atomically; `shown` is its name in messages. Links are replaced and not
+/// followed.
 fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     let save = || -> Result<()> {

@@ -24,13 +24,13 @@ const STRATEGY: &str = "required int32 strategy (integer(16, false)); ";
 const REST_OF_ID: &str =
     "required int32 epoch (integer(16, false)); required int64 sequence (integer(64, false));";
 
-/// An order's id as columns: without its strategy where the file's folder says which it is.
+/// Returns an order id's columns, without the strategy if the file's folder names it.
 fn id_columns(part: Option<u16>) -> String {
     let strategy = if part.is_none() { STRATEGY } else { "" };
     format!("{strategy}{REST_OF_ID}")
 }
 
-/// The orders of that strategy, or of all.
+/// Returns the orders of one strategy, or of all.
 fn rows(merged: &Merged, part: Option<u16>) -> impl Iterator<Item = (OrderId, &OrderRow)> {
     let (all, of_one) = match part {
         None => (Some(merged.orders()), None),
@@ -39,13 +39,13 @@ fn rows(merged: &Merged, part: Option<u16>) -> impl Iterator<Item = (OrderId, &O
     all.into_iter().flatten().chain(of_one.into_iter().flatten())
 }
 
-/// The venue whose gateway has taken the order; `None`: none has, or its log does not tell.
+/// Returns the venue whose gateway received the order; `None` if no gateway's log has it.
 fn venue(record: &RunRecord, row: &OrderRow) -> Option<u16> {
     // A row has room for a gateway's number of seven bits.
     row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16))
 }
 
-/// Nanoseconds since the run's start; what was before it is negative.
+/// Returns nanoseconds since the run's start; negative before it.
 fn since_start(record: &RunRecord, ticks: u64) -> i64 {
     let start = record.clock.start_ticks;
     let since = to_ns(ticks.abs_diff(start), record.clock.ns_per_tick) as i64;
@@ -93,7 +93,7 @@ pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
 }
 
 /// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds
-/// since the run's start, and how many it took. All stages of an order stand together; those of
+/// since the run's start, and how many it took. All stages of an order are consecutive; those of
 /// which an end was not stamped are not there.
 pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
     let id = id_columns(part);
@@ -129,8 +129,8 @@ pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
     Ok(())
 }
 
-/// Numbers that differ little from row to row are kept as differences; names, of which there are
-/// few, in a dictionary.
+/// Numbers that differ little between rows are delta-encoded; names, of which there are few, use a
+/// dictionary.
 fn writer<W: Write + Send>(schema: &str, names: &[&str], out: W) -> Result<SerializedFileWriter<W>> {
     let schema = Arc::new(parse_message_type(schema)?);
     let mut properties =
@@ -174,7 +174,7 @@ fn put<T: DataType>(
     Ok(())
 }
 
-/// The values that there are, and for each row whether it has one.
+/// Returns the present values, and for each row whether it has one.
 fn optional<T>(rows: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
     let mut values = Vec::with_capacity(rows.size_hint().0);
     let there = rows

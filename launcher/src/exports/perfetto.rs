@@ -1,12 +1,12 @@
-//! A run as a Perfetto trace (TrackEvent): processes and threads as tracks, what an order cost each
-//! of them as slices, the order as a flow through all of them, gaps, sleeps and incidents as slices
-//! on tracks of their own.
+//! Exports a run as a Perfetto trace (TrackEvent): processes and threads are tracks, each order's
+//! processing is a slice, an order is a flow through its slices, and gaps, sleeps and incidents are
+//! slices on tracks of their own.
 //!
 //! Slices of one track must lie within each other or apart. Orders at a venue overlap, so taking
 //! and answering one are moments on the gateway's track; an orchestrator's slice that would overlap
 //! the one before it is a moment too.
 
-use super::proto::Message;
+use super::proto::ProtoMessage;
 use analysis::merge::{Merged, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
@@ -55,7 +55,7 @@ const GAPS: u64 = 3 << 32;
 const INCIDENTS: u64 = 4 << 32;
 const SLEEPS: u64 = 5 << 32;
 
-struct Event {
+struct TraceEvent {
     ns: u64,
     kind: u64,
     track: u64,
@@ -68,20 +68,22 @@ struct Event {
 pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(
-            Message::default().number(field::FLAGS, STATE_CLEARED).message(field::DESCRIPTOR, &descriptor),
+            ProtoMessage::default()
+                .number(field::FLAGS, STATE_CLEARED)
+                .message(field::DESCRIPTOR, &descriptor),
             out,
         )?;
     }
-    let time = Time { start: record.clock.start_ticks, ns_per_tick: record.clock.ns_per_tick };
+    let time = TraceClock { start: record.clock.start_ticks, ns_per_tick: record.clock.ns_per_tick };
     let mut events = Vec::new();
     for (id, row) in &first(merged, most) {
         order(&record.plan, &time, *id, row, &mut events);
     }
-    away(&time, merged, &mut events);
+    gaps_and_sleeps(&time, merged, &mut events);
     incidents(record, &mut events);
-    for event in untangled(events) {
+    for event in without_overlaps(events) {
         let mut message =
-            Message::default().number(field::TYPE, event.kind).number(field::TRACK, event.track);
+            ProtoMessage::default().number(field::TYPE, event.kind).number(field::TRACK, event.track);
         if event.kind != END {
             message = message.text(field::CATEGORY, event.category).text(field::EVENT_NAME, &event.name);
             message = match event.flow {
@@ -90,13 +92,16 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
                 None => message,
             };
         }
-        packet(Message::default().number(field::TIMESTAMP, event.ns).message(field::EVENT, &message), out)?;
+        packet(
+            ProtoMessage::default().number(field::TIMESTAMP, event.ns).message(field::EVENT, &message),
+            out,
+        )?;
     }
     Ok(())
 }
 
-/// The orders that began first, so many of them, in the order of time. Twice as many are kept at
-/// most, however many there are.
+/// Returns the first `max` orders by start time. At most twice as many are kept during the
+/// selection.
 fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
     let mut first = Vec::new();
     for order in merged.orders().filter(|(_, row)| row.began() != 0) {
@@ -110,26 +115,27 @@ fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
 }
 
 fn keep(orders: &mut Vec<(OrderId, &OrderRow)>, most: usize) {
-    // Of those that began in the same tick the ones that came first stay in front.
+    // A stable sort: orders of the same tick keep their order.
     orders.sort_by_key(|(_, row)| row.began());
     orders.truncate(most);
 }
 
-fn packet(packet: Message, out: &mut impl Write) -> io::Result<()> {
+fn packet(packet: ProtoMessage, out: &mut impl Write) -> io::Result<()> {
     let packet = packet.number(field::SEQUENCE, 1);
-    out.write_all(Message::default().message(field::PACKET, &packet).bytes())
+    out.write_all(ProtoMessage::default().message(field::PACKET, &packet).bytes())
 }
 
-/// Nanoseconds since the start of the run, which is a second: what precedes it has a place too.
-struct Time {
+/// Converts ticks to nanoseconds; the start of the run is at one second, so that earlier events
+/// have a time too.
+struct TraceClock {
     start: u64,
     ns_per_tick: f64,
 }
 
 const START_NS: u64 = 1_000_000_000;
 
-impl Time {
-    fn of(&self, ticks: u64) -> u64 {
+impl TraceClock {
+    fn ns_at(&self, ticks: u64) -> u64 {
         match ticks.checked_sub(self.start) {
             Some(since) => START_NS.saturating_add(to_ns(since, self.ns_per_tick)),
             None => START_NS.saturating_sub(to_ns(self.start - ticks, self.ns_per_tick)),
@@ -137,17 +143,18 @@ impl Time {
     }
 }
 
-fn descriptors(plan: &Plan, merged: &Merged) -> Vec<Message> {
-    let new = |uuid| Message::default().number(field::UUID, uuid);
+fn descriptors(plan: &Plan, merged: &Merged) -> Vec<ProtoMessage> {
+    let new = |uuid| ProtoMessage::default().number(field::UUID, uuid);
     let mut all = Vec::new();
     for (place, process) in (0u64..).zip(&plan.processes) {
-        let of = Message::default().number(field::PID, place + 1).text(field::PROCESS_NAME, &process.name);
+        let of =
+            ProtoMessage::default().number(field::PID, place + 1).text(field::PROCESS_NAME, &process.name);
         all.push(new(PROCESSES + place).message(field::PROCESS, &of));
         for thread in &process.threads {
             let index = u64::from(*thread);
             let Some(planned) = plan.threads.get(*thread as usize) else { continue };
-            // Threads have ids of their own, beside those of the processes.
-            let of = Message::default()
+            // Thread ids are offset from process ids.
+            let of = ProtoMessage::default()
                 .number(field::PID, place + 1)
                 .number(field::TID, 10_000 + index)
                 .text(field::THREAD_NAME, &planned.name);
@@ -174,9 +181,9 @@ fn track(plan: &Plan, role: Role) -> Option<u64> {
     plan.thread_of(role).map(|thread| THREADS + thread as u64)
 }
 
-fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec<Event>) {
+fn order(plan: &Plan, time: &TraceClock, id: OrderId, row: &OrderRow, events: &mut Vec<TraceEvent>) {
     let name = format!("{}/{}", id.strategy(), id.sequence());
-    let at = |point| row.at(point).map(|ticks| time.of(ticks));
+    let at = |point| row.at(point).map(|ticks| time.ns_at(ticks));
     let strategy = track(plan, Role::Strategy(id.strategy()));
     let orchestrator = track(plan, Role::Orchestrator);
     let gateway =
@@ -185,7 +192,14 @@ fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec
         if let (Some(ns), Some(track)) = (ns, track) {
             // An id's word is never 0 for a flow: it is one more.
             let flow = (kind != END).then_some((id.word() + 1, is_last));
-            events.push(Event { ns, kind, track, name: format!("{what} {name}"), category: "order", flow });
+            events.push(TraceEvent {
+                ns,
+                kind,
+                track,
+                name: format!("{what} {name}"),
+                category: "order",
+                flow,
+            });
         }
     };
     add(at(Point::StrategySend), strategy, MOMENT, "send", false);
@@ -203,13 +217,13 @@ fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec
     add(at(Point::StrategyRecv), strategy, MOMENT, "receive", true);
 }
 
-fn away(time: &Time, merged: &Merged, events: &mut Vec<Event>) {
+fn gaps_and_sleeps(time: &TraceClock, merged: &Merged, events: &mut Vec<TraceEvent>) {
     for (index, thread) in (0u64..).zip(&merged.threads) {
         for (tracks, of, category) in [(GAPS, &thread.gaps, "gap"), (SLEEPS, &thread.sleeps, "sleep")] {
             for gap in of {
                 let mut add = |ticks, kind| {
-                    let (ns, name) = (time.of(ticks), gap.to_string());
-                    events.push(Event { ns, kind, track: tracks + index, name, category, flow: None });
+                    let (ns, name) = (time.ns_at(ticks), gap.to_string());
+                    events.push(TraceEvent { ns, kind, track: tracks + index, name, category, flow: None });
                 };
                 add(gap.ended.saturating_sub(gap.ticks), BEGIN);
                 add(gap.ended, END);
@@ -218,12 +232,12 @@ fn away(time: &Time, merged: &Merged, events: &mut Vec<Event>) {
     }
 }
 
-fn incidents(record: &RunRecord, events: &mut Vec<Event>) {
+fn incidents(record: &RunRecord, events: &mut Vec<TraceEvent>) {
     for incident in &record.incidents {
         let track = INCIDENTS + u64::from(incident.strategy);
         let mut add = |ns: u64, kind| {
             let ns = START_NS.saturating_add(ns);
-            events.push(Event {
+            events.push(TraceEvent {
                 ns,
                 kind,
                 track,
@@ -239,9 +253,8 @@ fn incidents(record: &RunRecord, events: &mut Vec<Event>) {
     }
 }
 
-/// In the order of time, and on each track no slice that begins within another and ends behind it:
-/// such a one is a moment.
-fn untangled(events: Vec<Event>) -> Vec<Event> {
+/// Sorts events by time. A slice that overlaps the one before it on its track becomes a moment.
+fn without_overlaps(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
     // Begin and end follow each other as they were made.
     let mut made = events.into_iter().peekable();
     let (mut moments, mut slices) = (Vec::new(), Vec::new());
@@ -249,7 +262,7 @@ fn untangled(events: Vec<Event>) -> Vec<Event> {
         match event.kind {
             BEGIN => match made.next_if(|next| next.kind == END && next.track == event.track) {
                 Some(end) => slices.push((event, end)),
-                None => moments.push(Event { kind: MOMENT, ..event }),
+                None => moments.push(TraceEvent { kind: MOMENT, ..event }),
             },
             END => {}
             _ => moments.push(event),
@@ -257,14 +270,14 @@ fn untangled(events: Vec<Event>) -> Vec<Event> {
     }
     slices.sort_by_key(|(begin, _)| begin.ns);
     let mut free: HashMap<u64, u64> = HashMap::new();
-    let mut all: Vec<(u64, Event)> = Vec::new();
+    let mut all: Vec<(u64, TraceEvent)> = Vec::new();
     for (begin, end) in slices {
         let until = free.entry(begin.track).or_insert(0);
         if begin.ns < *until {
-            moments.push(Event { kind: MOMENT, ..begin });
+            moments.push(TraceEvent { kind: MOMENT, ..begin });
         } else {
             *until = end.ns;
-            // An end comes before what begins in the same nanosecond, but behind its own beginning.
+            // An end comes before what begins in the same nanosecond, but after its own beginning.
             let order = if end.ns > begin.ns { 0 } else { 2 };
             all.push((1, begin));
             all.push((order, end));
@@ -279,8 +292,8 @@ fn untangled(events: Vec<Event>) -> Vec<Event> {
 mod tests {
     use super::*;
 
-    fn event(ns: u64, kind: u64) -> Event {
-        Event { ns, kind, track: 1, name: ns.to_string(), category: "order", flow: None }
+    fn event(ns: u64, kind: u64) -> TraceEvent {
+        TraceEvent { ns, kind, track: 1, name: ns.to_string(), category: "order", flow: None }
     }
 
     #[test]
@@ -289,7 +302,7 @@ mod tests {
         // The second begins within the first; the third begins where the first ends; the fourth
         // takes no time.
         let all = [slice(10, 20), slice(15, 30), slice(20, 25), slice(40, 40)];
-        let found = untangled(all.into_iter().flatten().chain([event(12, MOMENT)]).collect());
+        let found = without_overlaps(all.into_iter().flatten().chain([event(12, MOMENT)]).collect());
         let found: Vec<(u64, u64)> = found.iter().map(|event| (event.ns, event.kind)).collect();
         let wanted = [
             (10, BEGIN),

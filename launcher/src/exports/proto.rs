@@ -1,11 +1,11 @@
 //! The wire format of protocol buffers, as far as a trace needs it: fields are varints, fixed
 //! 64-bit words, texts and messages.
 
-/// A message that is being written.
+/// A protocol-buffer message under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Message(Vec<u8>);
+pub struct ProtoMessage(Vec<u8>);
 
-impl Message {
+impl ProtoMessage {
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -22,7 +22,7 @@ impl Message {
         self.raw(u64::from(field) << 3 | wire);
     }
 
-    /// A number, or the code of an enum.
+    /// Appends a number or an enum value.
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 0);
@@ -30,7 +30,7 @@ impl Message {
         self
     }
 
-    /// A number of eight bytes.
+    /// Appends a fixed 64-bit number.
     #[must_use]
     pub fn fixed(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 1);
@@ -44,7 +44,7 @@ impl Message {
     }
 
     #[must_use]
-    pub fn message(self, field: u32, value: &Message) -> Self {
+    pub fn message(self, field: u32, value: &ProtoMessage) -> Self {
         self.run(field, &value.0)
     }
 
@@ -60,15 +60,15 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The examples of the format's own documentation.
+    /// The examples from the format's documentation.
     #[test]
     fn bytes_are_those_of_the_documentation() {
-        assert_eq!(Message::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
+        assert_eq!(ProtoMessage::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
         let testing = [0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67];
-        assert_eq!(Message::default().text(2, "testing").bytes(), testing);
-        let within = Message::default().message(3, &Message::default().number(1, 150));
+        assert_eq!(ProtoMessage::default().text(2, "testing").bytes(), testing);
+        let within = ProtoMessage::default().message(3, &ProtoMessage::default().number(1, 150));
         assert_eq!(within.bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
-        assert_eq!(Message::default().fixed(1, 1).bytes(), [0x09, 1, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(Message::default().number(1, u64::MAX).bytes().len(), 11);
+        assert_eq!(ProtoMessage::default().fixed(1, 1).bytes(), [0x09, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(ProtoMessage::default().number(1, u64::MAX).bytes().len(), 11);
     }
 }

@@ -1,4 +1,4 @@
-//! Faults on purpose: what the launcher does by signal. What strategies and venues do themselves is
-//! in [`roles::faults`].
+//! Fault injection by signal; faults that strategies and venues inject themselves are in
+//! [`roles::faults`].
 
 pub mod schedule;

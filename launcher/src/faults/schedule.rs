@@ -1,16 +1,16 @@
-//! Which fault is due when, and to whom, for what the launcher does by signal: `kill` and `stop` at
-//! a time, once or again and again.
+//! Schedule of the faults that the launcher injects by signal: `kill` and `stop` at a time, once or
+//! repeatedly.
 //!
-//! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at
-//! the same times, the same strategies are chosen. The other kinds, and everything at an order, a
-//! strategy does to itself ([`roles::faults::own`]).
+//! All choices are drawn from the run's seed: with the same seed, and the same strategies running
+//! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
+//! injected by the strategy itself ([`roles::faults::own`]).
 
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan};
 use roles::faults::Draws;
 
 pub use roles::faults::is_by_signal;
 
-/// To whom a fault is done.
+/// The victim of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// The strategy with this index.
@@ -25,14 +25,14 @@ pub enum Victim {
     Gateway(u16),
 }
 
-/// Whether a strategy is there to have a fault.
+/// Whether a strategy can receive a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It has not had its first turn: it waits for a core. What is due waits for it.
-    Begins,
-    /// It is there.
-    There,
-    /// It has ended, or is being brought back.
+    /// It has not run its first duty cycle: it waits for a core. A due fault waits for it.
+    Starting,
+    /// It runs.
+    Running,
+    /// It has exited, or is being restarted.
     Gone,
 }
 
@@ -43,24 +43,24 @@ pub struct DueFault {
     pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
-    /// To whom.
+    /// The victim.
     pub target: Victim,
-    /// When it was to be, in nanoseconds after the start.
+    /// When it was due, in nanoseconds after the start.
     pub at_ns: u64,
 }
 
 /// Yields the faults of a run in the order of their times.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
-    /// What is still to come; in the order of the plan.
-    coming: Vec<Coming>,
+    /// Pending faults, in the order of the plan.
+    pending: Vec<PendingFault>,
     strategies: u16,
     draws: Draws,
 }
 
 /// A fault and when it is due next.
 #[derive(Clone, Copy, Debug)]
-struct Coming {
+struct PendingFault {
     /// Which of the plan's faults it is.
     fault: usize,
     kind: FaultKind,
@@ -70,76 +70,76 @@ struct Coming {
 }
 
 impl FaultSchedule {
-    /// Nothing more is to come.
-    pub fn end(&mut self) {
-        self.coming.clear();
+    /// Discards all pending faults.
+    pub fn clear(&mut self) {
+        self.pending.clear();
     }
 
-    /// The faults of that plan; `seed` is the run's.
+    /// Creates the schedule of a plan's faults; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
             FaultTime::At { ns } if is_by_signal(planned) => {
                 let Fault { kind, target, every_ns, .. } = *planned;
-                Some(Coming { fault, kind, target, next_ns: ns, every_ns })
+                Some(PendingFault { fault, kind, target, next_ns: ns, every_ns })
             }
             _ => None,
         };
         Self {
-            coming: plan.faults.iter().enumerate().filter_map(coming).collect(),
+            pending: plan.faults.iter().enumerate().filter_map(coming).collect(),
             strategies: plan.trading().strategies,
             draws: Draws::new(seed, Draws::SIGNALS),
         }
     }
 
-    /// When to ask next, in nanoseconds after the start; `None`: nothing comes any more.
+    /// Returns when the next fault is due, in nanoseconds after the start; `None` if none is
+    /// pending.
     pub fn next_due_ns(&self) -> Option<u64> {
-        self.coming.iter().map(|coming| coming.next_ns).min()
+        self.pending.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its
-    /// victim among those who are there; where none is it does not take place, but for a victim
-    /// that has yet to begin: that one is waited for. What comes again and has fallen behind is not
-    /// made up for: it comes again that long after now.
-    pub fn due(&mut self, now_ns: u64, presence: impl Fn(u16) -> Presence) -> Option<DueFault> {
+    /// Removes the next fault that is due: call until `None`. A fault needs a running victim;
+    /// without one it does not take place, unless its victim is still starting: then it waits. A
+    /// repeated fault that has fallen behind is not made up for: its next time counts from now.
+    pub fn pop_due(&mut self, now_ns: u64, presence: impl Fn(u16) -> Presence) -> Option<DueFault> {
         loop {
-            let due = self.coming.iter().enumerate().filter(|(_, coming)| coming.next_ns <= now_ns);
-            let can_strike = due.filter(|(_, coming)| !self.waits(coming.target, &presence));
+            let due = self.pending.iter().enumerate().filter(|(_, coming)| coming.next_ns <= now_ns);
+            let can_strike = due.filter(|(_, coming)| !self.is_waiting_for(coming.target, &presence));
             // The first one of those of the same time.
             let (place, coming) = can_strike.min_by_key(|(_, coming)| coming.next_ns)?;
-            let Coming { fault, kind, target, every_ns, next_ns: at_ns } = *coming;
+            let PendingFault { fault, kind, target, every_ns, next_ns: at_ns } = *coming;
             match every_ns {
                 Some(every) => {
                     let next = at_ns.saturating_add(every);
                     let next = if next > now_ns { next } else { now_ns.saturating_add(every) };
-                    self.coming[place].next_ns = next;
+                    self.pending[place].next_ns = next;
                 }
-                None => drop(self.coming.remove(place)),
+                None => drop(self.pending.remove(place)),
             }
-            if let Some(target) = self.find(target, |index| presence(index) == Presence::There) {
+            if let Some(target) = self.pick_victim(target, |index| presence(index) == Presence::Running) {
                 return Some(DueFault { fault, kind, target, at_ns });
             }
         }
     }
 
-    /// Whether the victim has yet to begin: of any, each that may still come.
-    fn waits(&self, target: FaultTarget, presence: impl Fn(u16) -> Presence) -> bool {
+    /// Returns `true` if the victim is still starting; for `any`, if all that may still run are.
+    fn is_waiting_for(&self, target: FaultTarget, presence: impl Fn(u16) -> Presence) -> bool {
         match target {
-            FaultTarget::Strategy(index) => presence(index) == Presence::Begins,
+            FaultTarget::Strategy(index) => presence(index) == Presence::Starting,
             FaultTarget::Any => {
                 let is = |which| (0..self.strategies).any(|index| presence(index) == which);
-                is(Presence::Begins) && !is(Presence::There)
+                is(Presence::Starting) && !is(Presence::Running)
             }
             _ => false,
         }
     }
 
-    fn find(&mut self, target: FaultTarget, alive: impl Fn(u16) -> bool) -> Option<Victim> {
+    fn pick_victim(&mut self, target: FaultTarget, alive: impl Fn(u16) -> bool) -> Option<Victim> {
         match target {
             FaultTarget::Engine => Some(Victim::Engine),
             FaultTarget::Launcher => Some(Victim::Launcher),
             FaultTarget::Exchange(venue) => Some(Victim::Exchange(venue)),
             FaultTarget::Gateway(index) => Some(Victim::Gateway(index)),
-            // What a venue does, it does itself.
+            // Venue faults are injected by the venue.
             FaultTarget::Venue(_) => None,
             FaultTarget::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
             FaultTarget::Any => {
@@ -165,10 +165,10 @@ mod tests {
     }
 
     fn there(is_there: bool) -> Presence {
-        if is_there { Presence::There } else { Presence::Gone }
+        if is_there { Presence::Running } else { Presence::Gone }
     }
 
-    /// Every fault up to a time, looked for every `look` nanoseconds.
+    /// Returns every fault up to a time, polled every `interval` nanoseconds.
     fn all_due(
         schedule: &mut FaultSchedule,
         look: u64,
@@ -177,7 +177,7 @@ mod tests {
     ) -> Vec<DueFault> {
         let mut found = Vec::new();
         for now in (0..=until).step_by(look as usize) {
-            while let Some(fault) = schedule.due(now, |index| there(alive(index))) {
+            while let Some(fault) = schedule.pop_due(now, |index| there(alive(index))) {
                 found.push(fault);
             }
         }
@@ -192,7 +192,7 @@ mod tests {
             "stop:engine@9ms; kill:strategy-0@5ms; kill:launcher@7ms; hang:strategy-0@1ms; kill@order:3";
         let mut schedule = schedule(2, faults, 1);
         assert_eq!(schedule.next_due_ns(), Some(5 * MS));
-        assert_eq!(schedule.due(5 * MS - 1, |_| Presence::There), None);
+        assert_eq!(schedule.pop_due(5 * MS - 1, |_| Presence::Running), None);
         let found = all_due(&mut schedule, 100 * MS, 100 * MS, |_| true);
         let wanted = [
             DueFault { fault: 1, kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
@@ -214,28 +214,31 @@ mod tests {
     }
 
     #[test]
-    fn who_has_yet_to_begin_is_waited_for() {
+    fn fault_waits_for_starting_strategy() {
         let mut schedule = schedule(2, "kill:strategy-0@1ms; kill:engine@2ms; stop:any@3ms", 1);
         let struck = |fault: Option<DueFault>| fault.map(|fault| (fault.target, fault.at_ns));
-        let one_begins = |index| if index == 0 { Presence::Begins } else { Presence::There };
-        let found = [(); 3].map(|()| struck(schedule.due(10 * MS, one_begins)));
+        let one_begins = |index| if index == 0 { Presence::Starting } else { Presence::Running };
+        let found = [(); 3].map(|()| struck(schedule.pop_due(10 * MS, one_begins)));
         assert_eq!(found, [Some((Victim::Engine, 2 * MS)), Some((Victim::Strategy(1), 3 * MS)), None]);
         assert_eq!(schedule.next_due_ns(), Some(MS), "it is still to come");
-        let found = [(); 2].map(|()| struck(schedule.due(20 * MS, |_| Presence::There)));
+        let found = [(); 2].map(|()| struck(schedule.pop_due(20 * MS, |_| Presence::Running)));
         assert_eq!(found, [Some((Victim::Strategy(0), MS)), None]);
 
         let mut anybody = self::schedule(2, "kill:any@1ms", 1);
-        assert_eq!(anybody.due(MS, |index| if index == 1 { Presence::Begins } else { Presence::Gone }), None);
-        assert!(anybody.due(MS, |index| there(index == 1)).is_some());
+        assert_eq!(
+            anybody.pop_due(MS, |index| if index == 1 { Presence::Starting } else { Presence::Gone }),
+            None
+        );
+        assert!(anybody.pop_due(MS, |index| there(index == 1)).is_some());
     }
 
     #[test]
-    fn what_fell_behind_is_not_bunched_up() {
+    fn missed_repeats_are_not_made_up() {
         let mut schedule = schedule(1, "kill:any@10ms every 10ms", 1);
-        assert!(schedule.due(1000 * MS, |_| Presence::There).is_some());
-        assert_eq!(schedule.due(1000 * MS, |_| Presence::There), None);
+        assert!(schedule.pop_due(1000 * MS, |_| Presence::Running).is_some());
+        assert_eq!(schedule.pop_due(1000 * MS, |_| Presence::Running), None);
         assert_eq!(schedule.next_due_ns(), Some(1010 * MS));
-        assert_eq!(schedule.due(1012 * MS, |_| Presence::There).unwrap().at_ns, 1010 * MS);
+        assert_eq!(schedule.pop_due(1012 * MS, |_| Presence::Running).unwrap().at_ns, 1010 * MS);
         assert_eq!(schedule.next_due_ns(), Some(1020 * MS), "on its beat as long as it keeps up");
     }
 

@@ -1,13 +1,13 @@
-//! Recorded trees of other machines, for tests; and that they are read as what they are.
+//! Recorded `proc` and `sys` trees of other machines, for tests.
 
 use super::Machine;
-use super::read::Room;
+use super::read::FsSpace;
 use tempfile::TempDir;
 
-/// A machine's `proc` and `sys` in a folder of its own.
-pub(crate) struct Tree {
+/// A machine's `proc` and `sys` in a temporary folder.
+pub(crate) struct FakeHost {
     dir: TempDir,
-    shm: Room,
+    shm: FsSpace,
 }
 
 /// Files whose contents a test may spoil.
@@ -22,10 +22,10 @@ pub(crate) const PATHS: [&str; 8] = [
     "sys/devices/system/node/online",
 ];
 
-impl Tree {
-    pub(crate) fn new(free_mib: u64, total_mib: u64) -> Tree {
-        let shm = Room { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
-        Tree { dir: tempfile::tempdir().unwrap(), shm }
+impl FakeHost {
+    pub(crate) fn new(free_mib: u64, total_mib: u64) -> FakeHost {
+        let shm = FsSpace { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
+        FakeHost { dir: tempfile::tempdir().unwrap(), shm }
     }
 
     pub(crate) fn put(&self, path: &str, contents: &str) {
@@ -88,8 +88,8 @@ impl Tree {
 }
 
 /// Two virtual cores, one cache, a trusted TSC.
-pub(crate) fn two_core_vm() -> Tree {
-    let tree = Tree::new(24_000, 24_105);
+pub(crate) fn two_core_vm() -> FakeHost {
+    let tree = FakeHost::new(24_000, 24_105);
     tree.common(2, "0-1", "constant_tsc nonstop_tsc hypervisor", "tsc");
     for core in 0..2 {
         tree.core(core, &core.to_string(), "0-1");
@@ -100,8 +100,8 @@ pub(crate) fn two_core_vm() -> Tree {
 }
 
 /// Sixteen hardware threads of eight cores on two nodes: core N and N + 8 are siblings.
-pub(crate) fn server() -> Tree {
-    let tree = Tree::new(32_000, 32_000);
+pub(crate) fn server() -> FakeHost {
+    let tree = FakeHost::new(32_000, 32_000);
     tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
     let nodes = ["0-3,8-11", "4-7,12-15"];
     for core in 0..16 {
@@ -117,8 +117,8 @@ pub(crate) fn server() -> Tree {
 }
 
 /// A container with the cpuset 2-3 of four cores and a `/dev/shm` of 64 MiB.
-pub(crate) fn container() -> Tree {
-    let tree = Tree::new(63, 64);
+pub(crate) fn container() -> FakeHost {
+    let tree = FakeHost::new(63, 64);
     tree.common(4, "2-3", "constant_tsc nonstop_tsc", "hpet");
     for core in 0..4 {
         tree.core(core, &core.to_string(), "0-3");
@@ -127,8 +127,8 @@ pub(crate) fn container() -> Tree {
 }
 
 /// Any number of plain cores, each a whole one, one cache, nothing to complain about.
-pub(crate) fn plain(cores: u32) -> Tree {
-    let tree = Tree::new(64_000, 64_000);
+pub(crate) fn plain(cores: u32) -> FakeHost {
+    let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);
     tree.common(cores, &all, "constant_tsc nonstop_tsc", "tsc");
     for core in 0..cores {
@@ -178,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_stays_empty() {
+    fn missing_files_leave_facts_empty() {
         let empty = tempfile::tempdir().unwrap();
-        assert_eq!(machine_at(empty.path(), Room::default()), Machine::default());
-        assert_eq!(Room::of(&empty.path().join("none")), Room::default());
+        assert_eq!(machine_at(empty.path(), FsSpace::default()), Machine::default());
+        assert_eq!(FsSpace::at(&empty.path().join("none")), FsSpace::default());
     }
 
     #[test]

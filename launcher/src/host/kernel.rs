@@ -1,8 +1,8 @@
-//! The kernel's account of the cores: read before and after a run, and what lies between.
+//! The kernel's accounts of CPU cores: read before and after a run, and subtracted.
 //!
-//! Every file may be missing or odd: then its figures are, and the account says so.
+//! Every file may be missing or malformed: then its figures are absent, and the account says so.
 
-use super::groups;
+use super::cgroups;
 use super::read::text;
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use std::path::Path;
 
 /// Hundredths of a second: what `/proc/stat` counts in on every Linux for x86-64 (`USER_HZ`).
 const HUNDREDTH_NS: u64 = 10_000_000;
-/// So many kinds of interrupts are named.
-const NAMED: usize = 3;
+/// Number of interrupt kinds that are named.
+const MAX_NAMED: usize = 3;
 
-/// The counts at one time.
+/// The kernel's counts at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// By core: steal, interrupts, soft interrupts, in hundredths of a second.
@@ -27,15 +27,15 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// The counts of this machine.
+    /// Reads the counts of this machine.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }
 
-    /// The counts of the machine whose `proc` and `sys` are under `root`.
+    /// Reads the counts of the machine whose `proc` and `sys` are under `root`.
     fn at(root: &Path) -> Self {
         let text = |path: &str| text(root, path);
-        let group = groups::own(root).into_iter().find(|(controllers, _)| controllers.is_empty());
+        let group = cgroups::own_cgroups(root).into_iter().find(|(controllers, _)| controllers.is_empty());
         let throttled =
             group.and_then(|(_, group)| throttled(&text(&format!("sys/fs/cgroup{group}/cpu.stat"))));
         Self {
@@ -47,7 +47,7 @@ impl KernelCounts {
         }
     }
 
-    /// What was counted on these cores since `earlier`.
+    /// Returns what was counted on these cores since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));
@@ -75,7 +75,7 @@ impl KernelCounts {
                 interrupts: by_name
                     .as_ref()
                     .map(|all| all.iter().map(|(_, count)| *count).fold(0, u64::saturating_add)),
-                most: by_name.map_or_else(Vec::new, |all| all.into_iter().take(NAMED).collect()),
+                most: by_name.map_or_else(Vec::new, |all| all.into_iter().take(MAX_NAMED).collect()),
             }
         };
         let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| Throttled {
@@ -98,7 +98,7 @@ impl KernelCounts {
                 "/proc/schedstat: how long threads waited for a core (a kernel with CONFIG_SCHEDSTATS has it)",
             ),
             (self.interrupts.is_empty(), "/proc/interrupts: which interrupts came"),
-            (self.throttled.is_none(), "cpu.stat of the control group: throttling (cgroup v2 with the cpu controller has it)"),
+            (self.throttled.is_none(), "cpu.stat of the cgroup: throttling (cgroup v2 with the cpu controller has it)"),
             (
                 !self.may_trace,
                 "the osnoise and timerlat tracers, which tell interrupts, soft interrupts, threads and the hypervisor apart \
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_looks_is_told_by_core() {
+    fn kernel_counts_differ_per_core() {
         let account = counts(7, 900, 1_250, 3).since(&counts(2, 400, 1_000, 1), &BTreeSet::from([0, 1]));
         let [first, second] = &account.cores[..] else { panic!("{account:?}") };
         assert_eq!(
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_tell_is_said() {
+    fn missing_kernel_facts_are_named() {
         let empty = KernelCounts::at(fake::two_core_vm().root());
         let account = empty.since(&empty, &BTreeSet::from([0]));
         assert_eq!(account.absent.len(), 5, "{:?}", account.absent);

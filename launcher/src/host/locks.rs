@@ -4,8 +4,8 @@ use nix::sys::stat::{major, minor};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// The process that holds a lock on a file, in words: `process 123 (strategy-1)`. `None`: nobody,
-/// or nobody who is seen from here.
+/// Names the process that holds a lock on a file: `process 123 (strategy-1)`. `None` without a
+/// holder that is visible from here.
 pub fn holder(file: &File) -> Option<String> {
     let facts = file.metadata().ok()?;
     let listed = fs::read_to_string("/proc/locks").ok()?;
@@ -20,7 +20,7 @@ pub fn holder(file: &File) -> Option<String> {
 /// The first process that holds such a lock on the file with that device and inode.
 fn holder_in(listed: &str, (major, minor, inode): (u64, u64, u64)) -> Option<u32> {
     let place = format!("{major:02x}:{minor:02x}:{inode}");
-    // `1: FLOCK ADVISORY WRITE 708 00:1b:22 0 EOF`; who waits for it stands below, behind an arrow.
+    // `1: FLOCK ADVISORY WRITE 708 00:1b:22 0 EOF`; a waiter is listed below, after an arrow.
     let of = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [_, "FLOCK", _, _, pid, at, ..] if at == place => pid.parse().ok().filter(|pid| *pid > 0),
         _ => None,

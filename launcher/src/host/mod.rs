@@ -1,8 +1,8 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
+pub mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
-pub mod groups;
 mod kernel;
 pub mod locks;
 pub mod raw_mode;
@@ -12,7 +12,7 @@ pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
-pub use read::{Room, machine, machine_at};
+pub use read::{FsSpace, machine, machine_at};
 pub use realtime::RealTime;
 pub use system::{Limits, Mount, System};
 

@@ -1,16 +1,17 @@
-//! The terminal's raw mode: each key comes at once, unseen and with no meaning for the kernel.
+//! The terminal's raw mode: each key is delivered immediately, without echo and without a meaning
+//! for the kernel.
 
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use std::io::{self, stdin};
 use std::sync::Mutex;
 
-/// The settings that were there; `None`: the mode is not raw.
+/// The previous settings; `None` if the mode is not raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Puts the terminal at stdin into raw mode.
 ///
 /// # Errors
-/// There is none.
+/// Stdin is not a terminal.
 pub fn enter() -> io::Result<()> {
     let before = tcgetattr(stdin())?;
     let mut raw = before.clone();
@@ -22,8 +23,7 @@ pub fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal the settings back that it had. Nothing where it was not in raw mode, or is
-/// gone.
+/// Restores the terminal's settings. Does nothing if it was not in raw mode, or is gone.
 pub fn leave() {
     let before = BEFORE.lock().ok().and_then(|mut kept| kept.take());
     if let Some(before) = before {

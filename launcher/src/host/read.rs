@@ -1,51 +1,51 @@
 //! Reads the facts of the host from `/proc` and `/sys`.
 //!
-//! Every file may be missing, empty or odd (containers hide some, other architectures lack some):
-//! then its fact stays empty. Functions take the root of the tree, so that tests read recorded
-//! ones.
+//! Every file may be missing, empty or malformed (containers hide some, other architectures lack
+//! some): then its fact stays empty. Functions take the root of the tree, so that tests read
+//! recorded ones.
 
 use super::Machine;
 use analysis::lists;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Size and free room of a file system, in bytes; zeros if there is none.
+/// Size and free space of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct FsSpace {
     /// Size of the file system.
     pub total_bytes: u64,
-    /// What of it this user can still take.
+    /// Space that this user can still allocate.
     pub free_bytes: u64,
 }
 
-impl Room {
-    /// Asks the file system at that path.
-    pub fn of(path: &Path) -> Room {
-        nix::sys::statvfs::statvfs(path).map_or(Room::default(), |room| {
+impl FsSpace {
+    /// Reads size and free space of the file system at a path.
+    pub fn at(path: &Path) -> FsSpace {
+        nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |room| {
             // The field's types differ between platforms.
             #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
             let bytes = |blocks| (blocks as u64).saturating_mul(room.fragment_size() as u64);
-            Room { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
+            FsSpace { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
         })
     }
 }
 
-/// The machine that this process runs on.
+/// Reads the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
-    let mut machine = machine_at(root, Room::of(&root.join("dev/shm")));
+    let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
     if let Some(host) = std::env::var(HOST).ok().filter(|host| !host.trim().is_empty()) {
         machine.hostname = host.trim().to_owned();
     }
     machine
 }
 
-/// Says what this host is called where its own name says nothing: in a container that is called
-/// something else at every start.
+/// Environment variable that overrides the host name, for containers that get another name at every
+/// start.
 const HOST: &str = "BULKHEAD_HOST";
 
-/// The machine described by the `proc` and `sys` under `root`.
-pub fn machine_at(root: &Path, shm: Room) -> Machine {
+/// Reads the machine described by the `proc` and `sys` under `root`.
+pub fn machine_at(root: &Path, shm: FsSpace) -> Machine {
     let cpuinfo = text(root, "proc/cpuinfo");
     let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
     let allowed = allowed(root, &cpuinfo);
@@ -83,7 +83,7 @@ pub(super) fn text(root: &Path, path: &str) -> String {
     String::from_utf8_lossy(&bytes).trim().to_string()
 }
 
-/// A file that holds a list of processors; `None` if there is none in it.
+/// Reads a file with a list of CPUs; `None` if it lists none.
 pub(super) fn list(root: &Path, path: &str) -> Option<Vec<u32>> {
     lists::parse(&text(root, path)).filter(|cores| !cores.is_empty())
 }
@@ -121,7 +121,7 @@ fn online(root: &Path, cpuinfo: &str) -> Vec<u32> {
     })
 }
 
-/// The affinity mask, without the processors that are only possible, not online.
+/// Returns the affinity mask without CPUs that are possible but not online.
 fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
     let online = online(root, cpuinfo);
     let mask =
@@ -133,8 +133,8 @@ fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
     }
 }
 
-/// The groups that `members` puts the allowed cores into, with at least `least` of them; each core
-/// in one group.
+/// Returns the groups of allowed cores by `members`, with at least `min` cores each; each core in
+/// one group.
 fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
     let mut seen = BTreeSet::new();
     let mut groups = Vec::new();
@@ -152,7 +152,7 @@ fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32
     groups
 }
 
-/// Who shares the highest cache level of a core.
+/// Returns the cores that share a core's last-level cache.
 fn last_level_cache(root: &Path, core: u32) -> Option<Vec<u32>> {
     (0..8)
         .filter_map(|index| {
@@ -175,7 +175,7 @@ fn numa_nodes(root: &Path, allowed: &[u32]) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// The governor of the allowed cores; several are named with a comma.
+/// Returns the frequency governor of the allowed cores; several are joined with a comma.
 fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     let names: BTreeSet<String> = allowed
         .iter()
@@ -186,7 +186,7 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Its name where the machine's firmware or Xen tells it, else `unknown` where the processor says
+/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag says
 /// there is one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");

@@ -1,23 +1,22 @@
-//! Real-time priority as this machine allows it: the kernel's throttling, the control group's
-//! budget, this process's rights.
+//! Real-time priority on this machine: the kernel's throttling, the cgroup's budget, this process's
+//! permissions.
 
-use super::groups;
+use super::cgroups;
 use super::read::{field, limit, text};
 use std::path::Path;
 
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.
 const SYS_NICE: u32 = 23;
 
-/// What bears on threads under `SCHED_FIFO`; `None`: the kernel does not show it.
+/// Facts about `SCHED_FIFO` threads; `None` if the kernel does not show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
-    /// So long such threads may run in each period, in microseconds; below 0: for as long as they
-    /// like.
+    /// Time that such threads may run in each period, in microseconds; negative if unlimited.
     pub runtime_us: Option<i64>,
     /// The period, in microseconds.
     pub period_us: Option<i64>,
-    /// What the control group of this process may use of each period (cgroup v1 with
-    /// `CONFIG_RT_GROUP_SCHED`), in microseconds.
+    /// Budget of this process's cgroup in each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in
+    /// microseconds.
     pub group_us: Option<i64>,
     /// The highest priority that `RLIMIT_RTPRIO` allows; 0: none.
     pub limit: u64,
@@ -26,16 +25,16 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// What this machine says.
+    /// Reads this machine's facts.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    /// What the `proc` and `sys` under `root` say.
+    /// Reads the facts under a root.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
-        let group = groups::own(root).into_iter().find(has_cpu);
+        let group = cgroups::own_cgroups(root).into_iter().find(has_cpu);
         let capabilities = field(&text(root, "proc/self/status"), "CapEff").unwrap_or_default();
         let capabilities = u64::from_str_radix(&capabilities, 16).unwrap_or(0);
         let limit = limit(&text(root, "proc/self/limits"), "Max realtime priority", 0);
@@ -50,15 +49,15 @@ impl RealTime {
         }
     }
 
-    /// What the kernel takes away from such threads of each period at most, and the period, in
-    /// microseconds; `None`: nothing, or it does not say.
+    /// Returns the time that the kernel takes from such threads in each period, and the period, in
+    /// microseconds; `None` if nothing or unknown.
     pub fn taken_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
         Some((taken, period))
     }
 
-    /// The same in words.
+    /// Describes the throttled time.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;
@@ -66,12 +65,12 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Why a thread of this process may not have that priority, and the way out; `None`: nothing
-    /// speaks against it.
+    /// Returns why a thread of this process may not have that priority, and the remedy; `None` if
+    /// it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((
-                "the control group of this process has no real-time budget".into(),
+                "the cgroup of this process has no real-time budget".into(),
                 "write one into the group's cpu.rt_runtime_us, or start from the group above",
             ));
         }
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_nothing_away_and_what_is_odd_takes_nothing() {
+    fn unthrottled_and_malformed_rt_limits_are_ignored() {
         let of = |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
         assert_eq!(of(Some(-1), Some(1_000_000)), None);
         assert_eq!(of(Some(1_000_000), Some(1_000_000)), None);

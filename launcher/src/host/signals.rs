@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives, as something to poll.
+//! Termination signals (SIGINT, SIGTERM, SIGHUP) as something to poll.
 
 use super::raw_mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -13,47 +13,46 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "signal-hook's flags are of this type; loom has no signals")]
 type SignalFlag = std::sync::atomic::AtomicUsize;
 
-/// How often [`end_anyway`] looks.
-const LOOK: Duration = Duration::from_millis(100);
+/// Poll interval of [`exit_after_signal`].
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Which signal asked last for an end; 0: none. Signals come to a process, so there is one.
-static ASKED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
+/// The last termination signal; 0 if none. Signals are per process, so there is one.
+static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// The exit code of what was interrupted, as shells have it: 128 and the signal, of Ctrl-C where
-/// nobody knows.
+/// Returns the exit code after an interruption, as shells have it: 128 plus the signal, SIGINT if
+/// unknown.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which says that one came, is the kernel's to order.
-    let signal = match ASKED.load(Ordering::Relaxed) {
+    let signal = match REQUESTED.load(Ordering::Relaxed) {
         0 => SIGINT as usize,
         signal => signal,
     };
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// The exit code of what only reads and goes on until it is ended: Ctrl-C is how a user ends it,
-/// and no failure.
+/// Returns the exit code of a command that only reads until it is ended: Ctrl-C is how a user ends
+/// it, and not a failure.
 pub fn exit_code_of_reader() -> ExitCode {
     // Relaxed: as in `exit_code`.
-    match ASKED.load(Ordering::Relaxed) {
+    match REQUESTED.load(Ordering::Relaxed) {
         0 => ExitCode::SUCCESS,
         signal if signal == SIGINT as usize => ExitCode::SUCCESS,
         _ => exit_code(),
     }
 }
 
-/// Ends the process so long after a signal has asked it to end, whatever it does then: it may be
-/// blocked in a write to a terminal or a pipe that nobody reads. For processes that hold nothing
-/// that must be given back.
-pub fn end_anyway(after: Duration) {
+/// Ends the process `after` a termination signal, even if it is blocked in a write to a terminal or
+/// pipe that nobody reads. Only for processes that hold nothing that must be released.
+pub fn exit_after_signal(after: Duration) {
     std::thread::spawn(move || {
-        while !asked() {
-            std::thread::sleep(LOOK);
+        while !is_end_requested() {
+            std::thread::sleep(POLL_INTERVAL);
         }
         std::thread::sleep(after);
-        // Where the terminal was in raw mode, it is given back as it was.
+        // Restores a terminal in raw mode.
         raw_mode::leave();
         // Relaxed: as in `exit_code`.
-        let signal = ASKED.load(Ordering::Relaxed);
+        let signal = REQUESTED.load(Ordering::Relaxed);
         std::process::exit(if signal == SIGINT as usize {
             0
         } else {
@@ -62,52 +61,51 @@ pub fn end_anyway(after: Duration) {
     });
 }
 
-/// Whether one came since [`Signals::catch`]: for what waits for input.
-pub fn asked() -> bool {
+/// Returns `true` if a termination signal came since [`Signals::catch`]: for reads that wait for
+/// input.
+pub fn is_end_requested() -> bool {
     // Relaxed: only itself is read.
-    ASKED.load(Ordering::Relaxed) != 0
+    REQUESTED.load(Ordering::Relaxed) != 0
 }
 
-/// Counts requests to end: the first one ends the run in order, the second one at once.
+/// Counts termination signals: the first one drains the run, the second one ends it immediately.
 pub struct Signals {
     stream: UnixStream,
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP no longer kill this process but can be asked for
-    /// here. A SIGHUP that was ignored before stays so: that is how `nohup` asks for a run that
-    /// outlives its terminal.
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that was ignored before stays
+    /// ignored: that is how `nohup` keeps a run without its terminal.
     ///
     /// # Errors
-    /// If the system refuses a pipe or a handler.
+    /// The system refuses a pipe or a handler.
     pub fn catch() -> io::Result<Self> {
         let (stream, write) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
-            signal_hook::flag::register_usize(signal, Arc::clone(&ASKED), signal as usize)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&REQUESTED), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         Ok(Self { stream })
     }
 
-    /// How many came since the last call.
-    pub fn take(&self) -> usize {
+    /// Returns the number of signals since the last call.
+    pub fn take_requests(&self) -> usize {
         let mut bytes = [0; 16];
         (&self.stream).read(&mut bytes).unwrap_or(0)
     }
 }
 
-/// From now on a write beyond the limit of a file's size (`ulimit -f`) is an error and does not end
-/// this process.
+/// Turns a write beyond the file-size limit (`ulimit -f`) from a fatal signal into an error.
 ///
 /// # Errors
-/// If the system refuses a handler.
+/// The system refuses a pipe or a handler.
 pub fn survive_file_limit() -> io::Result<()> {
     signal_hook::flag::register_usize(SIGXFSZ, Arc::default(), 1).map(drop)
 }
 
-/// Whether this process ignores a signal, which it has then from whoever started it.
+/// Returns `true` if this process ignores a signal, inherited from its parent.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,32 +1,32 @@
 //! System facts that affect latency besides CPUs: huge pages, swap, quotas, load, limits, mounts.
 
 use super::read::{limit, text};
-use super::{RealTime, groups};
+use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// The system's settings as the kernel shows them; `None` where it does not.
+/// System settings as the kernel shows them; `None` where it does not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
     /// The size of all swap areas, in bytes.
     pub swap_bytes: u64,
-    /// The processors' worth of time that the control group may use, for example 2.5.
+    /// CPU quota of the cgroup in CPUs, for example 2.5.
     pub cpu_quota: Option<f64>,
-    /// Threads that ran or wanted to, on average over the last minute.
+    /// Load average over the last minute.
     pub load: Option<f64>,
-    /// What this process may have.
+    /// Resource limits of this process.
     pub limits: Limits,
     /// How `/dev/shm` is mounted.
     pub shm_mount: Option<Mount>,
-    /// What bears on real-time priority.
+    /// Facts about real-time priority.
     pub real_time: RealTime,
-    /// Where a control group can have cores to itself; `None`: nowhere.
+    /// Where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be in containers, and the way out; `None`: they can. No file says so:
-    /// whoever asks has to try.
+    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file tells: the
+    /// caller has to try.
     pub no_container: Option<String>,
-    /// What of a container would not be limited here, likewise.
+    /// What a container would not limit here, likewise.
     pub unlimited: Option<String>,
     /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,
@@ -53,12 +53,12 @@ pub struct Mount {
 }
 
 impl System {
-    /// The system that this process runs on.
+    /// Reads the system that this process runs on.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }
 
-    /// The system described by the `proc` and `sys` under `root`.
+    /// Reads the system described by the `proc` and `sys` under `root`.
     pub fn read_at(root: &Path) -> System {
         let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -77,7 +77,7 @@ impl System {
             limits: limits(&text(root, "proc/self/limits")),
             shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
             real_time: RealTime::read_at(root),
-            partitions: groups::partitions(root),
+            partitions: cgroups::partitions(root),
             no_container: None,
             unlimited: None,
             tracers: tracers(root),
@@ -85,7 +85,7 @@ impl System {
     }
 }
 
-/// `QUOTA PERIOD` of the second version of control groups; `max` is no quota.
+/// Parses `QUOTA PERIOD` of cgroup v2; `max` means unlimited.
 fn quota(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period) = (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?);
@@ -101,8 +101,7 @@ fn limits(text: &str) -> Limits {
     }
 }
 
-/// What tracefs lists, where it is mounted: at a place of its own, or where it was before it had
-/// one.
+/// Reads the tracers that tracefs lists, at its own mount point or below debugfs.
 fn tracers(root: &Path) -> Option<Vec<String>> {
     let found = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
         .iter()
@@ -110,7 +109,7 @@ fn tracers(root: &Path) -> Option<Vec<String>> {
     Some(found.split_whitespace().map(str::to_owned).collect())
 }
 
-/// The last mount at that place: it hides those before it.
+/// Returns the last mount at that path: it hides earlier ones.
 fn mount(text: &str, at: &str) -> Option<Mount> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let found = lines.rfind(|words| words.get(1) == Some(&at))?;

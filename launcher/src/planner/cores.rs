@@ -1,14 +1,14 @@
 //! Picks the cores for the threads of a run.
 //!
-//! In the order of what matters: isolated cores if there are enough; the first ones left to the
-//! launcher and the operating system if there is room; whole cores before the second hardware
-//! threads of taken ones; all under one last-level cache, else on one NUMA node, else on as few
-//! groups as possible.
+//! By priority: isolated cores if there are enough; the first ones left to the launcher and the
+//! operating system if enough remain; whole cores before the second hardware threads of used ones;
+//! all under one last-level cache, otherwise on one NUMA node, otherwise on as few groups as
+//! possible.
 
 use crate::host::Machine;
 use std::cmp::Reverse;
 
-/// The most cores that are left to the launcher and the operating system.
+/// Maximum number of cores left to the launcher and the operating system.
 const RESERVED: usize = 2;
 
 /// Picks `wanted` of the usable cores, or all of them if there are fewer.
@@ -21,22 +21,22 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     let wanted = wanted.min(usable.len());
     let isolated: Vec<u32> = usable.iter().copied().filter(|core| machine.isolated.contains(core)).collect();
     let isolated = if isolated.len() >= wanted { isolated } else { Vec::new() };
-    // A role on the sibling of another costs more than a launcher without a core of its own. Of
-    // equal choices the last one wins, which leaves the most.
+    // A role on a sibling of another costs more than a launcher without its own core. Of equal
+    // choices the last one wins, which leaves the most cores.
     let unshared = |ranked: &Ranked| ranked.iter().filter(|(rank, _)| *rank == 0).count().min(wanted);
     let candidates = (0..=RESERVED.min(usable.len() - wanted))
         .map(|reserve| ranked(&isolated, usable, reserve, machine))
         .max_by_key(unshared)
         .unwrap_or_default();
-    let mut picked = near(wanted, &candidates, machine);
+    let mut picked = pick_near(wanted, &candidates, machine);
     let all = picked.clone();
     let paired = |core: u32| siblings(core, machine).any(|other| all.contains(&other));
     picked.sort_by_key(|core| (!paired(*core), group_of(*core, machine), *core));
     picked
 }
 
-/// A usable core that none of those are on, nor a hardware thread of one of theirs if that can be
-/// had: for who works beside the run.
+/// Returns a usable core that no thread of the run uses, preferably not a sibling of one that does:
+/// for the spiller.
 pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option<u32> {
     let free = usable.iter().copied().filter(|core| !taken.contains(core));
     let is_paired = |core: u32| siblings(core, machine).any(|other| taken.contains(&other));
@@ -44,8 +44,8 @@ pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option
     free.min_by_key(|core| (is_paired(*core), Reverse(*core)))
 }
 
-/// How many of these cores are whole ones: hardware threads of one core count once.
-pub(super) fn whole(cores: &[u32], machine: &Machine) -> usize {
+/// Counts physical cores: hardware threads of one core count once.
+pub(super) fn count_physical(cores: &[u32], machine: &Machine) -> usize {
     let first =
         |core: &&u32| !siblings(**core, machine).any(|other| other < **core && cores.contains(&other));
     cores.iter().filter(first).count()
@@ -74,9 +74,9 @@ fn siblings(core: u32, machine: &Machine) -> impl Iterator<Item = u32> {
     group.into_iter().flatten().copied().filter(move |other| *other != core)
 }
 
-/// `wanted` whole cores of one cache group or node that has so many, else of as few groups as
-/// possible, and the second hardware threads of taken cores only when all whole ones are.
-fn near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
+/// Picks `wanted` whole cores of one cache group or node that has enough, otherwise of as few
+/// groups as possible; second hardware threads only when all whole cores are used.
+fn pick_near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
     let whole: Vec<u32> = candidates.iter().filter(|(rank, _)| *rank == 0).map(|(_, core)| *core).collect();
     for group in machine.llc_groups.iter().chain(&machine.numa_nodes) {
         let inside: Vec<u32> = whole.iter().copied().filter(|core| group.contains(core)).collect();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cores_are_left_alone_where_there_is_room() {
+    fn first_cores_are_reserved_if_enough_remain() {
         let machine = |cores| fake::plain(cores).machine();
         assert_eq!(on(2, &machine(2)), [0, 1]);
         assert_eq!(on(2, &machine(3)), [1, 2]);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_at_the_end_has_a_whole_core_if_anybody_has() {
+    fn engine_gets_unshared_core_first() {
         let server = fake::server().machine();
         let picked = pick(3, &[2, 3, 10], &server);
         assert_eq!(picked, [2, 10, 3]);
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn hardware_threads_of_one_core_count_once() {
         let server = fake::server().machine();
-        assert_eq!(whole(&server.cores_allowed, &server), 8);
-        assert_eq!(whole(&[1, 9, 10, 3], &server), 3);
+        assert_eq!(count_physical(&server.cores_allowed, &server), 8);
+        assert_eq!(count_physical(&[1, 9, 10, 3], &server), 3);
     }
 
     #[test]

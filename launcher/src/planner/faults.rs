@@ -1,4 +1,4 @@
-//! Which faults a run can have, and what the plan says of them.
+//! Validates faults against a run, and puts them into the plan.
 
 use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
@@ -10,17 +10,17 @@ use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
 use shm::ring::Step;
 
-/// More faults than this are a mistake.
-const MOST: usize = 32;
-/// The shortest time between two times of one fault, in nanoseconds.
-const LEAST_EVERY_NS: u64 = 1_000_000;
-/// When a fault is due at the earliest unless the user says so, in nanoseconds after the start.
-const LEAST_DEFAULT_NS: u64 = 100_000_000;
+/// Maximum number of faults.
+const MAX_FAULTS: usize = 32;
+/// Minimum interval of a repeated fault, in nanoseconds.
+const MIN_EVERY_NS: u64 = 1_000_000;
+/// Earliest default time of a fault, in nanoseconds after the start.
+const MIN_DEFAULT_NS: u64 = 100_000_000;
 
 /// Refuses faults that a run of that plan cannot have.
 ///
 /// # Errors
-/// The fault, what is wrong with it, and the way out.
+/// The fault, the reason and the remedy.
 pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
     if plan.isolation == Isolation::Thread && plan.on_death != OnDeath::Stop {
         return Err(UsageError(format!(
@@ -29,9 +29,9 @@ pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError>
             plan.on_death
         )));
     }
-    if faults.len() > MOST {
+    if faults.len() > MAX_FAULTS {
         return Err(UsageError(format!(
-            "--fault: {} faults are too many, give at most {MOST}",
+            "--fault: {} faults are too many, give at most {MAX_FAULTS}",
             faults.len()
         )));
     }
@@ -41,7 +41,7 @@ pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError>
     })
 }
 
-/// What a venue can do: from a time on, for a while or until the end.
+/// Checks a venue's fault: from a time on, for a while or until the end.
 fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
     if !fault.kind.is_of_venue() {
         return Err(match fault.target {
@@ -139,20 +139,21 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
              Leave every out, or use one of these",
             fault.kind
         )),
-        Some(Nanos(every)) if every < LEAST_EVERY_NS => {
-            Err(format!("every {}: give at least {}", Nanos(every), Nanos(LEAST_EVERY_NS)))
+        Some(Nanos(every)) if every < MIN_EVERY_NS => {
+            Err(format!("every {}: give at least {}", Nanos(every), Nanos(MIN_EVERY_NS)))
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses faults of exchanges and gateways that are not there, or have no process of their own.
+/// Refuses faults of exchanges and gateways that do not exist or have no process of their own.
 fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let trading = plan.trading();
     match fault.target {
-        FaultTarget::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => {
-            Err(format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK))
-        }
+        FaultTarget::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => Err(format!(
+            "venue-{venue} is not an exchange.\nName one that is, or use --venue {}",
+            Trading::BOOK
+        )),
         FaultTarget::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
             Err("the exchange is part of its gateway's process.\nUse --exchange process, or choose engine"
                 .into())
@@ -169,10 +170,10 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// The faults with nothing left open but who gets a signal, which is drawn among the living when it
-/// does.
+/// Returns the plan's faults with all defaults filled in; only the victim of a signal fault stays
+/// open, which is drawn among the running strategies when it fires.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
-    let default = FaultTime::At { ns: (resolved.input.window_ns() / 10).max(LEAST_DEFAULT_NS) };
+    let default = FaultTime::At { ns: (resolved.input.window_ns() / 10).max(MIN_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.settings.seed().0, Draws::PLANNING);
     let strategies = resolved.plan.trading().strategies.into();
     let fault = |spec: &FaultSpec| {
@@ -194,7 +195,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     resolved.settings.fault().0.iter().map(fault).collect()
 }
 
-/// What is to be known about a plan's faults.
+/// Returns notes about a plan's faults.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     let window_ns = resolved.input.window_ns();
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_named_with_the_way_out() {
+    fn impossible_fault_is_named_with_remedy() {
         wrong(
             "strategies=2",
             "kill:strategy-2@1s",
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_is_settled() {
+    fn default_fault_time_follows_window() {
         let at = |words: &str| faults(words, "kill")[0].when;
         assert_eq!(at("window=10s"), FaultTime::At { ns: 1_000_000_000 });
         assert_eq!(at("window=200ms"), FaultTime::At { ns: 100_000_000 });
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_it_to_itself_is_drawn_before_the_run() {
+    fn self_inflicted_fault_target_is_drawn_in_plan() {
         let drawn = |seed: u64| {
             let found =
                 faults(&format!("strategies=200 seed={seed}"), "hang; kill; kill@order:3; stop:engine");

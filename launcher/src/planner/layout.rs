@@ -1,16 +1,16 @@
-//! Gives every thread its roles, its core, its idle strategy and the room for its log.
+//! Lays out a run: each thread's roles, core, idle strategy and log size.
 //!
 //! ```text
-//!                threads                                          processes
-//! dedicated      strategy-0 … strategy-N, orchestrator,           process: strategy-0 … strategy-N, engine
-//!                gateway-0 … gateway-M, each on its core          thread:  all
+//!                threads                                     processes
+//! dedicated      strategy-0 … strategy-N, orchestrator,      process: each strategy, engine
+//!                gateway-0 … gateway-M, each on its core     thread:  all
 //! shared         strategy-0 … strategy-N round-robin over the
 //!                first cores, engine on the last one
 //! ```
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, spill, warnings};
-use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_record};
+use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_info};
 use crate::host::Machine;
 use gateway::VenueInfo;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, capacity_for};
@@ -20,54 +20,55 @@ use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
 use protocol::wire::MAX_SEQUENCE;
 use strategy::schedule::Schedule;
 
-/// Records that a log has to spare.
+/// Spare records of each log.
 const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
-/// Records for sleeps that all logs have room for together, at most: 16 MiB, and what a report
-/// needs for them is some hundred.
+/// Maximum sleep records of all logs together: 16 MiB; a report needs some hundreds.
 const SLEEP_RECORDS: u64 = 1 << 20;
-/// The fewest that a log of a thread that sleeps has room for.
+/// Minimum sleep records of the log of a thread that sleeps.
 const FEWEST_SLEEPS: u64 = 1 << 10;
-/// The most orders that a gateway has to hold at once.
+/// Maximum orders that a gateway holds at once.
 const MAX_HELD: u64 = 1 << 18;
 
-/// What the schedule holds.
+/// Order counts of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct OrderCounts {
     /// Orders of each strategy.
     pub per_strategy: Vec<u64>,
-    /// Those of them for each venue: a strategy's venues side by side, strategy after strategy.
+    /// Orders of each strategy for each venue: a strategy's venues in sequence, strategy after
+    /// strategy.
     pub per_strategy_and_venue: Vec<u64>,
     /// Venues.
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
-    /// Over which time orders are due, in nanoseconds.
+    /// Time over which orders are due, in nanoseconds.
     pub window_ns: u64,
-    /// Orders that rest in the books of the exchanges at the start.
-    pub house_orders: u64,
+    /// Orders that rest in the exchanges' books at the start.
+    pub opening_orders: u64,
 }
 
-impl Counts {
-    /// The counts of a schedule.
-    pub fn of(schedule: &Schedule) -> Counts {
-        Counts {
+impl OrderCounts {
+    /// Counts the orders of a schedule.
+    pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
+        OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
             per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
             venues: schedule.venues(),
             max_delay_ns: schedule.max_delay_ns(),
             window_ns: schedule.window_ns(),
-            house_orders: 0,
+            opening_orders: 0,
         }
     }
 
-    /// The counts of a schedule of so many orders before there is one, dealt out evenly.
-    pub fn estimated(orders: u64, resolved: &Resolved) -> Counts {
+    /// Estimates the counts of a schedule of `orders` orders before it is drawn, distributed
+    /// evenly.
+    pub fn estimated(orders: u64, resolved: &Resolved) -> OrderCounts {
         let trading = resolved.plan.trading();
         Self::even(orders, trading.strategies, trading.venues, resolved.settings.delay().max_ns)
     }
 
-    /// The counts of a schedule that deals its orders out evenly.
-    fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
+    /// Returns the counts of evenly distributed orders.
+    fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> OrderCounts {
         let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
             let parts = u64::from(parts.max(1));
             let extra = |part: u64| u64::from((part + parts - first) % parts < orders % parts);
@@ -80,17 +81,24 @@ impl Counts {
             per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
             dealt += orders;
         }
-        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, window_ns: 0, house_orders: 0 }
+        OrderCounts {
+            per_strategy,
+            per_strategy_and_venue,
+            venues,
+            max_delay_ns,
+            window_ns: 0,
+            opening_orders: 0,
+        }
     }
 
-    /// Those of so many laps.
-    fn times(&self, laps: u32) -> Counts {
+    /// Returns the counts of a schedule played `laps` times.
+    fn repeated(&self, laps: u32) -> OrderCounts {
         let times = |orders: &Vec<u64>| -> Vec<u64> {
             orders.iter().map(|orders| orders.saturating_mul(laps.into())).collect()
         };
         let (per_strategy, per_strategy_and_venue) =
             (times(&self.per_strategy), times(&self.per_strategy_and_venue));
-        Counts { per_strategy, per_strategy_and_venue, ..self.clone() }
+        OrderCounts { per_strategy, per_strategy_and_venue, ..self.clone() }
     }
 
     /// Orders for each venue.
@@ -101,9 +109,9 @@ impl Counts {
     }
 }
 
-/// Which run it is and whose.
+/// Identity of a run and of its launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct RunIdentity {
     /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The launcher's process id.
@@ -112,15 +120,15 @@ pub struct Identity {
     pub start: u64,
 }
 
-/// Makes the plan of a run, and says for what reasons its latencies are not to be quoted.
+/// Makes the plan of a run. Also returns the reasons not to quote its latencies.
 ///
 /// # Errors
 /// The schedule does not fit the settings, or the plan would not be valid.
 pub fn layout(
     resolved: &Resolved,
     machine: &Machine,
-    counts: &Counts,
-    identity: Identity,
+    counts: &OrderCounts,
+    identity: RunIdentity,
     clock: ClockSource,
 ) -> Result<(Plan, Vec<String>), UsageError> {
     let Resolved { settings, .. } = resolved;
@@ -140,18 +148,18 @@ pub fn layout(
             )));
         }
     }
-    let counts = &counts.times(trading.laps);
+    let counts = &counts.repeated(trading.laps);
     check_laps(trading.laps, counts)?;
     let is_own = !resolved.is_on_schedule();
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_record(kind)).collect();
+    let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_info(kind)).collect();
     let has_sessions =
         settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);
-    trading.opening_orders = counts.house_orders;
+    trading.opening_orders = counts.opening_orders;
     trading.max_delay_ns = counts.max_delay_ns;
     trading.max_held = max_held(resolved, busiest);
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
@@ -168,33 +176,34 @@ pub fn layout(
         plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
-    spill::lay(&mut plan, settings.spill(), &resolved.cores, machine)?;
+    spill::plan_rings(&mut plan, settings.spill(), &resolved.cores, machine)?;
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     priority::check(&plan)?;
-    let warnings = warnings::of(&plan, machine);
+    let warnings = warnings::collect(&plan, machine);
     Ok((plan, warnings))
 }
 
-/// How long a lap lasts: no order of it is due later.
-fn lap_ns(input: &Input, counts: &Counts) -> u64 {
+/// Returns the duration of one repetition of the schedule: no order of it is due later.
+fn lap_ns(input: &Input, counts: &OrderCounts) -> u64 {
     match input.window_ns() {
         0 => 0,
         window_ns => window_ns.max(counts.window_ns),
     }
 }
 
-/// Orders are numbered: more than can be told apart cannot be sent.
-fn check_laps(laps: u32, counts: &Counts) -> Result<(), UsageError> {
+/// Refuses more orders for a strategy than sequence numbers.
+fn check_laps(laps: u32, counts: &OrderCounts) -> Result<(), UsageError> {
     let most = counts.per_strategy.iter().copied().max().unwrap_or(0);
     if laps == 1 || most <= MAX_SEQUENCE {
         return Ok(());
     }
     Err(UsageError(format!(
-        "--laps {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or fewer laps"
+        "--repeat-schedule {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or repeat it less often"
     )))
 }
 
-/// What is traded, from its file; none without one. Limits are for instruments that there are.
+/// Reads the instruments from their file; none without one. Limits may only name existing
+/// instruments.
 fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
     let instruments = settings.instruments.as_deref().map_or(Ok(Vec::new()), instruments::read)?;
     let is_missing = |index: u16| usize::from(index) >= instruments.len().max(1);
@@ -211,9 +220,9 @@ fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
     }
 }
 
-/// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is
-/// started again sends before the orders of its dead incarnation are cancelled, and one that floods
-/// must come to its own limit before it fills a gateway and with it holds up the others.
+/// Returns how many orders a gateway can hold. If the run continues after a death, a restarted
+/// strategy sends before the orders of its dead incarnation are cancelled, and a strategy that
+/// floods must reach its own limit before it fills a gateway and blocks the others.
 fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     let held = busiest.clamp(1, MAX_HELD);
     let trading = resolved.plan.trading();
@@ -224,7 +233,7 @@ fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     (held + more.min(MAX_HELD)) as u32
 }
 
-/// Gives every thread its core, its idle strategy and the room for its log.
+/// Sets each thread's core, idle strategy and log size.
 fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venue: &[u64]) {
     let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
     let Plan { workload: Workload::Trading(trading), threads, .. } = plan;
@@ -269,7 +278,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         thread.core = *core;
         thread.idle = match resolved.settings.idle() {
             Choice::Fixed(idle) => idle,
-            // Who spins on a core that another needs only delays what it waits for.
+            // A thread that spins on a shared core only delays the thread it waits for.
             Choice::Auto if alone(core) => Idle::Spin,
             Choice::Auto => Idle::Yield,
         };
@@ -289,8 +298,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     }
 }
 
-/// Deals the picked cores to so many threads. A core for each: in their order. Fewer: the `hottest`
-/// thread has the last core to itself if there are two, the others take turns on the rest.
+/// Assigns the picked cores to threads. One core for each: in their order. With fewer cores the
+/// `hottest` thread has the last core to itself if there are two, and the others share the rest.
 fn assign(threads: usize, hottest: usize, picked: &[u32]) -> Vec<Option<u32>> {
     let Some((last, rest)) = picked.split_last() else {
         return vec![None; threads];
@@ -381,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_has_room_for_it_beside_the_rest() {
+    fn sleeping_threads_get_sleep_records() {
         let machine = fake::plain(8).machine();
         let logs = |words: &str| {
             let (_, plan, _) = planned(words, &machine).unwrap();
@@ -405,13 +414,13 @@ mod tests {
     fn a_schedule_for_other_venues_is_refused() {
         let machine = fake::two_core_vm().machine();
         let resolved = resolve(&settings("venues=2"), &machine).unwrap();
-        let plan = |counts: Counts, run: &str| {
-            let identity = Identity { run: run.into(), pid: 1, start: 1 };
+        let plan = |counts: OrderCounts, run: &str| {
+            let identity = RunIdentity { run: run.into(), pid: 1, start: 1 };
             layout(&resolved, &machine, &counts, identity, ClockSource::Tsc).unwrap_err().to_string()
         };
-        assert!(plan(Counts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
-        assert!(plan(Counts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
-        assert!(plan(Counts::even(9, 1, 2, 0), "no/path").contains("run id"));
+        assert!(plan(OrderCounts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
+        assert!(plan(OrderCounts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
+        assert!(plan(OrderCounts::even(9, 1, 2, 0), "no/path").contains("run id"));
     }
 
     proptest! {

@@ -5,29 +5,29 @@
 //! are pure functions of their arguments: the machine comes in as a value, so plans for other
 //! machines can be tested here.
 
+mod compatibility;
 mod cores;
 mod faults;
 mod layout;
 pub mod priority;
 mod resolve;
 mod resolved;
-mod room;
+mod shm_space;
 mod show;
 mod spill;
-mod together;
 mod warnings;
 
-pub use layout::{Counts, Identity, layout};
+pub use compatibility::{check_reach, is_supported};
+pub use layout::{OrderCounts, RunIdentity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::{allow_descriptors, bytes_needed, check_room, descriptors_needed};
+pub use shm_space::{allow_descriptors, bytes_needed, check_shm_space, descriptors_needed};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
-pub use together::{check_reach, reaches};
 
 use crate::host::Machine;
 
-/// The cores for so many threads, the ones of the engine's end last; fewer where there are fewer.
+/// Picks `wanted` cores for threads in order, the engine's last; fewer if there are fewer.
 pub(crate) fn pick_cores(wanted: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(wanted, &machine.cores_allowed, machine)
 }
@@ -47,7 +47,7 @@ pub(crate) mod tests {
         settings
     }
 
-    /// The plan that those give on that machine, and how it is shown.
+    /// Returns the plan that these settings give on a machine, and its text.
     pub(crate) fn planned_with(
         words: &str,
         faults: &str,
@@ -58,7 +58,7 @@ pub(crate) mod tests {
         Ok((plan, text))
     }
 
-    /// The message of what cannot be planned.
+    /// Returns the error of an invalid plan.
     pub(crate) fn refused_with(words: &str, faults: &str, machine: &Machine) -> String {
         let message = planned_with(words, faults, machine).unwrap_err().to_string();
         assert!(message.lines().count() <= 2, "{message}");
@@ -75,7 +75,7 @@ pub(crate) mod tests {
         settings
     }
 
-    /// The plan that those words give on that machine.
+    /// Returns the plan that these settings give on a machine.
     pub(crate) fn planned(
         words: &str,
         machine: &Machine,
@@ -89,15 +89,15 @@ pub(crate) mod tests {
             Input::Drawn { orders, .. } => *orders,
             Input::Recorded { .. } => 1000,
         };
-        let counts = Counts::estimated(orders, &resolved);
-        let identity = Identity { run: "test-1".into(), pid: 7, start: 8 };
+        let counts = OrderCounts::estimated(orders, &resolved);
+        let identity = RunIdentity { run: "test-1".into(), pid: 7, start: 8 };
         let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
         let (plan, warnings) = layout(&resolved, machine, &counts, identity, clock)?;
         assert_eq!(plan.validate(), Ok(()));
         Ok((resolved, plan, warnings))
     }
 
-    /// The message of what cannot be planned.
+    /// Returns the error of an invalid plan.
     pub(crate) fn refused(words: &str, machine: &Machine) -> String {
         refused_with(words, "", machine)
     }

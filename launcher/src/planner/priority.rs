@@ -1,10 +1,11 @@
-//! Plans `--priority`. A real-time thread gives its core away only when it sleeps, or, with
-//! `sched_yield`, to threads of its own priority; all others wait for as long as it likes.
+//! Validates `--priority` against the plan's cores. A real-time thread gives up its core only when
+//! it sleeps, or, with `sched_yield`, to threads of its own priority; all others wait without a
+//! bound.
 //!
 //! | idle | on a core of its own | on a core that others of the run share |
 //! |---|---|---|
-//! | `spin` | nobody else has this core | the others never run: refused |
-//! | `yield` | the same | they take turns; nobody else has this core |
+//! | `spin` | no other thread gets this core | the others never run: refused |
+//! | `yield` | the same | they take turns; no other thread gets this core |
 //! | `backoff`, `park` | others have it while it sleeps | others have it while all of them sleep |
 
 use crate::config::{Priority, UsageError};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Refuses a plan in which threads would never run.
 pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
-    let Some(priority) = of(plan) else { return Ok(()) };
+    let Some(priority) = plan_priority(plan) else { return Ok(()) };
     let mut by_core: BTreeMap<Option<u32>, Vec<&ThreadPlan>> = BTreeMap::new();
     for thread in &plan.threads {
         by_core.entry(thread.core).or_default().push(thread);
@@ -30,28 +31,28 @@ pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     let Some((core, threads)) = starved else { return Ok(()) };
     let names: Vec<&str> = threads.iter().map(|thread| thread.name.as_str()).collect();
     Err(UsageError(format!(
-        "--priority {priority} with --idle spin: of {} on core {} the one that runs first would never let the others run.\n\
+        "--priority {priority} with --idle spin: of {} on core {} the one that runs first would starve the others.\n\
          Use --idle yield or park, more cores or fewer roles, or leave --priority out",
         names.join(", "),
         core.unwrap_or(0)
     )))
 }
 
-/// The priority of a plan's threads.
-pub fn of(plan: &Plan) -> Option<Priority> {
+/// Returns the priority of a plan's threads.
+pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }
 
-/// Cores that a real-time thread of the plan never gives away to ordinary threads.
+/// Returns the cores that real-time threads of the plan never release to ordinary threads.
 pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
     let keeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
     let threads = plan.threads.iter().filter(|_| plan.priority.is_some());
     threads.filter(keeps).filter_map(|thread| thread.core).collect()
 }
 
-/// What it means, in words, where it means something.
+/// Describes what the priority means, if there is one.
 pub(super) fn note(plan: &Plan) -> Option<String> {
-    let priority = of(plan)?;
+    let priority = plan_priority(plan)?;
     let kept: Vec<u32> = kept_cores(plan).into_iter().collect();
     let all: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let shared = if all.len() < plan.threads.len() {
@@ -78,7 +79,7 @@ mod tests {
     use crate::host::{Machine, fake};
 
     #[test]
-    fn who_spins_on_a_shared_core_is_refused_and_who_yields_or_sleeps_is_not() {
+    fn spinning_on_shared_core_is_refused() {
         let two = fake::two_core_vm().machine();
         let message = refused("priority=fifo:50 strategies=3 idle=spin", &two);
         assert!(message.contains("of strategy-0, strategy-1, strategy-2 on core 0 the one"), "{message}");

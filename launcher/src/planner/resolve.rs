@@ -1,34 +1,33 @@
-//! Makes every setting concrete, or says why it cannot be had.
+//! Resolves every setting to a concrete value, or reports why it cannot be had.
 
+use super::compatibility;
 use super::resolved::{Input, Resolved};
-use super::together;
 use crate::config::{Choice, CoreList, Factor, Settings, UsageError};
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
 use protocol::plan::Threading;
 
-/// Cores beside the roles' own that dedicated threading wants: for the launcher and for the
-/// operating system.
+/// Cores that dedicated threading leaves: for the launcher and for the operating system.
 const SPARE_CORES: u64 = 2;
-/// The most open orders of a strategy, unless the user asks for more.
+/// Maximum open orders of a strategy, unless the user asks for more.
 const MAX_OPEN: u64 = 1 << 20;
 
-/// Makes every setting concrete for a machine.
+/// Resolves every setting for a machine.
 ///
 /// What is not set takes the seed benchmark's numbers where every role can have a whole core of its
 /// own and two are left; else what a small machine can carry in about 15 seconds: 1 strategy,
 /// 100,000 orders over 5 seconds.
 ///
 /// # Errors
-/// The flag whose value cannot be had here, and the way out.
+/// The flag whose value cannot be had here, and the remedy.
 pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, UsageError> {
     let mut settings = settings.clone().with_preset();
     settings.check()?;
     let cores = usable_cores(&settings, machine)?;
     // A role on the second hardware thread of another's core is not alone: only whole cores count
     // here.
-    let whole = super::cores::whole(&cores, machine) as u64;
+    let whole = super::cores::count_physical(&cores, machine) as u64;
 
     let count = |setting: Option<Count>, default| setting.map_or(default, |Count(count)| count);
     let roles = count(settings.strategies, 8) + settings.venues().0 + 1;
@@ -37,7 +36,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         false => (1, 100_000, Nanos(5_000_000_000)),
     };
     settings.strategies.get_or_insert(Count(strategies));
-    together::check_settings(&settings)?;
+    compatibility::check_settings(&settings)?;
     if settings.schedule.is_some() {
         settings.speed.get_or_insert(Factor(1.0));
     } else {
@@ -49,17 +48,17 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     settings.threading = Some(Choice::Fixed(threading(&settings, whole, cores.len() as u64)?));
     settings.fill();
     let resolved = Resolved::new(settings, cores);
-    together::check(&resolved)?;
+    compatibility::check(&resolved)?;
     Ok(resolved)
 }
 
-/// How many open orders a strategy is allowed unless the user says so: what the load keeps open,
-/// and half as much again, so that the limit does not hold the senders back; at least 65,536, or a
-/// share of eight times that where there are many strategies (the engine keeps room for every open
-/// order's report).
+/// Returns the default limit of a strategy's open orders: what the load keeps open, and half as
+/// much again, so that the limit does not throttle the senders; at least 65,536, or a share of
+/// eight times that with many strategies (the engine reserves memory for every open order's
+/// report).
 fn default_open(settings: &Settings) -> u64 {
     let (input, strategies, delay_ns) =
-        (Input::of(settings), settings.strategies().0, settings.delay().max_ns);
+        (Input::from_settings(settings), settings.strategies().0, settings.delay().max_ns);
     let open = match (&input, input.window_ns()) {
         (Input::Drawn { orders, .. }, window_ns @ 1..) => {
             *orders as f64 / strategies as f64 * (delay_ns as f64 / window_ns as f64).min(1.0) * 1.5

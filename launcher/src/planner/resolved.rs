@@ -1,4 +1,4 @@
-//! Settings with nothing left open, and the plan that they ask for: what [`super::resolve`] makes.
+//! Resolved settings and the plan that they give: the result of [`super::resolve`].
 
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use analysis::units::{Count, Nanos};
@@ -33,8 +33,8 @@ pub enum Input {
 }
 
 impl Input {
-    /// What the settings say, or the table where they say nothing.
-    pub(super) fn of(settings: &Settings) -> Self {
+    /// Reads the order input from the settings, or their defaults.
+    pub(super) fn from_settings(settings: &Settings) -> Self {
         match &settings.schedule {
             Some(path) => Self::Recorded { path: path.clone(), speed: settings.speed().0, span_ns: None },
             None => Self::Drawn {
@@ -45,7 +45,8 @@ impl Input {
         }
     }
 
-    /// The time over which drawn orders are due; 0 where nothing is due, or only a file says when.
+    /// Returns the time over which drawn orders are due; 0 if they have no due times, or only a
+    /// file has them.
     pub(super) fn window_ns(&self) -> u64 {
         match self {
             Self::Drawn { arrivals, window_ns, .. } if *arrivals != Arrivals::Stress => *window_ns,
@@ -54,8 +55,8 @@ impl Input {
     }
 }
 
-/// Settings with nothing left open. What a process of the run is told is in the plan, and only
-/// there; the rest is in the settings.
+/// Resolved settings. What a process of the run needs is in the plan, and only there; the rest is
+/// in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.
@@ -64,13 +65,12 @@ pub struct Resolved {
     pub plan: Plan,
     /// Where the orders come from.
     pub input: Input,
-    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells
-    /// none.
+    /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,
 }
 
 impl Resolved {
-    /// Writes settings that are in range into a plan. What is open has the default of the table.
+    /// Writes valid settings into a plan. Unset values take the defaults of the table.
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -91,7 +91,7 @@ impl Resolved {
             venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
             venue_limit: limit.map_or(0, |limit| limit.per_second),
             venue_limit_rejects: limit.is_some_and(|limit| limit.rejects),
-            laps: count(settings.laps()),
+            laps: count(settings.repeat_schedule()),
             work_ns: settings.work().0,
             limits: settings.limits().0,
             ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)
@@ -110,11 +110,10 @@ impl Resolved {
             liveness_ns: settings.liveness().0,
             ..Plan::for_trading(trading)
         };
-        Self { input: Input::of(&settings), settings, plan, cores }
+        Self { input: Input::from_settings(&settings), settings, plan, cores }
     }
 
-    /// The same with the time that the schedule takes: a recorded flow says so itself, once it is
-    /// read.
+    /// Sets the duration of a recorded flow, which is known once the file is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -124,14 +123,14 @@ impl Resolved {
         all
     }
 
-    /// Whether all strategies send at the times of their schedule: one of the user's own sends when
-    /// and where it likes.
+    /// Returns `true` if all strategies send at the times of their schedule: user-defined ones send
+    /// when and where they like.
     pub fn is_on_schedule(&self) -> bool {
         let kinds = &self.plan.trading().strategy_kinds;
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
     }
 
-    /// The same with another seed.
+    /// Returns a copy with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();
@@ -140,17 +139,17 @@ impl Resolved {
     }
 }
 
-/// Whether every strategy sends its part of a schedule as it is.
+/// Returns `true` if every strategy sends its part of a schedule unchanged.
 pub(super) fn plays_all(settings: &Settings) -> bool {
     settings.strategy().0.iter().all(|kind| kind == Trading::PLAYER)
 }
 
-/// Whether some venue is an exchange.
+/// Returns `true` if some venue is an exchange.
 pub(super) fn has_book(settings: &Settings) -> bool {
     settings.venue().0.iter().any(|kind| kind == Trading::BOOK)
 }
 
-/// Where exchanges run. What comes back needs a process that can be killed alone.
+/// Returns where exchanges run. Restartable exchanges need a process that can be killed alone.
 fn exchange_of(settings: &Settings) -> ExchangePlacement {
     let comes_back = settings.journal() != Journaling::None
         && settings.on_death() == OnDeath::Restart
@@ -161,15 +160,15 @@ fn exchange_of(settings: &Settings) -> ExchangePlacement {
     })
 }
 
-/// In which order exchanges carry orders out: that of a recording where players send all of it, and
-/// nothing else.
+/// Returns the order in which exchanges apply orders: that of the recording if players send all of
+/// it and nothing else.
 fn sequence_of(settings: &Settings) -> OrderSequence {
     let is_recorded = settings.schedule.is_some() && settings.book.is_some() && plays_all(settings);
     settings.sequence.unwrap_or(if is_recorded { OrderSequence::Recorded } else { OrderSequence::Arrival })
 }
 
-/// Whether exchanges write touches to a board: where some strategy may read them, unless the user
-/// says so.
+/// Returns `true` if exchanges publish market data to a board: if some strategy may read it, unless
+/// the user sets it.
 fn has_market_data(settings: &Settings) -> bool {
     let is_read = has_book(settings) && !plays_all(settings);
     settings.market_data.map_or(is_read, |switch| switch == Switch::On)

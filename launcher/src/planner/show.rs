@@ -1,10 +1,10 @@
-//! The plan as it is printed before the run, at most 80 columns wide.
+//! Prints the plan before the run, at most 80 columns wide.
 
 use super::faults;
 use super::resolved::{Input, Resolved};
-use super::room::bytes_needed;
+use super::shm_space::bytes_needed;
 use super::spill;
-use crate::config::value::Value;
+use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::lists;
@@ -18,7 +18,8 @@ use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Thre
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
 
-/// Machine, what is run, who runs where, and what that means for the figures.
+/// Formats the machine, the run, the threads' placement, and notes on what that means for the
+/// figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
     let mut facts = table();
     facts.add_row(["machine", &machine_line(machine)]);
@@ -35,8 +36,8 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     }
     match plan.on_death {
         OnDeath::Stop => {}
-        OnDeath::Continue => drop(facts.add_row(["on death", "the run goes on without the strategy"])),
-        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is started again"])),
+        OnDeath::Continue => drop(facts.add_row(["on death", "the run continues without the strategy"])),
+        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is restarted"])),
     }
 
     let mut threads = table();
@@ -73,7 +74,7 @@ pub(crate) fn trimmed(table: &Table) -> String {
 
 fn machine_line(machine: &Machine) -> String {
     let mut parts = vec![
-        if machine.cpu_model.is_empty() { "unknown processor".into() } else { machine.cpu_model.clone() },
+        if machine.cpu_model.is_empty() { "unknown CPU".into() } else { machine.cpu_model.clone() },
         format!("cores {} of {}", lists::format(&machine.cores_allowed), machine.cores_online),
         format!("clock source {}", machine.clocksource),
         format!("Linux {}", machine.kernel),
@@ -96,7 +97,8 @@ fn run_line(plan: &Plan) -> String {
         }
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
-    let priority = super::priority::of(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
+    let priority =
+        super::priority::plan_priority(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots{priority}",
         plan.technique,
@@ -115,8 +117,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
             let all_ns = window_ns.saturating_mul(laps.into());
             let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
             let (arrivals, rate) = (arrivals.name(), numbers::count(rate.round() as u64));
-            let of =
-                if laps == 1 { String::new() } else { format!(" in {laps} laps of {}", Nanos(*window_ns)) };
+            let of = if laps == 1 {
+                String::new()
+            } else {
+                format!(" in {laps} repetitions of {}", Nanos(*window_ns))
+            };
             format!("{orders}, {arrivals} over {}{of} ({rate}/s)", Nanos(all_ns))
         }
         Input::Recorded { path, speed, span_ns } => {
@@ -131,7 +136,7 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
             format!("{orders} of {}{over}, {pace}", path.display())
         }
     };
-    // An exchange has none.
+    // Exchanges have no delay.
     if plan.trading().books().count() < usize::from(plan.trading().venues) {
         line.push_str(&format!(", delay {}", resolved.settings.delay().text()));
     }
@@ -177,7 +182,7 @@ fn span(first: &str, last: &str) -> String {
     if first == last { first.into() } else { format!("{first} … {last}") }
 }
 
-/// What is shared and what that means.
+/// Returns notes on shared resources.
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
@@ -210,8 +215,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     notes
 }
 
-/// What keeps an engine from coming back from its journal, where exchanges do: the run ends with
-/// it.
+/// Returns why the engine is not restarted where exchanges are: the run ends with it.
 fn stays_away(plan: &Plan) -> Option<String> {
     if !plan.exchanges_are_restartable() || plan.engine_is_restartable() {
         return None;
@@ -228,7 +232,7 @@ fn stays_away(plan: &Plan) -> Option<String> {
         "not all venues are exchanges: use --venue book".to_owned()
     };
     Some(format!(
-        "Exchanges come back from their journals. The engine does not, and the run ends with it: {why}."
+        "Exchanges are restarted from their journals. The engine is not, and the run ends with it: {why}."
     ))
 }
 
@@ -318,7 +322,7 @@ mod tests {
     fn an_engine_that_does_not_come_back_is_noted() {
         let words = "venue=book exchange=process journal=process on_death=restart";
         let machine = fake::plain(16).machine();
-        assert!(!shown(words, &machine).contains("The engine does not"));
+        assert!(!shown(words, &machine).contains("The engine is not"));
         for (more, why) in [
             ("process=gateways", "leave --process out"),
             ("process=each-gateway", "leave --process out"),
@@ -327,7 +331,7 @@ mod tests {
         ] {
             let text = shown(&format!("{words} {more}"), &machine);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains("The engine does not, and the run ends with it: "), "{more}: {text}");
+            assert!(text.contains("The engine is not, and the run ends with it: "), "{more}: {text}");
             assert!(text.contains(why), "{more}: {text}");
         }
     }
@@ -373,7 +377,7 @@ mod tests {
         assert_snapshot!(facts.join("\n"), @"
         fault     kill:any@1s every 100ms
         fault     hang:strategy-1@push:written:40
-        on death  the strategy is started again
+        on death  the strategy is restarted
         ");
     }
 

@@ -1,46 +1,44 @@
-//! `--spill`: how many chunks the ring of each thread's log has, and the core of the spiller.
+//! Plans `--spill`: the number of chunks in each thread's log ring, and the core of the spiller.
 //!
-//! The room is dealt out by how much each thread logs, so that all rings are full after the same
-//! time: a spiller that is held up loses nothing of anybody before that. What is left of `/dev/shm`
-//! is taken by the rest of the run, which does not grow with the orders but for schedules and the
-//! tapes of exchanges.
+//! Space is distributed by each thread's log rate, so that all rings fill up at the same time: a
+//! spiller that is delayed for less loses nothing. The rest of `/dev/shm` is for the rest of the
+//! run, which does not grow with the orders except for schedules and exchange tapes.
 
-use super::room::{self, LEAST_RING};
+use super::shm_space::{self, MIN_RING_BYTES};
 use super::{cores, priority};
-use crate::config::{SpillRoom, UsageError};
+use crate::config::{SpillBudget, UsageError};
 use crate::host::Machine;
 use protocol::plan::{Plan, Spill};
 use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS};
 
-/// All logs together take no more where the user does not say so: 12 s at 400,000 orders a second.
-const MOST_BYTES: u64 = 1 << 30;
+/// Default maximum of all rings together, in bytes: 12 s at 400,000 orders a second.
+const MAX_BYTES: u64 = 1 << 30;
 
-/// Makes the logs of a plan rings, if that is asked for. Only then the room in a log is of whole
-/// chunks.
+/// Turns the logs of a plan into rings, if requested, and rounds log sizes to whole chunks.
 ///
 /// # Errors
-/// Less room than rings need, or no core on which the spiller would ever run.
-pub(super) fn lay(
+/// Less space than the rings need, or no core on which the spiller would ever run.
+pub(super) fn plan_rings(
     plan: &mut Plan,
-    room: SpillRoom,
+    room: SpillBudget,
     usable: &[u32],
     machine: &Machine,
 ) -> Result<(), UsageError> {
     let most = match room {
-        SpillRoom::Off => return Ok(()),
-        SpillRoom::MiB(number) => u64::from(number) << 20,
-        SpillRoom::Auto if machine.shm_total_bytes == 0 => MOST_BYTES,
-        SpillRoom::Auto => {
-            MOST_BYTES.min(machine.shm_free_bytes.saturating_sub(room::without_logs(plan)) / 2)
+        SpillBudget::Off => return Ok(()),
+        SpillBudget::MiB(number) => u64::from(number) << 20,
+        SpillBudget::Auto if machine.shm_total_bytes == 0 => MAX_BYTES,
+        SpillBudget::Auto => {
+            MAX_BYTES.min(machine.shm_free_bytes.saturating_sub(shm_space::without_logs(plan)) / 2)
         }
     };
-    let needed = LEAST_RING * plan.threads.len() as u64;
-    if matches!(room, SpillRoom::MiB(_)) && most < needed {
+    let needed = MIN_RING_BYTES * plan.threads.len() as u64;
+    if matches!(room, SpillBudget::MiB(_)) && most < needed {
         return Err(UsageError(format!(
             "--spill {room}: the logs of {} threads take {}MiB at least, {} chunks each. Use --spill {}MiB",
             plan.threads.len(),
             needed >> 20,
-            LEAST_RING / CHUNK_BYTES,
+            MIN_RING_BYTES / CHUNK_BYTES,
             needed >> 20
         )));
     }
@@ -51,8 +49,8 @@ pub(super) fn lay(
     let all: u128 = plan.threads.iter().map(|thread| u128::from(thread.log_records)).sum();
     let ring = |records: u64| {
         let share = u128::from(most.saturating_sub(needed)) * u128::from(records) / all.max(1);
-        let chunks = LEAST_RING / CHUNK_BYTES + share as u64 / CHUNK_BYTES;
-        // No more than the log ever has: then it is never turned.
+        let chunks = MIN_RING_BYTES / CHUNK_BYTES + share as u64 / CHUNK_BYTES;
+        // Not more than the log can have: then the ring never wraps.
         chunks.min(records / CHUNK_RECORDS).min(u32::MAX.into()) as u32
     };
     let chunks = plan.threads.iter().map(|thread| ring(thread.log_records)).collect();
@@ -72,8 +70,7 @@ pub(super) fn lay(
     Ok(())
 }
 
-/// What the run writes to disk meanwhile, and through how much memory: for the plan as it is
-/// printed.
+/// Describes what the run writes to disk and through how much memory, for the printed plan.
 pub(super) fn line(plan: &Plan) -> Option<String> {
     let spill = plan.spill.as_ref()?;
     let bytes =
@@ -98,14 +95,14 @@ mod tests {
     #[test]
     fn an_hour_takes_as_much_memory_as_a_minute() {
         let machine = fake::plain(32).machine();
-        let hour = "preset=seed spill=on laps=360";
+        let hour = "preset=seed spill=on repeat_schedule=360";
         let (_, plan, _) = planned(hour, &machine).unwrap();
         assert_eq!(plan.trading().total_orders(), 1_440_000_000);
-        let (_, minute, _) = planned("preset=seed spill=on laps=6", &machine).unwrap();
+        let (_, minute, _) = planned("preset=seed spill=on repeat_schedule=6", &machine).unwrap();
         let [hour, minute] = [&plan, &minute].map(bytes_needed);
         assert!(hour < 2 << 30 && hour.abs_diff(minute) < 64 << 20, "{hour} {minute}");
         assert!(plan.spill.unwrap().core.is_some());
-        let (_, whole, _) = planned("preset=seed laps=360", &machine).unwrap();
+        let (_, whole, _) = planned("preset=seed repeat_schedule=360", &machine).unwrap();
         assert!(bytes_needed(&whole) > 200 << 30);
     }
 
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_spill_is_refused() {
         let machine = fake::two_core_vm().machine();
         let (_, plan, _) = planned("spill=2MiB", &machine).unwrap();
         assert_eq!(plan.spill.unwrap().core, None);
@@ -135,7 +132,7 @@ mod tests {
         assert!(refused("spill=on priority=fifo:5", &machine).contains("would never run"));
         let (_, plan, _) = planned("spill=on venue=book journal=process", &machine).unwrap();
         assert!(plan.spill.is_some(), "who comes back finds what it needs");
-        assert!(refused("laps=2 schedule=flow.csv", &machine).contains("--laps"));
-        assert!(refused("laps=100000 orders=1M", &machine).contains("--laps"));
+        assert!(refused("repeat_schedule=2 schedule=flow.csv", &machine).contains("--repeat-schedule"));
+        assert!(refused("repeat_schedule=100000 orders=1M", &machine).contains("--repeat-schedule"));
     }
 }

@@ -1,12 +1,12 @@
-//! Why a plan's latencies are not to be quoted, in plain words and with what to do about it.
+//! Reasons not to quote a plan's latencies, each with its remedy.
 
 use crate::host::Machine;
 use analysis::lists;
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
-/// Every reason; none is the plan of a run that may be fit for latency figures.
-pub(super) fn of(plan: &Plan, machine: &Machine) -> Vec<String> {
+/// Collects every reason. Without any, the run may be fit for latency figures.
+pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
     for thread in &plan.threads {
@@ -18,7 +18,7 @@ pub(super) fn of(plan: &Plan, machine: &Machine) -> Vec<String> {
     smt(machine, &by_core, &mut reasons);
     if plan.spill.as_ref().is_some_and(|spill| spill.core.is_none()) {
         reasons.push(
-            "the spiller has no core of its own: it takes time from the threads of the run. Allow one core more, or leave \
+            "the spiller has no core of its own: it takes time from the threads of the run; allow one more core, or leave \
              --spill out"
                 .into(),
         );

@@ -1,10 +1,9 @@
-//! The runs on this machine, of whoever started them: which are active, and which cores each one
-//! holds.
+//! The active runs on this machine, started by any user, and the CPU cores that each one holds.
 //!
 //! | the run's control segment | its run |
 //! |---|---|
-//! | is locked, by its launcher or its warden | is active |
-//! | is not | is dead, whoever has the process id in its name by now |
+//! | is locked by its launcher or its reaper | is active |
+//! | is not locked | is dead, even if another process now has its process id |
 //! | is not there | is active if the process in its name lives (it is ending), else dead |
 //!
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share
@@ -26,13 +25,13 @@ use system::process;
 pub enum RunLife {
     Active,
     Dead,
-    /// It is dead, and its control segment has been removed.
+    /// The run is dead, and its control segment has been removed.
     NoControl,
 }
 
 impl RunLife {
     /// Judges a run by its control segment.
-    pub fn of(run: RunId) -> Self {
+    pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
         match open_safely(&control, OpenOptions::new().read(true)) {
@@ -47,22 +46,23 @@ impl RunLife {
     }
 }
 
-/// Returns the runs that have a control segment and live like that, in the order in which they
-/// began.
+/// Returns the runs that have a control segment and are in that state, ordered by start time.
 fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
-    let id = |name: String| RunId::of_segment(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run);
+    let id = |name: String| {
+        RunId::from_segment_name(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run)
+    };
     let mut runs: Vec<RunId> = list_segments()?.into_iter().filter_map(id).collect();
-    runs.retain(|run| RunLife::of(*run) == life);
+    runs.retain(|run| RunLife::for_run(*run) == life);
     runs.sort_by_key(RunId::to_string);
     Ok(runs)
 }
 
-/// Returns the active runs, in the order in which they began.
+/// Returns the active runs, ordered by start time.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Active)
 }
 
-/// Returns the runs that are over and were not cleaned up after, in the order in which they began.
+/// Returns the dead runs whose segments were not removed, ordered by start time.
 pub fn dead_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Dead)
 }
@@ -71,15 +71,15 @@ pub fn dead_runs() -> io::Result<Vec<RunId>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRun {
     pub run: String,
-    /// Its launcher.
+    /// Process id of its launcher.
     pub pid: u32,
-    /// The cores that its threads are pinned to; empty: nobody can say.
+    /// Cores that its threads are pinned to; empty if unknown.
     pub cores: BTreeSet<u32>,
 }
 
 impl ActiveRun {
-    /// Returns the active runs but those that are just ending. One whose plan cannot be read (it is
-    /// being written, or another version's) has no cores.
+    /// Returns the active runs except those that are ending. A run whose plan cannot be read (it is
+    /// being written, or has another version) has no cores.
     pub fn all() -> Vec<Self> {
         let read = |id: RunId| match open_control(&id.to_string()) {
             Ok((control, _)) if control.state() == RunState::Stop => None,
@@ -89,29 +89,33 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
-    /// The cores that it shares with those.
-    pub fn shared(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
+    /// Returns the cores that the run shares with the given ones.
+    pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }
 
-    /// The run and its cores in words: `run X (pid 7) holds cores 0,1`.
-    pub fn in_words(&self, cores: &[u32]) -> String {
+    /// Describes the run and some of its cores: `run X (pid 7) holds cores 0,1`.
+    pub fn describe_cores(&self, cores: &[u32]) -> String {
         let noun = if cores.len() == 1 { "core" } else { "cores" };
         format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, lists::format(cores))
     }
 }
 
-/// What to say of the other runs that have threads on this run's cores.
-pub fn neighbours(plan: &Plan) -> Vec<String> {
-    said(plan, &ActiveRun::all())
+/// Returns a note for each other run that has threads on this run's cores.
+pub fn conflicting_runs(plan: &Plan) -> Vec<String> {
+    conflict_notes(plan, &ActiveRun::all())
 }
 
-fn said(plan: &Plan, active: &[ActiveRun]) -> Vec<String> {
+fn conflict_notes(plan: &Plan, active: &[ActiveRun]) -> Vec<String> {
     let mine = cores(plan);
     let others = active.iter().filter(|other| other.run != plan.run);
-    let shared = others.map(|other| (other, other.shared(&mine))).filter(|(_, shared)| !shared.is_empty());
+    let shared =
+        others.map(|other| (other, other.shared_cores(&mine))).filter(|(_, shared)| !shared.is_empty());
     let words = |(other, shared): (&ActiveRun, Vec<u32>)| {
-        format!("{} as well: wait for its end, or give one of the two other --cores", other.in_words(&shared))
+        format!(
+            "{} as well: wait for its end, or give one of the two other --cores",
+            other.describe_cores(&shared)
+        )
     };
     shared.map(words).collect()
 }
@@ -134,7 +138,7 @@ mod tests {
             pid: 7,
             cores: cores.iter().copied().collect(),
         };
-        let said = said(
+        let said = conflict_notes(
             &plan,
             &[other("a", &[1, 2]), other("b", &[2, 3]), other("c", &[]), other(&plan.run, &[0, 1])],
         );

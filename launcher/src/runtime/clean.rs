@@ -1,16 +1,17 @@
-//! Removes the segments and control groups of runs whose launcher is gone: at every start, and by
+//! Removes the segments and cgroups of runs whose launcher is gone: at every start, and by
 //! `launcher clean`.
 //!
 //! `launcher clean` also removes the files of queues without a run whose creators are dead
-//! ([`shm::queue`]). A start leaves them alone: their programs may still want what is in them.
+//! ([`shm::queue`]). A start leaves them alone: their programs may still read them.
 //!
-//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user,
-//! and memory, a FIFO, a socket, or the folder of somebody else's transport with what that made
-//! beside it. Nothing is waited for, whatever stands there under such a name.
+//! Only files that certainly belong to bulkhead are removed: the name must parse as a segment of a
+//! run, the owner must be this user, and the file must be memory, a FIFO, a socket, or the folder
+//! of a foreign transport with the files next to it. Nothing blocks, whatever kind of file has such
+//! a name.
 
-use crate::host::groups::Tree;
+use crate::host::cgroups::HostRoot;
 use crate::runtime::active::RunLife;
-use crate::runtime::container::groups;
+use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
 use protocol::segments::{spilled_segment, thread_segment};
@@ -30,7 +31,7 @@ pub enum CleanScope {
     KeepLogs,
     /// Everything: `launcher clean`.
     Everything,
-    /// As everything, but only named: `launcher clean --dry-run`.
+    /// Lists what `Everything` would remove: `launcher clean --dry-run`.
     Nothing,
 }
 
@@ -38,12 +39,11 @@ pub enum CleanScope {
 pub struct Cleaned {
     /// Segments that were removed, or would be.
     pub removed: Vec<String>,
-    /// What has the name of a segment and belongs to another user.
+    /// Files with the name of a segment that belong to another user.
     pub others: usize,
-    /// Segments of runs that still run, or whose warden is clearing up, and logs that were not
-    /// saved.
+    /// Segments of active runs and of runs whose reaper is still cleaning up, and unsaved logs.
     pub kept: usize,
-    /// Segments and control groups that could not be removed, and why.
+    /// Segments and cgroups that could not be removed, with the error.
     pub failed: Vec<String>,
 }
 
@@ -52,12 +52,12 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();
     for name in list_segments()? {
-        let Some((run, what)) = RunId::of_segment(&name) else { continue };
-        cleaned.others += usize::from(is_another_s(&name));
+        let Some((run, what)) = RunId::from_segment_name(&name) else { continue };
+        cleaned.others += usize::from(is_other_users(&name));
         if !is_ours(&name, what) {
             continue;
         }
-        let life = *lives.entry(run).or_insert_with(|| RunLife::of(run));
+        let life = *lives.entry(run).or_insert_with(|| RunLife::for_run(run));
         if is_needed(life, what, scope) {
             cleaned.kept += 1;
         } else if scope == CleanScope::Nothing {
@@ -71,14 +71,14 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
     }
-    for (run, group) in groups::found(Tree::real()) {
-        if RunLife::of(run) == RunLife::Active {
+    for (run, group) in cgroups::list(HostRoot::real()) {
+        if RunLife::for_run(run) == RunLife::Active {
             continue;
         }
         cleaned.removed.push(group.display().to_string());
         if scope != CleanScope::Nothing {
-            // Every run begins with this, and does not wait for somebody else's.
-            cleaned.failed.extend(groups::remove_all(Tree::real(), &run.to_string(), Duration::ZERO));
+            // Every start runs this and must not wait for the processes of another run.
+            cleaned.failed.extend(cgroups::remove_all(HostRoot::real(), &run.to_string(), Duration::ZERO));
         }
     }
     Ok(cleaned)
@@ -90,7 +90,7 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
         let found = if scope == CleanScope::Nothing { queue::leftovers(&name) } else { queue::remove(&name) };
         match found {
             Ok(files) => cleaned.removed.extend(files),
-            // Its own program came first.
+            // Its own program has just removed or reopened it.
             Err(QueueError::Living(_)) => {}
             Err(error) => cleaned.failed.push(format!(
                 "cannot clean the queue {name}: {error}; delete {SHM_DIR}/{}{name}.* by hand if nobody needs it",
@@ -101,33 +101,33 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
     Ok(())
 }
 
-/// Returns `true` if a segment of such a run stays. Whoever removes a run's segments removes the
-/// control segment last, so without it there are only logs that could not be saved.
+/// Returns `true` if a segment must be kept. The control segment is removed last, so a run without
+/// one has only unsaved logs left.
 fn is_needed(life: RunLife, what: &str, scope: CleanScope) -> bool {
     let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
     life == RunLife::Active || (life == RunLife::NoControl && is_log && scope == CleanScope::KeepLogs)
 }
 
-/// Whether a file with the name of a segment is one, and this user's.
+/// Returns `true` if a file with the name of a segment is one, and belongs to this user.
 fn is_ours(name: &str, what: &str) -> bool {
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
     let kind = facts.file_type();
     let is_segment = match kind.is_file() {
         true => {
             is_segment(name)
-                || (is_known(what) && (facts.mode() & 0o777 == 0o600 || is_beside_a_folder(name)))
+                || (has_known_stem(what) && (facts.mode() & 0o777 == 0o600 || is_in_transport_folder(name)))
         }
-        false => kind.is_fifo() || kind.is_socket() || (kind.is_dir() && is_known(what)),
+        false => kind.is_fifo() || kind.is_socket() || (kind.is_dir() && has_known_stem(what)),
     };
     is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
 }
 
-fn is_another_s(name: &str) -> bool {
+fn is_other_users(name: &str) -> bool {
     let facts = symlink_metadata(format!("{SHM_DIR}/{name}"));
     facts.is_ok_and(|facts| facts.uid() != nix::unistd::geteuid().as_raw())
 }
 
-/// What the names of a run's segments begin with, up to the first `-` or `.`.
+/// First components of segment names, up to the first `-` or `.`.
 const STEMS: [&str; 17] = [
     "control",
     "submit",
@@ -148,22 +148,22 @@ const STEMS: [&str; 17] = [
     BRIDGE,
 ];
 
-/// Whether that is the name of a run's segment, which whoever can open it may have scribbled on:
-/// then its first words say nothing.
-fn is_known(what: &str) -> bool {
+/// Returns `true` if the name's first component is that of a segment. Needed where a process has
+/// overwritten the segment, so that its header says nothing.
+fn has_known_stem(what: &str) -> bool {
     what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
 }
 
-/// Whether it is what somebody else's transport has made beside its folder: there is a folder whose
-/// name it begins with.
-fn is_beside_a_folder(name: &str) -> bool {
+/// Returns `true` if a foreign transport created the file next to its folder: the name starts with
+/// the name of an existing folder.
+fn is_in_transport_folder(name: &str) -> bool {
     let is_folder = |(at, _): (usize, &str)| {
         folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir())
     };
     name.match_indices('.').any(is_folder)
 }
 
-/// Memory begins with our magic word, or with 0 while it is created.
+/// Returns `true` if the file starts with the segment magic, or with 0, as during creation.
 fn is_segment(name: &str) -> bool {
     let Ok(mut file) = open_safely(name, OpenOptions::new().read(true)) else { return false };
     let mut magic = [0; 8];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_living_are_known_by_their_lock_whatever_their_pid_says() {
+    fn locked_control_segment_means_active_run() {
         let _alone = alone();
         // As a launcher in another PID namespace looks from here.
         let run = id(NOBODY, 5, 1);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_run_goes_also_if_its_pid_was_given_to_another() {
+    fn dead_run_is_removed_despite_reused_pid() {
         let _alone = alone();
         let me = std::process::id();
         let start = start_time(me).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_could_not_be_saved_goes_only_when_asked_for() {
+    fn unsaved_log_is_removed_only_by_clean() {
         let kept = |life: RunLife, what| {
             [CleanScope::KeepLogs, CleanScope::Everything].map(|scope| is_needed(life, what, scope))
         };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone_and_holds_nobody_up() {
+    fn foreign_files_stay_and_never_block_cleanup() {
         let _alone = alone();
         let run = id(NOBODY, 5, 7);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_queues_go_when_asked_for_and_living_ones_stay() {
+    fn clean_removes_dead_queues_and_keeps_live_ones() {
         let _alone = alone();
         let name = |what: &str| format!("unit-clean-{}-{what}", std::process::id());
         let dead = dead_queue(&name("dead"));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_strategy_has_scribbled_on_goes_too() {
+    fn overwritten_segments_are_removed_too() {
         let _alone = alone();
         let run = id(NOBODY, 5, 9);
         let names = [segment(run, "thread-strategy-0"), segment(run, "return-0.head")];
@@ -332,13 +332,13 @@ mod tests {
         ] {
             let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
-            let unknown: Vec<_> = all.iter().filter(|segment| !is_known(&segment.spec.what)).collect();
+            let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.what)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
         }
     }
 
     #[test]
-    fn a_folder_of_somebody_else_s_transport_goes_with_what_it_made() {
+    fn transport_folder_is_removed_with_its_files() {
         let _alone = alone();
         let run = id(NOBODY, 5, 11);
         let [ours, beside, bridge, stranger] = ["submit", "submit.1.data", "bridge-venue-0", "database"]

@@ -1,10 +1,10 @@
-//! The deaths that a run outlives, of whatever kind: a strategy's is an incident, an engine's or
-//! exchange's ends in its comeback, a gateway's is an outage of its venue.
+//! Contained deaths, of every kind: a strategy's death is an incident, an engine's or exchange's
+//! death ends in a restart, and a gateway's death is an outage of its venue.
 
-use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::Incidents;
 use crate::runtime::outages::Outages;
-use crate::runtime::restarts::Children;
+use crate::runtime::restart_policy::ProcessControl;
+use crate::runtime::role_restarts::RoleRestarts;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
 use analysis::record::RunRecord;
@@ -12,110 +12,114 @@ use anyhow::Result;
 use protocol::plan::Role;
 use system::clock::Clock;
 
-/// All of them; each is there where the plan contains such deaths, from the open barrier on.
+/// The handlers of all contained deaths; each is present if the plan contains such deaths, once the
+/// start barrier has opened.
 #[derive(Default)]
 pub struct Containment<'a> {
-    /// The strategies'.
+    /// Deaths of strategies.
     pub incidents: Option<Incidents<'a>>,
-    comebacks: Option<Comebacks<'a>>,
-    /// The gateways'.
+    role_restarts: Option<RoleRestarts<'a>>,
+    /// Deaths of gateways.
     pub outages: Option<Outages<'a>>,
 }
 
 impl<'a> Containment<'a> {
-    /// The barrier opens at that tick, and everybody lives.
+    /// Creates the handlers. The barrier opens at `start_ticks`, with every process running.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         Self {
-            incidents: Incidents::contains(plan).then(|| Incidents::new(segments, start_ticks)),
-            comebacks: Comebacks::contains(plan).then(|| Comebacks::new(segments, start_ticks)),
-            outages: Outages::contains(plan).then(|| Outages::new(segments, start_ticks)),
+            incidents: Incidents::is_enabled(plan).then(|| Incidents::new(segments, start_ticks)),
+            role_restarts: RoleRestarts::is_enabled(plan).then(|| RoleRestarts::new(segments, start_ticks)),
+            outages: Outages::is_enabled(plan).then(|| Outages::new(segments, start_ticks)),
         }
     }
 
-    /// Takes everybody who died as far as they can go now. Returns what is to be said of it.
-    pub fn look(
+    /// Advances every handler as far as possible. Returns notes for the user.
+    pub fn poll(
         &mut self,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(children, liveness, clock)?;
+            incidents.poll(children, liveness, clock)?;
             notes.extend(incidents.take_notes());
         }
-        if let Some(comebacks) = &mut self.comebacks {
-            comebacks.look(children, liveness, clock)?;
+        if let Some(restarts) = &mut self.role_restarts {
+            restarts.poll(children, liveness, clock)?;
         }
         if let Some(outages) = &mut self.outages {
-            outages.look(children, liveness, clock)?;
+            outages.poll(children, liveness, clock)?;
             notes.extend(outages.take_notes());
         }
         Ok(notes)
     }
 
-    /// A fault was done to the process of that role on purpose.
-    pub fn fault(&mut self, role: Role, ticks: u64) {
-        match (role, &mut self.incidents, &mut self.comebacks, &mut self.outages) {
-            (Role::Strategy(index), Some(incidents), ..) => incidents.fault(index, ticks),
-            (Role::Gateway(index), .., Some(outages)) => outages.fault(index, ticks),
-            (Role::Exchange(_) | Role::Orchestrator, _, Some(comebacks), _) => comebacks.fault(role, ticks),
+    /// Records that a fault was injected into the process of a role.
+    pub fn record_fault(&mut self, role: Role, ticks: u64) {
+        match (role, &mut self.incidents, &mut self.role_restarts, &mut self.outages) {
+            (Role::Strategy(index), Some(incidents), ..) => incidents.record_fault(index, ticks),
+            (Role::Gateway(index), .., Some(outages)) => outages.record_fault(index, ticks),
+            (Role::Exchange(_) | Role::Orchestrator, _, Some(restarts), _) => {
+                restarts.record_fault(role, ticks)
+            }
             _ => {}
         }
     }
 
-    /// Returns `true` if the run goes on when that process dies or hangs.
-    pub fn owns(&self, process: usize) -> bool {
-        self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
-            || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
-            || self.outages.as_ref().is_some_and(|outages| outages.owns(process))
+    /// Returns `true` if the run continues when that process dies or hangs.
+    pub fn supervises(&self, process: usize) -> bool {
+        self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
+            || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
+            || self.outages.as_ref().is_some_and(|outages| outages.supervises(process))
     }
 
-    /// Returns `true` if it is no failure of the run how that process ended.
-    pub fn excuses(&self, process: usize) -> bool {
-        self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(process))
-            || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(process))
-            || self.outages.as_ref().is_some_and(|outages| outages.excuses(process))
+    /// Returns `true` if the way the process exited does not fail the run.
+    pub fn explains_exit_of(&self, process: usize) -> bool {
+        self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(process))
+            || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(process))
+            || self.outages.as_ref().is_some_and(|outages| outages.explains_exit_of(process))
     }
 
-    /// Returns `true` if an engine or exchange is on its way back, or a fault of one has not shown
-    /// yet.
-    pub fn is_coming_back(&self) -> bool {
-        self.comebacks.as_ref().is_some_and(Comebacks::is_busy)
+    /// Returns `true` while an engine or exchange is restarting, or a fault injected into one has
+    /// not been detected.
+    pub fn is_role_restarting(&self) -> bool {
+        self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy)
     }
 
-    /// The same of an engine, an exchange or a gateway.
-    pub fn is_returning(&self) -> bool {
-        self.is_coming_back() || self.outages.as_ref().is_some_and(Outages::is_busy)
+    /// Returns `true` while an engine, exchange or gateway is restarting, or a fault injected into
+    /// one has not been detected.
+    pub fn is_restarting(&self) -> bool {
+        self.is_role_restarting() || self.outages.as_ref().is_some_and(Outages::is_busy)
     }
 
-    /// Returns `true` if a process is about to end, to be started or to get ready. Each has a bound
-    /// of its own.
-    pub fn waits_for_a_process(&self) -> bool {
-        self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
-            || self.comebacks.as_ref().is_some_and(Comebacks::waits_for_a_process)
-            || self.outages.as_ref().is_some_and(Outages::waits_for_a_process)
+    /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
+    /// waits has its own timeout.
+    pub fn has_pending_process(&self) -> bool {
+        self.incidents.as_ref().is_some_and(Incidents::has_pending_process)
+            || self.role_restarts.as_ref().is_some_and(RoleRestarts::has_pending_process)
+            || self.outages.as_ref().is_some_and(Outages::has_pending_process)
     }
 
-    /// Counts everything that was done about deaths.
+    /// Returns the number of steps taken because of deaths.
     pub fn steps(&self) -> u64 {
         let incidents = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let comebacks = self.comebacks.as_ref().map_or(0, Comebacks::steps);
-        incidents.wrapping_add(comebacks).wrapping_add(self.outages.as_ref().map_or(0, Outages::steps))
+        let restarts = self.role_restarts.as_ref().map_or(0, RoleRestarts::steps);
+        incidents.wrapping_add(restarts).wrapping_add(self.outages.as_ref().map_or(0, Outages::steps))
     }
 
-    /// At the end of the run: a strategy that had to be killed, or died then, is an incident too.
-    pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
+    /// Records incidents at the end of the run: strategies that had to be killed, or died then.
+    pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
         if let Some(incidents) = &mut self.incidents {
-            incidents.end(children, clock);
+            incidents.record_end(children, clock);
         }
     }
 
-    /// Writes down what has happened.
-    pub fn record(self, record: &mut RunRecord) {
+    /// Writes incidents, restarts and outages into the run's record.
+    pub fn write_into(self, record: &mut RunRecord) {
         record.incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        record.comebacks = self.comebacks.map(Comebacks::into_list).unwrap_or_default();
+        record.comebacks = self.role_restarts.map(RoleRestarts::into_list).unwrap_or_default();
         record.outages = self.outages.map(Outages::into_list).unwrap_or_default();
     }
 }

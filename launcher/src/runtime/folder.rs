@@ -1,4 +1,5 @@
-//! A run's folder: made before the run, kept once it has begun; its files are whole or not there.
+//! A run's folder, created before the run and kept once it has started. Its files are written
+//! atomically.
 
 use crate::planner::Resolved;
 use anyhow::{Context, Result, bail};
@@ -8,9 +9,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Makes a run's folder again that was removed while the run went on, with its settings; what to
-/// say of it. The logs in memory, and so all figures, are saved as ever.
-pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
+/// Recreates a run's folder that was removed during the run, with its settings. Returns a note for
+/// the user. The logs in memory, and so all figures, are saved as usual.
+pub fn recreate(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
         _ => return Ok(None),
@@ -26,9 +27,9 @@ pub fn again(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     )))
 }
 
-/// Makes the folder of a result, `<out>/<time>-<kind>`, with a number at the end where that exists.
-/// `started` is the time as its record has it.
-pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
+/// Creates the folder of a result, `<out>/<time>-<kind>`, with a number appended if it exists.
+/// `started` is the time as in its record.
+pub fn create_result_folder(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
     let cannot = |folder: &Path| format!("cannot make the folder {} (--out)", folder.display());
     fs::create_dir_all(out).with_context(|| cannot(out))?;
     let base = format!("{}-{kind}", started.replace(':', "").trim_end_matches('Z'));
@@ -43,27 +44,27 @@ pub fn make(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
     bail!("{} holds a thousand results of this second: choose another --out", out.display())
 }
 
-/// A run's folder, removed again unless the run began.
-pub struct Folder {
+/// A run's folder, removed on drop unless the run has started.
+pub struct RunFolder {
     pub path: PathBuf,
     keep: bool,
 }
 
-impl Folder {
-    /// `<out>/<time>-<technique>-<isolation>`, with a number behind it where that exists.
+impl RunFolder {
+    /// Creates `<out>/<time>-<technique>-<isolation>`, with a number appended if it exists.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
         let time = humantime::format_rfc3339_seconds(began).to_string();
-        let path = make(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;
+        let path = create_result_folder(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
-    /// Leaves it where it is, for good, whatever happens from now on.
+    /// Keeps the folder permanently, whatever happens from now on.
     pub const fn keep(&mut self) {
         self.keep = true;
     }
 }
 
-impl Drop for Folder {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.path);

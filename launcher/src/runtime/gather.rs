@@ -1,9 +1,8 @@
 //! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record.
-//! The header is what it was when the segment was created, whatever a strategy has made of it.
+//! The header is the one written at creation, whatever a strategy has overwritten.
 //!
-//! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's
-//! name until it is rescued into the folder (`launcher report FOLDER`) or removed (`launcher
-//! clean`).
+//! A log that cannot be saved (a full disk) stays in `/dev/shm` under its segment's name until it
+//! is saved into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
 use crate::runtime::spill;
 use analysis::logfile::{file_name, write};
@@ -23,19 +22,19 @@ use system::folder::{Draft, OpenDir};
 
 /// Logs that could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsaved {
+pub struct UnsavedLogs {
     /// The segments in `/dev/shm` that hold them.
     pub segments: Vec<String>,
-    /// The threads whose logs are not even there: only what their file has of them is left.
+    /// Threads whose logs are not in `/dev/shm` either: only the part in the file is left.
     pub lost: Vec<String>,
-    /// Why the first could not be saved.
+    /// Error of the first log that could not be saved.
     pub why: String,
     pub folder: String,
 }
 
-impl std::error::Error for Unsaved {}
+impl std::error::Error for UnsavedLogs {}
 
-impl fmt::Display for Unsaved {
+impl fmt::Display for UnsavedLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { segments, lost, why, folder } = self;
         f.write_str(why)?;
@@ -59,25 +58,26 @@ impl fmt::Display for Unsaved {
     }
 }
 
-/// The logs of a run as they are in memory, in the order of the plan's threads. `None`: that
-/// segment cannot be mapped.
+/// The logs of a run in memory, in the order of the plan's threads. `None`: the segment cannot be
+/// mapped.
 #[derive(Clone, Copy)]
-pub struct Logs<'a> {
+pub struct LogSegments<'a> {
     pub threads: &'a [Option<ReadOnlyWords>],
-    /// What the spiller says of each; empty where no log is spilled.
+    /// The spiller's state of each log; empty if no log is spilled.
     pub spilled: &'a [Option<ReadOnlyWords>],
 }
 
-/// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more.
-/// What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
+/// Saves each thread's log. Of a spilled log it saves the tail: no spiller may be writing it any
+/// more. A log that cannot be saved stays in `/dev/shm`, or is copied there if its segment has no
+/// name.
 ///
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
-pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved> {
+pub fn gather(plan: &Plan, logs: LogSegments<'_>, folder: &Path) -> Result<(), UnsavedLogs> {
     let place = OpenDir::open(folder);
-    let mut unsaved: Option<Unsaved> = None;
+    let mut unsaved: Option<UnsavedLogs> = None;
     for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
-        // What is left of one that cannot be mapped is what its file has already.
+        // Of a log that cannot be mapped only the part in the file is left.
         let Some(segment) = segment else { continue };
         let file = file_name(&thread.name);
         let header = log_header(plan, index);
@@ -86,14 +86,14 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
             spilled => spilled.and_then(Option::as_ref),
         };
         let saved = match (&place, spilled) {
-            (Err(error), _) => Err(Half::of(io::Error::new(error.kind(), error.to_string()))),
+            (Err(error), _) => Err(FailedSave::new(io::Error::new(error.kind(), error.to_string()))),
             (Ok(place), Some(spilled)) => {
-                spill::finish(plan, index, segment, spilled, place, &file).map_err(Half::of)
+                spill::finish(plan, index, segment, spilled, place, &file).map_err(FailedSave::new)
             }
             (Ok(place), None) => save(place, &file, &header, segment),
         };
-        let Err(Half { error, draft }) = saved else { continue };
-        let unsaved = unsaved.get_or_insert_with(|| Unsaved {
+        let Err(FailedSave { error, draft }) = saved else { continue };
+        let unsaved = unsaved.get_or_insert_with(|| UnsavedLogs {
             segments: Vec::new(),
             lost: Vec::new(),
             why: format!(
@@ -115,7 +115,7 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
                 if let Ok(file) =
                     place.as_ref().map_err(drop).and_then(|place| place.edit(&file).map_err(drop))
                 {
-                    cut(&file);
+                    cut_to_records(&file);
                 }
             }
             continue;
@@ -129,7 +129,7 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
             let _ = fs::remove_file(&there);
             unsaved.lost.push(thread.name.clone());
             if let Some(draft) = draft {
-                cut(draft.file());
+                cut_to_records(draft.file());
                 let _ = draft.save();
             }
         }
@@ -137,14 +137,14 @@ pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved>
     unsaved.map_or(Ok(()), Err)
 }
 
-/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there; how many there
-/// were.
+/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there. Returns their
+/// number.
 ///
 /// # Errors
-/// One that cannot be read, or still cannot be saved: it stays.
+/// A log that cannot be read, or still cannot be saved: it stays.
 pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     let mut rescued = 0;
-    // While there is a control segment, the run lives or its warden is about to do it.
+    // While there is a control segment, the run is active or its reaper is about to save the logs.
     if Path::new(SHM_DIR).join(plan.segment_name(CONTROL)).exists() {
         return Ok(rescued);
     }
@@ -175,23 +175,28 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     Ok(rescued)
 }
 
-/// A log that was not saved: why, and the file with what found room.
-struct Half<'a> {
+/// A log that was not saved: the error, and the draft with what was written.
+struct FailedSave<'a> {
     error: io::Error,
     draft: Option<Draft<'a>>,
 }
 
-impl Half<'_> {
-    const fn of(error: io::Error) -> Self {
+impl FailedSave<'_> {
+    const fn new(error: io::Error) -> Self {
         Self { error, draft: None }
     }
 }
 
-fn save<'a>(place: &'a OpenDir, name: &str, header: &[u64], log: &ReadOnlyWords) -> Result<(), Half<'a>> {
-    let mut draft = place.draft(name).map_err(Half::of)?;
+fn save<'a>(
+    place: &'a OpenDir,
+    name: &str,
+    header: &[u64],
+    log: &ReadOnlyWords,
+) -> Result<(), FailedSave<'a>> {
+    let mut draft = place.draft(name).map_err(FailedSave::new)?;
     match write(header, log, &mut draft) {
-        Ok(()) => draft.save().map_err(Half::of),
-        Err(error) => Err(Half { error, draft: Some(draft) }),
+        Ok(()) => draft.save().map_err(FailedSave::new),
+        Err(error) => Err(FailedSave { error, draft: Some(draft) }),
     }
 }
 
@@ -199,8 +204,8 @@ fn create_private(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Cuts a log whose disk was full after its last whole record.
-fn cut(file: &File) {
+/// Truncates a log after its last complete record.
+fn cut_to_records(file: &File) {
     let Ok(bytes) = file.metadata().map(|facts| facts.len()) else { return };
     let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
 }

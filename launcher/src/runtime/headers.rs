@@ -1,9 +1,9 @@
-//! The headers of the segments that strategies can write: whether they are still as the launcher
-//! wrote them.
+//! Detects and repairs overwritten segment headers in memory that strategies can write.
 //!
-//! Nobody who attaches by the plan reads them, so an overwritten header harms nobody. But no honest
-//! strategy writes there: one whose own segment has another header than it was created with is
-//! quarantined. Where several write, nobody is blamed; the header is written again.
+//! Processes attach by the plan and do not read headers, so an overwritten header causes no harm.
+//! But no correct strategy writes there: a strategy that has overwritten the header of its own
+//! segment is quarantined. Where several strategies can write, none is blamed, and the header is
+//! restored.
 
 use protocol::plan::Plan;
 use protocol::segments;
@@ -13,17 +13,17 @@ use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// A segment that strategies can write.
-struct Guarded {
+/// The header of a segment that strategies can write.
+struct GuardedHeader {
     what: String,
-    /// The strategy that alone writes it; `None`: others do too.
+    /// The only strategy that can write it; `None` if several can.
     culprit: Option<u16>,
     words: AtomicWords,
     header: [u64; HEADER_WORDS],
 }
 
-impl Guarded {
-    /// Memory that was taken away reads as zeros, which nobody wrote.
+impl GuardedHeader {
+    /// Memory that was taken away reads as zeros, which no process wrote.
     fn is_forged(&self) -> bool {
         // Relaxed: compared with what never changes; nothing else is read by it.
         let differs =
@@ -34,13 +34,13 @@ impl Guarded {
 
 /// The headers of all segments of a run that strategies can write.
 #[derive(Default)]
-pub struct Headers(Vec<Guarded>);
+pub struct SegmentHeaders(Vec<GuardedHeader>);
 
-impl Headers {
-    /// Guards the header of a fresh segment, unless only trusted roles write it.
+impl SegmentHeaders {
+    /// Watches the header of a new segment, unless only trusted roles write it.
     pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_strategies() {
-            self.0.push(Guarded {
+            self.0.push(GuardedHeader {
                 what: segment.spec.what.clone(),
                 culprit: segment.sole_strategy_writer(plan),
                 words: words.window(0, HEADER_WORDS),
@@ -49,22 +49,22 @@ impl Headers {
         }
     }
 
-    /// What to say of a strategy that has overwritten the header of a segment that it alone writes;
-    /// `None`: it has not.
-    pub fn forgery(&self, strategy: u16) -> Option<String> {
+    /// Describes the header that a strategy has overwritten, if only that strategy can write the
+    /// segment. Returns `None` if it has overwritten none.
+    pub fn forged_by(&self, strategy: u16) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
         let why = ProtocolViolation::ForgedHeader;
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 
-    /// Writes the headers again of what a dead strategy alone could write, and of what several
+    /// Restores the headers that a dead strategy alone could write, and those that several can
     /// write.
     pub fn restore(&self, strategy: u16) {
-        let concerned = |guarded: &&Guarded| guarded.culprit.is_none_or(|culprit| culprit == strategy);
+        let concerned = |guarded: &&GuardedHeader| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {
             for (word, header) in guarded.words.iter().zip(guarded.header) {
-                // Relaxed: nobody goes by it; see the module's documentation.
+                // Relaxed: no process depends on it; see the module's documentation.
                 word.store(header, Ordering::Relaxed);
             }
         }
@@ -83,15 +83,16 @@ mod tests {
         for technique in ["spsc-mux", "array-queue"] {
             let settings = format!("strategies=3 orders=300 isolation=process technique={technique}");
             let (_, plan, _) = planned(&settings, &Machine::default()).unwrap();
-            let mut headers = Headers::default();
+            let mut headers = SegmentHeaders::default();
             let mut all = Vec::new();
             for segment in topology::segments(&plan) {
                 let words = segments::heap_segment(&plan, &segment.spec).words();
                 headers.guard(&plan, &segment, &words);
                 all.push((segment, words));
             }
-            let found =
-                |headers: &Headers| (0..3).map(|of| headers.forgery(of).is_some()).collect::<Vec<_>>();
+            let found = |headers: &SegmentHeaders| {
+                (0..3).map(|of| headers.forged_by(of).is_some()).collect::<Vec<_>>()
+            };
             assert_eq!(found(&headers), [false; 3]);
             for (segment, words) in &all {
                 for word in [0, 3, HEADER_WORDS - 1] {

@@ -1,36 +1,36 @@
-//! A helper of the launcher: the warden, or the spiller. It is started before the roles, and
-//! started again when it ends unasked.
+//! A helper process of the launcher, the reaper or the spiller: started before the roles, and
+//! restarted if it exits unasked.
 
 use super::process::Process;
 use super::progress::complain;
-use super::restarts::Backoff;
+use super::restart_policy::Backoff;
 use super::setup::Segments;
-use super::{spill, warden};
+use super::{reaper, spill};
 use anyhow::Result;
 use std::path::Path;
 use std::time::Instant;
 
-/// A helper that runs, or is about to be started again.
-pub(super) struct Helper {
+/// A helper process that runs, or is about to be restarted.
+pub(super) struct HelperProcess {
     name: &'static str,
     process: Process,
     started: Instant,
     backoff: Backoff,
-    /// How often it ended unasked, and how the last time.
+    /// How often it exited unasked, and how the last time.
     ended: u64,
     how: String,
 }
 
-/// Each inherits the logs and the control segment; only the spiller writes them.
+/// Both inherit the logs and the control segment; only the spiller writes them.
 fn start(name: &str, segments: &Segments) -> Result<Process> {
     let folder = Path::new(&segments.plan.folder);
-    Process::start(name, &segments.address(), folder, &segments.handed_logs(name == spill::NAME))
+    Process::start(name, &segments.address(), folder, &segments.inherited_by_helper(name == spill::NAME))
 }
 
-impl Helper {
-    /// Starts the warden: from here on a launcher that is killed leaves nothing.
-    pub fn warden(segments: &Segments) -> Result<Self> {
-        Self::begin(warden::NAME, segments)
+impl HelperProcess {
+    /// Starts the reaper: from now on a killed launcher leaves nothing behind.
+    pub fn reaper(segments: &Segments) -> Result<Self> {
+        Self::begin(reaper::NAME, segments)
     }
 
     /// Starts the spiller, if the plan has one.
@@ -43,54 +43,54 @@ impl Helper {
         Ok(Self { name, process, started, backoff: Backoff::default(), ended: 0, how: String::new() })
     }
 
-    /// Starts one again that has ended. Meanwhile the rings hold what is logged, and a launcher
-    /// that is killed leaves its segments behind.
+    /// Restarts the helper if it has exited. Until then the rings buffer the logs, and a killed
+    /// launcher leaves its segments behind.
     pub fn watch(&mut self, segments: &Segments) {
         let now = Instant::now();
         if self.process.status.is_none() {
-            if self.process.look().is_err() || self.process.status.is_none() {
+            if self.process.poll().is_err() || self.process.status.is_none() {
                 return;
             }
             self.ended += 1;
-            self.how = self.process.how();
+            self.how = self.process.exit_text();
             self.backoff.charge_loss(self.started, now);
-            let (name, pid) = (self.in_words(), self.process.pid());
-            complain(&format!(
-                "note: the {name} (pid {pid}) has ended: {}: another one is started",
-                self.how
-            ));
+            let (name, pid) = (self.display_name(), self.process.pid());
+            complain(&format!("note: the {name} (pid {pid}) exited ({}) and is restarted", self.how));
         }
         if self.backoff.is_over(now) {
             match start(self.name, segments) {
                 Ok(process) => (self.process, self.started) = (process, now),
                 Err(error) => {
-                    complain(&format!("note: the {} cannot be started again: {error:#}", self.in_words()));
+                    complain(&format!(
+                        "note: the {} cannot be started again: {error:#}",
+                        self.display_name()
+                    ));
                     self.backoff.charge_loss(now, now);
                 }
             }
         }
     }
 
-    fn in_words(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         if self.name == spill::NAME { "spiller" } else { self.name }
     }
 
-    /// Returns the process, to be waited for.
+    /// Returns the helper's process.
     pub const fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Ends it.
+    /// Ends the helper.
     pub fn end(&mut self) {
         self.process.end();
     }
 
-    /// Returns what there is to be said of a spiller that ended unasked.
-    pub fn said(&self) -> Option<String> {
+    /// Returns a note for the user if the spiller exited unasked.
+    pub fn exit_note(&self) -> Option<String> {
         let times = if self.ended == 1 { "time" } else { "times" };
         (self.ended > 0).then(|| {
             format!(
-                "the spiller ended {} {times} in the middle of the run (the last time: {}) and was started again: it moves \
+                "the spiller exited {} {times} during the run (the last time: {}) and was restarted: it moves \
                  logs, which are whole unless the run says that records are missing",
                 self.ended, self.how
             )

@@ -1,108 +1,77 @@
-//! Strategies that die, hang or misbehave while the run goes on: fence, wait for the engine's
-//! repair, start again.
+//! Handles strategies that die, hang or violate the protocol while the run continues: fence, wait
+//! for the engine's repair, restart.
 //!
 //! ```text
-//! living ── past its deadline, quarantined ──▶ killed ─┐
-//!    │                                                 ├─ the kernel says so ─▶ fenced ── the engine says so ─┬─▶ down
-//!    └── its process has ended ────────────────────────┘                            ▲                         └─▶ (pause) ─▶ starting ─▶ living
-//!                                                                                   └──── cannot be started ─────────────────┘
+//! running ── past its deadline, quarantined ──▶ killed ─┐
+//!    │                                                  ├─ proof of death ─▶ fenced
+//!    └── its process has ended ─────────────────────────┘
+//!
+//! fenced ── repaired by the engine ─┬─▶ down
+//!    ▲                              └─▶ (pause) ─▶ starting ─▶ running
+//!    └──── cannot be started ─────────────────────────┘
 //! ```
 //!
-//! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the
-//! process is gone, and the dead one's memory is only written after the engine has said that it no
-//! longer reads it. Whether and when a strategy is started again is decided by its
-//! [`RestartPolicy`]; one that stays down does not end the run.
+//! The liveness deadline is the only step that depends on time. Fencing requires the kernel's proof
+//! that the process is gone, and a dead strategy's memory is reset only after the engine has
+//! reported that it no longer reads it. [`RestartPolicy`] decides whether and when a strategy is
+//! restarted; one that stays down does not end the run.
 
 mod claims;
 mod restart;
+mod supervised;
 
 use crate::runtime::lost_memory;
-pub use crate::runtime::restarts::Children;
-use crate::runtime::restarts::{IncarnationEnd, RestartPolicy};
+pub use crate::runtime::restart_policy::ProcessControl;
+use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
 use crate::runtime::setup::Segments;
-use crate::runtime::stuck::{Liveness, Suspicion};
+use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::Incident;
 use anyhow::{Context, Result, bail};
-use claims::{ended, sent_and_settled};
-pub use claims::{settled_by, with_own_words};
+use claims::{early_exit, sent_and_settled};
+pub use claims::{sent_and_settled_on, with_own_message};
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::{ProofOfDeath, ProtocolViolation, Repairs};
 use shm::bell::Doorbell;
 use std::time::Duration;
+use supervised::{IncidentStage, SupervisedStrategy};
 use system::clock::Clock;
 
-/// Strategies whose headers one look is at: some cache lines each.
-const INSPECTED: u16 = 32;
+/// Number of strategies whose headers are checked in one poll: a few cache lines each.
+const HEADERS_PER_POLL: u16 = 32;
 
-/// Where one strategy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IncidentStage {
-    Living,
-    /// It was sent SIGKILL and has not ended yet; the incident's place in the list.
-    Killed(usize),
-    /// It is dead for certain, and the engine repairs.
-    Fenced(usize),
-    /// Its death is repaired, and it is started again at that time, in nanoseconds since the start
-    /// of the run.
-    Paused(usize, u64),
-    /// Its next incarnation was started and is not in its duty cycles yet.
-    Starting(usize),
-    Down,
-}
-
-struct Case {
-    epoch: u16,
-    stage: IncidentStage,
-    /// Its place among the plan's processes and threads.
-    process: usize,
-    thread: usize,
-    /// When a fault was last done to it, in ticks.
-    fault: Option<u64>,
-    /// Since when this incarnation is in its duty cycles, in nanoseconds since the start.
-    running_ns: u64,
-    /// When its death was noticed, in ticks.
-    killed_ticks: u64,
-    policy: RestartPolicy,
-    /// How the last incarnation ended.
-    end: IncarnationEnd,
-    /// It was killed since it took too long to its first duty cycle.
-    has_hung_at_start: bool,
-}
-
-/// Why a strategy is given up.
-struct Trouble {
+/// Why a strategy is to be killed.
+struct StrategyFault {
     cause: String,
-    misconduct: Option<ProtocolViolation>,
-    /// When the engine found it, in ticks; `None`: it was found just now.
+    violation: Option<ProtocolViolation>,
+    /// When the engine detected it, in ticks; `None`: it was detected just now.
     detected: Option<u64>,
-    /// It is silent, does not end or forges its status.
-    hangs: bool,
+    /// The strategy hangs, does not exit, or forges its status.
+    is_hang: bool,
 }
 
-/// How long the kernel may take to end a process that was killed. Nothing is certain of one that
-/// does not end.
-const DYING: Duration = Duration::from_secs(30);
+/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The strategies of a run that goes on when one of them dies.
+/// The strategies of a run that continues when one of them dies.
 pub struct Incidents<'a> {
     segments: &'a Segments,
     repairs: Repairs,
-    bell: Option<Doorbell>,
-    cases: Vec<Case>,
+    engine_bell: Option<Doorbell>,
+    strategies: Vec<SupervisedStrategy>,
     list: Vec<Incident>,
     start_ticks: u64,
-    /// Orders that dead incarnations had sent, and those of them that were settled.
-    past: (u64, u64),
+    /// Orders that dead incarnations had sent, and how many of them were settled.
+    past_orders: (u64, u64),
     steps: u64,
-    /// From which strategy on this look is at headers: at [`INSPECTED`] of them, in turn.
-    inspected: u16,
-    /// What there is to be said of strategies that stay down.
+    /// First strategy whose header this poll checks: [`HEADERS_PER_POLL`] of them, round-robin.
+    first_inspected: u16,
+    /// Notes for the user about strategies that stay down.
     notes: Vec<String>,
 }
 
 impl<'a> Incidents<'a> {
-    /// All strategies alive, in epoch 0.
+    /// Creates the state with all strategies running in epoch 0.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |index: u16| {
@@ -110,9 +79,9 @@ impl<'a> Incidents<'a> {
             let process =
                 plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
             let process = process.expect("a valid plan owns every thread");
-            Case {
+            SupervisedStrategy {
                 epoch: 0,
-                stage: IncidentStage::Living,
+                stage: IncidentStage::Running,
                 process,
                 thread,
                 fault: None,
@@ -126,94 +95,98 @@ impl<'a> Incidents<'a> {
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-            bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
-            cases: (0..plan.trading().strategies).map(case).collect(),
+            engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
+            strategies: (0..plan.trading().strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,
-            past: (0, 0),
+            past_orders: (0, 0),
             steps: 0,
-            inspected: 0,
+            first_inspected: 0,
             notes: Vec::new(),
         }
     }
 
-    /// Whether deaths are contained here: the run goes on, and each strategy is a process that can
-    /// be killed alone.
-    pub fn contains(plan: &Plan) -> bool {
+    /// Returns `true` if the plan contains deaths of strategies: the run continues, and each
+    /// strategy is a process that can be killed alone.
+    pub fn is_enabled(plan: &Plan) -> bool {
         plan.on_death != OnDeath::Stop && plan.isolation != protocol::plan::Isolation::Thread
     }
 
-    /// Whether a process of the plan is a strategy's.
-    pub fn owns(&self, process: usize) -> bool {
-        self.cases.iter().any(|case| case.process == process)
+    /// Returns `true` if a process of the plan is a strategy's.
+    pub fn supervises(&self, process: usize) -> bool {
+        self.strategies.iter().any(|case| case.process == process)
     }
 
-    /// A fault was done to a strategy on purpose.
-    pub fn fault(&mut self, strategy: u16, ticks: u64) {
-        self.cases[usize::from(strategy)].fault = Some(ticks);
+    /// Records that a fault was injected into a strategy.
+    pub fn record_fault(&mut self, strategy: u16, ticks: u64) {
+        self.strategies[usize::from(strategy)].fault = Some(ticks);
     }
 
-    /// Whether a strategy is there, and nothing happens to it now.
-    pub fn is_living(&self, strategy: u16) -> bool {
-        self.cases[usize::from(strategy)].stage == IncidentStage::Living
+    /// Returns `true` if a strategy runs and no incident is open.
+    pub fn is_running(&self, strategy: u16) -> bool {
+        self.strategies[usize::from(strategy)].stage == IncidentStage::Running
     }
 
-    /// Whether a strategy's process has ended in order, so that nothing is done about what it left.
-    pub fn has_ended(&self, strategy: u16, children: &impl Children) -> bool {
-        let case = &self.cases[usize::from(strategy)];
-        case.stage == IncidentStage::Living && children.ended(case.process) == Some(true)
+    /// Returns `true` if a strategy's process has exited normally, so that nothing it left is
+    /// repaired.
+    pub fn has_ended(&self, strategy: u16, children: &impl ProcessControl) -> bool {
+        let case = &self.strategies[usize::from(strategy)];
+        case.stage == IncidentStage::Running && children.exited_normally(case.process) == Some(true)
     }
 
-    /// Whether something is on its way: a death, a repair, a start.
+    /// Returns `true` while a death, a repair or a start is in progress.
     pub fn is_busy(&self) -> bool {
         let is_idle =
-            |stage| matches!(stage, IncidentStage::Living | IncidentStage::Paused(..) | IncidentStage::Down);
-        self.cases.iter().any(|case| !is_idle(case.stage))
+            |stage| matches!(stage, IncidentStage::Running | IncidentStage::Paused(..) | IncidentStage::Down);
+        self.strategies.iter().any(|case| !is_idle(case.stage))
     }
 
-    /// When the next strategy is started again after its pause, in nanoseconds since the start;
-    /// `None`: none is paused.
+    /// Returns when the next paused strategy is restarted, in nanoseconds since the start; `None`
+    /// if none is paused.
     pub fn next_restart_ns(&self) -> Option<u64> {
-        let due = |case: &Case| match case.stage {
+        let due = |case: &SupervisedStrategy| match case.stage {
             IncidentStage::Paused(_, due) => Some(due),
             _ => None,
         };
-        self.cases.iter().filter_map(due).min()
+        self.strategies.iter().filter_map(due).min()
     }
 
-    /// Takes what there is to be said of strategies that have just been given up.
+    /// Takes the notes about strategies that have just been given up.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Counts everything that was done about deaths.
+    /// Returns the number of steps taken because of deaths.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Whether the kernel is about to end a process, or a process is about to be started or to get
-    /// ready. Each has a bound of its own.
-    pub fn waits_for_a_process(&self) -> bool {
+    /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
+    /// waits has its own timeout.
+    pub fn has_pending_process(&self) -> bool {
         use IncidentStage::{Killed, Paused, Starting};
-        self.cases.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
+        self.strategies.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
-    /// Whether the run waits for a strategy: it is not done, or its death is not repaired.
+    /// Returns `true` if the run waits for a strategy: it is not done, or its death is not
+    /// repaired.
     pub fn awaits(&self, strategy: u16) -> bool {
-        let case = &self.cases[usize::from(strategy)];
+        let case = &self.strategies[usize::from(strategy)];
         match case.stage {
-            IncidentStage::Living => self.state(case) != ThreadState::Done,
+            IncidentStage::Running => self.state(case) != ThreadState::Done,
             IncidentStage::Down => false,
             _ => true,
         }
     }
 
-    /// Orders sent by all incarnations, and how many of the living ones' are still open.
+    /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
     pub fn sent_and_open(&self) -> (u64, u64) {
-        let (mut sent, mut open) = (self.past.0, 0);
-        let lives = |case: &Case| matches!(case.stage, IncidentStage::Living | IncidentStage::Starting(_));
+        let (mut sent, mut open) = (self.past_orders.0, 0);
+        let lives = |case: &SupervisedStrategy| {
+            matches!(case.stage, IncidentStage::Running | IncidentStage::Starting(_))
+        };
         for (case, orders) in
-            self.cases.iter().zip(&self.segments.plan.trading().orders).filter(|(case, _)| lives(case))
+            self.strategies.iter().zip(&self.segments.plan.trading().orders).filter(|(case, _)| lives(case))
         {
             let (mine, settled) = sent_and_settled(self.segments, case.thread, *orders);
             sent += mine;
@@ -226,63 +199,64 @@ impl<'a> Incidents<'a> {
         &self.list
     }
 
-    /// At the end of the run: a strategy that said that it was done and had to be killed, or died
-    /// then, is an incident too.
-    pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
+    /// Records incidents at the end of the run: strategies that reported done and had to be killed,
+    /// or died then.
+    pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
         let now = clock.now();
-        for strategy in 0..self.cases.len() as u16 {
-            let Case { stage, process, .. } = self.cases[usize::from(strategy)];
-            if stage != IncidentStage::Living {
+        for strategy in 0..self.strategies.len() as u16 {
+            let SupervisedStrategy { stage, process, .. } = self.strategies[usize::from(strategy)];
+            if stage != IncidentStage::Running {
                 continue;
             }
-            let forgery = self.segments.headers.forgery(strategy);
-            let in_order = children.ended(process) == Some(true);
+            let forgery = self.segments.headers.forged_by(strategy);
+            let in_order = children.exited_normally(process) == Some(true);
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("exited abnormally: {}", children.how(process));
+                    let said = format!("exited abnormally: {}", children.exit_text(process));
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
-                let incident = self.begin(strategy, children.pid(process), how, now);
+                let incident = self.record_incident(strategy, children.pid(process), how, now);
                 self.list[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
-                self.cases[usize::from(strategy)].stage = IncidentStage::Down;
+                self.strategies[usize::from(strategy)].stage = IncidentStage::Down;
             }
         }
     }
 
-    /// Ends the account; a strategy that is down has not failed the run.
+    /// Returns the incidents. A strategy that is down has not failed the run.
     pub fn into_list(self) -> Vec<Incident> {
         self.list
     }
 
-    /// Sleeps until the engine says something, at most that long; only while something is on its
-    /// way.
-    pub fn wait(&self, at_most: Duration) {
+    /// Sleeps until the engine reports something, at most `at_most`. Only called while something is
+    /// in progress.
+    pub fn wait_for_engine(&self, at_most: Duration) {
         self.repairs.wait(self.repairs.report_count(), at_most);
     }
 
-    /// Whether a process ended, or will, because its strategy died.
-    pub fn excuses(&self, process: usize) -> bool {
-        self.cases.iter().any(|case| case.process == process && case.stage != IncidentStage::Living)
+    /// Returns `true` if a process has exited, or will, because its strategy died.
+    pub fn explains_exit_of(&self, process: usize) -> bool {
+        self.strategies.iter().any(|case| case.process == process && case.stage != IncidentStage::Running)
     }
 
-    fn state(&self, case: &Case) -> ThreadState {
+    fn state(&self, case: &SupervisedStrategy) -> ThreadState {
         status::state(&self.segments.threads[case.thread])
     }
 
-    fn ns(&self, ticks: u64) -> u64 {
+    fn ns_since_start(&self, ticks: u64) -> u64 {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
     }
 
-    /// Takes every strategy as far as it can go now.
-    pub fn look(
+    /// Advances every strategy as far as possible.
+    pub fn poll(
         &mut self,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
-        self.inspected = (self.inspected + INSPECTED) % (self.cases.len() as u16).max(1);
-        for strategy in 0..self.cases.len() as u16 {
+        self.first_inspected =
+            (self.first_inspected + HEADERS_PER_POLL) % (self.strategies.len() as u16).max(1);
+        for strategy in 0..self.strategies.len() as u16 {
             // Several steps at once where nothing has to be waited for.
             while self.step(strategy, children, liveness, clock)? {
                 self.steps += 1;
@@ -291,56 +265,62 @@ impl<'a> Incidents<'a> {
         Ok(())
     }
 
-    /// One step of one strategy; whether it took one.
+    /// Takes one step of one strategy. Returns `true` if there was one to take.
     fn step(
         &mut self,
         strategy: u16,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<bool> {
-        let case = &self.cases[usize::from(strategy)];
+        let case = &self.strategies[usize::from(strategy)];
         let (epoch, stage, place) = (case.epoch, case.stage, case.process);
         match stage {
-            IncidentStage::Living | IncidentStage::Starting(_) => {
+            IncidentStage::Running | IncidentStage::Starting(_) => {
                 let now = clock.now();
-                let trouble = self.trouble(case, strategy, children, liveness);
-                if lost_memory::is_met(self.segments) {
-                    // Something of it may have been read where memory is gone: the run ends, and
-                    // nobody is blamed.
+                let trouble = self.detect_fault(case, strategy, children, liveness);
+                if lost_memory::was_hit(self.segments) {
+                    // The memory may have been read after it was taken away: the run ends, and no
+                    // strategy is blamed.
                     return Ok(false);
                 }
-                if let Some(Trouble { cause, misconduct, detected, hangs }) = trouble {
-                    let incident = self.begin(strategy, children.pid(place), cause, detected.unwrap_or(now));
+                if let Some(StrategyFault { cause, violation: misconduct, detected, is_hang: hangs }) =
+                    trouble
+                {
+                    let incident =
+                        self.record_incident(strategy, children.pid(place), cause, detected.unwrap_or(now));
                     self.list[incident].quarantined = misconduct;
-                    let case = &mut self.cases[usize::from(strategy)];
-                    case.has_hung_at_start = hangs && stage != IncidentStage::Living;
+                    let case = &mut self.strategies[usize::from(strategy)];
+                    case.has_hung_at_start = hangs && stage != IncidentStage::Running;
                     case.stage = IncidentStage::Killed(incident);
-                    if children.ended(place).is_none() {
+                    if children.exited_normally(place).is_none() {
                         children.kill(place);
                     }
                 } else if let IncidentStage::Starting(incident) = stage
                     && self.state(case) >= ThreadState::Running
                 {
-                    let now_ns = self.ns(now);
+                    let now_ns = self.ns_since_start(now);
                     self.list[incident].restarted_ns = Some(now_ns);
-                    let case = &mut self.cases[usize::from(strategy)];
-                    (case.stage, case.running_ns) = (IncidentStage::Living, now_ns);
+                    let case = &mut self.strategies[usize::from(strategy)];
+                    (case.stage, case.running_ns) = (IncidentStage::Running, now_ns);
                 } else {
                     return Ok(false);
                 }
             }
             IncidentStage::Killed(incident) => {
-                let death = match children.ended(place) {
-                    Some(_) => children.death(place).context("cannot watch a process")?,
+                let death = match children.exited_normally(place) {
+                    Some(_) => children.proof_of_death(place).context("cannot watch a process")?,
                     None => None,
                 };
                 let Some(death) = death else {
-                    let since = self.cases[usize::from(strategy)].killed_ticks.max(liveness.awake_since());
-                    if self.ns(clock.now()).saturating_sub(self.ns(since)) > DYING.as_nanos() as u64 {
+                    let since =
+                        self.strategies[usize::from(strategy)].killed_ticks.max(liveness.awake_since());
+                    if self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since))
+                        > EXIT_TIMEOUT.as_nanos() as u64
+                    {
                         let (name, pid) = (Role::Strategy(strategy), children.pid(place));
                         bail!(
-                            "{name} (pid {pid}) was killed and has not ended for {DYING:?}: it may still write its memory"
+                            "{name} (pid {pid}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory"
                         );
                     }
                     return Ok(false);
@@ -354,20 +334,20 @@ impl<'a> Incidents<'a> {
                 }
                 // All that it had sent is taken.
                 self.segments.control.record_end(place);
-                self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
-                match self.decide(strategy, incident) {
-                    None => self.cases[usize::from(strategy)].stage = IncidentStage::Down,
+                self.list[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));
+                match self.decide_restart(strategy, incident) {
+                    None => self.strategies[usize::from(strategy)].stage = IncidentStage::Down,
                     Some(Duration::ZERO) => {
                         self.restart(strategy, incident, children, liveness, clock.now())?
                     }
                     Some(pause) => {
-                        let due = self.ns(clock.now()).saturating_add(pause.as_nanos() as u64);
-                        self.cases[usize::from(strategy)].stage = IncidentStage::Paused(incident, due);
+                        let due = self.ns_since_start(clock.now()).saturating_add(pause.as_nanos() as u64);
+                        self.strategies[usize::from(strategy)].stage = IncidentStage::Paused(incident, due);
                     }
                 }
             }
             IncidentStage::Paused(incident, due) => {
-                if self.ns(clock.now()) < due {
+                if self.ns_since_start(clock.now()) < due {
                     return Ok(false);
                 }
                 self.restart(strategy, incident, children, liveness, clock.now())?;
@@ -377,41 +357,46 @@ impl<'a> Incidents<'a> {
         Ok(true)
     }
 
-    /// Returns why a strategy is to be given up: it has ended, was quarantined, hangs or
-    /// misbehaves.
-    fn trouble(
+    /// Returns why a strategy is to be killed: it has exited, was quarantined, hangs or violates
+    /// the protocol.
+    fn detect_fault(
         &self,
-        case: &Case,
+        case: &SupervisedStrategy,
         strategy: u16,
-        children: &impl Children,
+        children: &impl ProcessControl,
         liveness: &Liveness,
-    ) -> Option<Trouble> {
-        let runs = children.ended(case.process).is_none();
+    ) -> Option<StrategyFault> {
+        let runs = children.exited_normally(case.process).is_none();
         let repair = self.repairs.strategy_repair(strategy);
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
-        let trouble = |cause, misconduct| Trouble { cause, misconduct, detected: None, hangs: false };
-        if let Some(how) = ended(children, case.process, &self.segments.threads[case.thread]) {
+        let trouble = |cause, misconduct| StrategyFault {
+            cause,
+            violation: misconduct,
+            detected: None,
+            is_hang: false,
+        };
+        if let Some(how) = early_exit(children, case.process, &self.segments.threads[case.thread]) {
             return Some(trouble(how, quarantined));
         }
         if let Some(why) = quarantined {
             let detected = Some(repair.quarantined_ticks);
-            return Some(Trouble { detected, ..trouble(format!("quarantined: {why}"), quarantined) });
+            return Some(StrategyFault { detected, ..trouble(format!("quarantined: {why}"), quarantined) });
         }
         let shares = &self.segments.plan.processes[case.process].threads;
-        let suspicion = liveness.suspicion(case.thread, shares);
+        let suspicion = liveness.fault(case.thread, shares);
         match suspicion {
-            Some(Suspicion::Forged(_)) => {
+            Some(LivenessFault::Forged(_)) => {
                 let why = ProtocolViolation::ForgedStatus;
                 let cause = format!("quarantined: {why}: {}", suspicion?);
-                return Some(Trouble { hangs: true, ..trouble(cause, Some(why)) });
+                return Some(StrategyFault { is_hang: true, ..trouble(cause, Some(why)) });
             }
-            // One that has ended in order neither hangs nor takes long to end.
+            // A process that exited normally neither hangs nor takes too long to exit.
             Some(suspicion) if runs => {
-                return Some(Trouble { hangs: true, ..trouble(suspicion.to_string(), None) });
+                return Some(StrategyFault { is_hang: true, ..trouble(suspicion.to_string(), None) });
             }
             _ => {}
         }
-        if runs && self.withholds(case, strategy, liveness) {
+        if runs && self.is_blocking_ring(case, strategy, liveness) {
             let why = ProtocolViolation::UnwrittenClaim;
             let cause = format!(
                 "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
@@ -419,44 +404,45 @@ impl<'a> Incidents<'a> {
             );
             return Some(trouble(cause, Some(why)));
         }
-        let forgery = (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forgery(strategy));
+        let forgery =
+            (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forged_by(strategy));
         forgery.flatten().map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
-    /// Whether this look is at the headers of that strategy.
+    /// Returns `true` if this poll checks that strategy's headers.
     fn is_inspected(&self, strategy: u16) -> bool {
-        let strategies = self.cases.len() as u16;
-        (strategy + strategies - self.inspected) % strategies < INSPECTED
+        let strategies = self.strategies.len() as u16;
+        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_POLL
     }
 
-    /// Whether everybody waits for a place that only this strategy can have announced, and has for
-    /// too long. Who is silent as well hangs, and is found before; who says that it is done has a
-    /// deadline of its own.
-    fn withholds(&self, case: &Case, strategy: u16, liveness: &Liveness) -> bool {
+    /// Returns `true` if the submit ring has been blocked too long at a slot that only this
+    /// strategy can have announced. A strategy that is also silent hangs, which is found earlier;
+    /// one that reports done has its own deadline.
+    fn is_blocking_ring(&self, case: &SupervisedStrategy, strategy: u16, liveness: &Liveness) -> bool {
         let at = self.repairs.blocked_claim().filter(|at| at.announcer == Some(strategy));
         at.is_some_and(|at| self.state(case) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
     }
 
-    /// Notes an incident; its place in the list.
-    fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
-        let detected_ns = self.ns(detected);
-        let case = &mut self.cases[usize::from(strategy)];
+    /// Records an incident. Returns its index in the list.
+    fn record_incident(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
+        let detected_ns = self.ns_since_start(detected);
+        let case = &mut self.strategies[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let orders = self.segments.plan.trading().orders[usize::from(strategy)];
         let (sent, settled) = sent_and_settled(self.segments, case.thread, orders);
-        let is_living = case.stage == IncidentStage::Living;
+        let is_living = case.stage == IncidentStage::Running;
         let ran = if is_living { detected_ns.saturating_sub(case.running_ns) } else { 0 };
         let (is_planned, has_traded) = (fault.is_some(), sent + settled > 0);
         case.end = IncarnationEnd { is_planned, has_traded, ran: Duration::from_nanos(ran) };
         case.killed_ticks = detected;
-        self.past = (self.past.0 + sent, self.past.1 + settled);
+        self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.list.push(Incident {
             strategy,
             epoch,
             pid,
             cause,
             quarantined: None,
-            fault_ns: fault.map(|ticks| self.ns(ticks)),
+            fault_ns: fault.map(|ticks| self.ns_since_start(ticks)),
             detected_ns,
             fenced_ns: 0,
             repaired_ns: None,
@@ -466,23 +452,23 @@ impl<'a> Incidents<'a> {
         self.list.len() - 1
     }
 
-    /// The death of the incarnation is certain: the engine is to repair what it left.
+    /// Fences an incarnation whose death is proven: the engine then repairs what it left.
     fn fence(&mut self, strategy: u16, incident: usize, death: &ProofOfDeath, now: u64) {
-        let case = &mut self.cases[usize::from(strategy)];
+        let case = &mut self.strategies[usize::from(strategy)];
         case.stage = IncidentStage::Fenced(incident);
-        // It writes no more: a header that is good now was never forged.
+        // It can no longer write: a header that is intact now was never forged.
         let headers = &self.segments.headers;
         let Incident { cause, quarantined, .. } = &mut self.list[incident];
-        if let Some(forgery) = headers.forgery(strategy).filter(|_| quarantined.is_none()) {
+        if let Some(forgery) = headers.forged_by(strategy).filter(|_| quarantined.is_none()) {
             *cause = format!("{cause}; {forgery}");
             *quarantined = Some(ProtocolViolation::ForgedHeader);
         }
         headers.restore(strategy);
         self.segments.control.fence(strategy, case.epoch, death);
-        if let Some(bell) = &self.bell {
+        if let Some(bell) = &self.engine_bell {
             bell.ring();
         }
-        self.list[incident].fenced_ns = self.ns(now);
+        self.list[incident].fenced_ns = self.ns_since_start(now);
     }
 }
 

@@ -1,10 +1,10 @@
-//! Memory of a living run that somebody has taken away: segments that were truncated, and pages
-//! that no memory was left for.
+//! Detects memory of an active run that was taken away: truncated segments, and pages for which no
+//! memory was left.
 //!
 //! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by
 //! every process of the same user. The launcher survives that ([`shm::memory::sigbus`]) and ends
-//! the run: it reads zeros where the memory was, so it believes nothing from there on, and blames
-//! nobody. The kernel does not tell whose hand it was.
+//! the run: it reads zeros where the memory was, so it trusts nothing from then on and blames no
+//! strategy. The kernel does not say which process truncated it.
 
 use super::process::Process;
 use super::setup::Segments;
@@ -16,20 +16,20 @@ use shm::ring::SegmentPlace;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 
-/// The same number on all Linux architectures that bulkhead is for.
+/// SIGBUS, the same number on all supported architectures.
 const SIGBUS: i32 = 7;
-/// What a run fails with whose memory the launcher found to be gone.
+/// The failure of a run that lost memory.
 const GONE: &str = "memory of the run was taken away";
 
-/// The segments that lost memory, with what is known of each; empty: none.
-pub fn found(segments: &Segments) -> Vec<String> {
+/// Returns the segments that lost memory, each with a description; empty if none did.
+pub fn lost_segments(segments: &Segments) -> Vec<String> {
     let plan = &segments.plan;
     let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
     let control = segments.control.memory();
     let named = topology::segments(plan).into_iter().chain([topology::control(control.len())]);
     let named = named.filter(|segment| is_memory(segment.spec.place) && !segment.is_sealed(plan));
     let cut = |(what, bytes): (String, u64)| {
-        // A name that is gone takes no memory from anybody who has it mapped.
+        // A removed name takes no memory from processes that have it mapped.
         let there = fs::metadata(format!("{SHM_DIR}/{}", plan.segment_name(&what))).ok()?.len();
         (there < bytes).then(|| (what, format!("truncated to {there} of {bytes} bytes")))
     };
@@ -45,9 +45,9 @@ pub fn found(segments: &Segments) -> Vec<String> {
     all.into_iter().map(|(what, how)| format!("{what} ({how})")).collect()
 }
 
-/// Returns `true` if the launcher itself has met memory that was gone, since this run's segments
-/// were made.
-pub fn is_met(segments: &Segments) -> bool {
+/// Returns `true` if the launcher itself has accessed lost memory since this run's segments were
+/// created.
+pub fn was_hit(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 
@@ -56,14 +56,14 @@ pub fn is_victim(process: &Process) -> bool {
     process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }
 
-/// How a run fails whose memory is gone, where nothing else is known to have failed.
+/// Returns the failure of a run that lost memory, where no other failure is known.
 pub fn failure(launcher: u32) -> RunOutcome {
     RunOutcome::Failed { process: "launcher".into(), pid: launcher, what: GONE.into() }
 }
 
-/// How a run has ended, with the segments that lost memory named; as it was if none has.
-pub fn judge(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
-    let lost = found(segments);
+/// Adds the segments that lost memory to a run's outcome; unchanged if none did.
+pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
+    let lost = lost_segments(segments);
     if lost.is_empty() {
         return outcome;
     }

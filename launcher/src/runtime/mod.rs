@@ -1,10 +1,8 @@
-//! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared
-//! away.
+//! Runs from start to end: segments, processes, supervision, logs and cleanup.
 
 pub(crate) mod active;
-pub(crate) mod aside;
+pub(crate) mod affinity_guard;
 pub(crate) mod clean;
-pub(crate) mod comebacks;
 pub(crate) mod container;
 mod containment;
 pub(crate) mod folder;
@@ -13,25 +11,26 @@ pub(crate) mod headers;
 mod helper;
 pub(crate) mod incidents;
 pub(crate) mod lost_memory;
-pub(crate) mod merge_room;
+pub(crate) mod merge_memory;
 pub(crate) mod outages;
 pub(crate) mod prepare;
 pub(crate) mod process;
 pub mod progress;
 pub(crate) mod realtime;
-pub(crate) mod restarts;
+pub(crate) mod reaper;
+pub(crate) mod restart_policy;
+pub(crate) mod role_restarts;
 pub mod run;
 pub(crate) mod run_id;
 mod samples;
 pub(crate) mod setup;
-pub(crate) mod spares;
 pub(crate) mod spawn;
 pub(crate) mod spill;
 pub mod stages;
+pub(crate) mod standbys;
 pub(crate) mod stuck;
 pub(crate) mod supervise;
 mod tapes;
 mod usage;
-pub(crate) mod warden;
 
 pub use crate::host::signals;

@@ -1,13 +1,13 @@
-//! Prepares a run: settings → schedule → plan, checked against the machine, with clock and floor
-//! measured.
+//! Prepares a run: settings → schedule → plan, checked against the machine, with the clock
+//! calibrated and the core-to-core round trip measured.
 
 use crate::config::input::UserFile;
-use crate::config::value::Value;
+use crate::config::value::SettingValue;
 use crate::config::{UsageError, program};
-use crate::host::groups::Tree;
-use crate::host::{Machine, RealTime, Room};
-use crate::planner::{self, Counts, Identity, Input, Resolved};
-use crate::runtime::container::{self, groups};
+use crate::host::cgroups::HostRoot;
+use crate::host::{FsSpace, Machine, RealTime};
+use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
+use crate::runtime::container::{self, cgroups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
@@ -29,35 +29,35 @@ use venue::OPENING_BOOK_OWNER;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// How a run is shown and bounded, beside its settings.
+/// How a run is presented and bounded, in addition to its settings.
 pub struct Presentation<'a> {
     /// Print nothing but errors.
     pub quiet: bool,
-    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    /// A kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
-    /// How long the processes may take to get ready.
+    /// Maximum time for the processes to become ready.
     pub start_timeout: Duration,
-    /// Ctrl-C and its relatives.
+    /// Termination signals.
     pub signals: &'a Signals,
 }
 
-/// What a run needs to begin.
+/// Everything that a run needs to start.
 pub struct Prepared {
-    /// Every order.
+    /// All orders.
     pub schedule: Schedule,
-    /// Everything else, but for the folder.
+    /// The plan, without the folder.
     pub plan: Plan,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What the run's clock is read from.
+    /// The source of the run's clock.
     pub source: ClockSource,
-    /// The clock when its tick had been calibrated.
+    /// The clock at the end of calibration.
     pub start_pair: ClockPair,
-    /// What a look at it costs, in nanoseconds.
+    /// Cost of one clock read, in nanoseconds.
     pub read_ns: f64,
-    /// The step in which it counts, in nanoseconds.
+    /// Resolution of the clock, in nanoseconds.
     pub step_ns: f64,
-    /// The floor before the run, in nanoseconds.
+    /// Core-to-core round trip before the run, in nanoseconds.
     pub floor_ns: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub struct Prepared {
 /// needs.
 ///
 /// # Errors
-/// [`UsageError`] for what cannot be had, else what went wrong.
+/// [`UsageError`] for invalid or unavailable settings, otherwise the error that occurred.
 pub fn prepare(
     resolved: &Resolved,
     machine: &Machine,
@@ -75,7 +75,7 @@ pub fn prepare(
     check_programs(resolved)?;
     let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     let first_pair = ClockPair::read(&source);
-    check_room_early(resolved, machine)?;
+    check_shm_space_early(resolved, machine)?;
     let schedule = make_schedule(resolved)?;
     let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
     if plan.isolation == Isolation::Sandbox {
@@ -87,10 +87,10 @@ pub fn prepare(
         if let Some(why) = container::missing(weaker_sandbox) {
             return Err(UsageError(why).into());
         }
-        warnings.extend(groups::unlimited(Tree::real()));
+        warnings.extend(cgroups::unlimited_text(HostRoot::real()));
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
-    check_room(&plan, machine)?;
+    check_shm_space(&plan, machine)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION);
@@ -101,8 +101,7 @@ pub fn prepare(
     Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
 }
 
-/// That the strategies that are programs can be started: found out now, and not when half of the
-/// run is there.
+/// Checks that strategies that are programs can be started, before anything of the run exists.
 fn check_programs(resolved: &Resolved) -> Result<()> {
     let kinds = &resolved.plan.trading().strategy_kinds;
     for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
@@ -112,14 +111,14 @@ fn check_programs(resolved: &Resolved) -> Result<()> {
     Ok(())
 }
 
-/// What this kernel cannot refuse, if that is allowed.
+/// Returns a warning about missing sandbox features, if that is allowed.
 fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
     let missing = sandbox::missing().join("; ");
     match (missing.is_empty(), weaker_is_fine) {
         (true, _) => Ok(None),
         (false, true) => Ok(Some(format!("the sandbox is weaker than it should be: {missing}"))),
         (false, false) => {
-            bail!("no full sandbox here: {missing}. --allow-weaker-sandbox goes on all the same")
+            bail!("sandbox incomplete: {missing}; continue anyway with --allow-weaker-sandbox")
         }
     }
 }
@@ -152,18 +151,18 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
-const MAX_HOUSE_ORDERS: usize = 1 << 20;
+const MAX_OPENING_ORDERS: usize = 1 << 20;
 
-/// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
-fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
+/// Refuses a run that cannot fit before its schedule is drawn, assuming evenly distributed orders.
+fn check_shm_space_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = Counts::estimated(orders, resolved);
+    let counts = OrderCounts::estimated(orders, resolved);
     let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
-    check_room(&plan, machine)
+    check_shm_space(&plan, machine)
 }
 
-fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
-    planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
+fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<()> {
+    planner::check_shm_space(plan, machine).map_err(|error| anyhow!(error.0))?;
     planner::allow_descriptors(plan)
 }
 
@@ -174,37 +173,42 @@ fn make_plan(
     source: ClockSource,
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
-    let house_orders = house_orders(resolved)?;
-    lay_out(resolved, machine, &Counts { house_orders, ..Counts::of(schedule) }, source, began)
+    let house_orders = count_opening_orders(resolved)?;
+    lay_out(
+        resolved,
+        machine,
+        &OrderCounts { opening_orders: house_orders, ..OrderCounts::from_schedule(schedule) },
+        source,
+        began,
+    )
 }
 
-/// How many orders rest in the books at the start: those of the opening book, which is checked
-/// here.
-fn house_orders(resolved: &Resolved) -> Result<u64> {
+/// Returns the number of orders in the opening book, which is validated here.
+fn count_opening_orders(resolved: &Resolved) -> Result<u64> {
     let Some(path) = &resolved.settings.book else { return Ok(0) };
     let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));
     let file = UserFile::open(path).map_err(|error| refuse(&error))?;
     if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
         return Err(refuse(&"the launcher and every exchange read it: it must be a regular file").into());
     }
-    let orders = book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, MAX_HOUSE_ORDERS);
+    let orders = book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, MAX_OPENING_ORDERS);
     Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
 }
 
 fn lay_out(
     resolved: &Resolved,
     machine: &Machine,
-    counts: &Counts,
+    counts: &OrderCounts,
     source: ClockSource,
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
     let pid = std::process::id();
     let start = start_time(pid).context("/proc/self/stat cannot be read")?;
     let run = RunId::new(began, pid, start).to_string();
-    Ok(planner::layout(resolved, machine, counts, Identity { run, pid, start }, source)?)
+    Ok(planner::layout(resolved, machine, counts, RunIdentity { run, pid, start }, source)?)
 }
 
-/// The input as the record has it.
+/// Describes the order input for the run's record.
 pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) -> record::InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
@@ -219,35 +223,36 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
         window_ns: plan.lap_ns.saturating_mul(u64::from(plan.laps - 1)).saturating_add(schedule.window_ns()),
         delay: settings.delay().text(),
         hash: format!("{:016x}", schedule.hash()),
-        // What a strategy of the user's own makes of its schedule, nobody knows.
+        // The rate of a user-defined strategy is unknown.
         offered_per_s: schedule.offered_per_s().filter(|_| !is_own),
     }
 }
 
-/// The cores of the two ends of the submit hand-off, if they are two: where the floor is measured.
+/// Returns the cores of the submit hand-off's two ends, if they differ: the core-to-core round trip
+/// is measured there.
 pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
     let core = |role| plan.threads[plan.thread_of(role)?].core;
     let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
     (strategy != engine).then_some((strategy, engine))
 }
 
-/// The core-to-core round trip where the submit hand-off is, in nanoseconds.
+/// Measures the core-to-core round trip of the submit hand-off's cores, in nanoseconds.
 pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
-/// The same out of step, as orders come.
+/// Measures the same round trip unsynchronized, as orders arrive, in nanoseconds.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns))
 }
 
-/// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
+/// Refuses a run whose logs would not fit on the disk: afterwards they would be lost.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();
-    let room = Room::of(folder);
+    let room = FsSpace::at(folder);
     if room.total_bytes > 0 && room.free_bytes < needed {
         bail!(
             "{}: the logs of this run take {} MiB and {} MiB are free: choose another --out or use fewer --orders",

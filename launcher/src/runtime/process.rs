@@ -1,8 +1,8 @@
-//! One process of a run: started by executing this very executable, watched through its pidfd,
-//! killed and reaped.
+//! One process of a run: started by executing this executable or a program, watched through its
+//! pidfd, killed and reaped.
 
-use crate::runtime::container::{self, Inside, Unmade};
-use crate::runtime::usage::Account;
+use crate::runtime::container::{self, ContainerFailure, ContainerHandle};
+use crate::runtime::usage::ProcessAccount;
 use analysis::numbers::duration;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
@@ -20,28 +20,27 @@ use std::time::{Duration, Instant};
 use system::folder::{append_regular, open_regular};
 use system::process;
 
-/// How long a process that was killed may take to end, of one in a container the one outside of it.
-const DYING: Duration = Duration::from_secs(1);
-/// How long the end of a process is waited for at most. One that the kernel does not end then is
-/// left to it.
-const GONE: Duration = Duration::from_secs(10);
-/// So much of what a process printed is searched for its last words, in bytes.
-const LAST_BYTES: u64 = 64 << 10;
+/// Maximum time between SIGKILL and exit; for a container, that of its shim.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time to wait for any exit. A process that the kernel does not end by then is left to it.
+const REAP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much of a process's stderr is searched for its last message, in bytes.
+const TAIL_BYTES: u64 = 64 << 10;
 
-/// The file for what a process says. Appended: a strategy that is started again keeps its
-/// predecessors' last words.
-fn said_in(path: &Path) -> Result<File> {
+/// Opens the file for a process's stderr. Append mode: a restarted strategy keeps its predecessors'
+/// messages.
+fn open_output(path: &Path) -> Result<File> {
     append_regular(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The last bytes of a file, without waiting: the process may have put anything in its place, or
-/// have written without end.
-fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads the last bytes of a file without blocking: the process may have replaced it by any kind of
+/// file, or have written without end.
+fn read_tail(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open_regular(path)?;
     let len = file.metadata()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(LAST_BYTES)))?;
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES)))?;
     let mut bytes = Vec::new();
-    file.take(LAST_BYTES).read_to_end(&mut bytes)?;
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -49,28 +48,28 @@ pub struct Process {
     pub name: String,
     child: Child,
     pidfd: OwnedFd,
-    /// Of a process in a container, which the child is outside of.
-    inside: Option<Inside>,
-    /// Why its container was not made.
-    unmade: Option<String>,
+    /// The process inside the container, if the child is a container shim.
+    container: Option<ContainerHandle>,
+    /// Why its container could not be created.
+    container_failure: Option<String>,
     killed: Cell<Option<Instant>>,
-    /// How it ended, once it has.
+    /// Exit status, once it has exited.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
-    /// What the kernel said of it, and of those that it was started again after.
-    pub account: Account,
-    /// It had to be killed so long after it was told to end.
-    late: Option<Duration>,
+    /// Kernel accounts of the process and of its predecessors.
+    pub account: ProcessAccount,
+    /// It had to be killed this long after it was asked to end.
+    overdue: Option<Duration>,
 }
 
 impl Process {
-    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr`
-    /// in the folder. It inherits these descriptors and no others.
+    /// Starts this executable as `role NAME ADDRESS`. Its stderr goes to `NAME.stderr` in the
+    /// folder. It inherits the given descriptors and no others.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
     }
 
-    /// The same with a name for what it says on stderr, and something to read.
+    /// Like [`Process::start`], with a path for stderr and a standard input.
     pub(super) fn start_with(
         name: &str,
         address: &str,
@@ -86,13 +85,13 @@ impl Process {
             .args(["role", name, address])
             .stdin(stdin)
             .stdout(Stdio::null())
-            .stderr(said_in(stderr)?);
+            .stderr(open_output(stderr)?);
         Self::spawn(name, command, stderr, inherited)
     }
 
-    /// Starts a program that is not ours as the process of that name: it finds the run by its
-    /// environment. What it says on stdout and stderr goes to `NAME.stderr` in the folder.
-    /// `will_start` adds to the command what it is to do before it becomes the program.
+    /// Starts a user's program as the named process: it finds the run through its environment. Its
+    /// stdout and stderr go to `NAME.stderr` in the folder. `will_start` extends the command with
+    /// what happens before `exec`.
     pub fn start_program(
         program: &str,
         will_start: impl FnOnce(&mut Command),
@@ -101,7 +100,7 @@ impl Process {
         folder: &Path,
     ) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
-        let log = said_in(&stderr)?;
+        let log = open_output(&stderr)?;
         let mut words = program.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or_default());
         command
@@ -112,18 +111,18 @@ impl Process {
             .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
             .stderr(log);
         will_start(&mut command);
-        // It may never come to ask for it itself.
+        // The program may never attach and set this itself.
         process::die_with_starter(&mut command);
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
-    /// Starts a strategy, ours or a program, in a container of its own. What it says goes to
-    /// `NAME.stderr` in the folder. It inherits these descriptors and no others. Where the
-    /// container cannot be made it is a process that has ended, or is about to:
-    /// [`Process::unmade`].
+    /// Starts a strategy, built in or a program, in a container of its own. Its output goes to
+    /// `NAME.stderr` in the folder. It inherits the given descriptors and no others. If the
+    /// container cannot be created, the process has exited or is about to:
+    /// [`Process::container_failure`].
     pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
-        let log = said_in(&stderr)?;
+        let log = open_output(&stderr)?;
         let said_before = log.metadata().map_or(0, |file| file.len());
         let mut command = Command::new("/proc/self/exe");
         command
@@ -133,37 +132,37 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(log);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
-        match Inside::of(&mut process.child) {
-            Ok(inside) => process.inside = Some(inside),
+        match ContainerHandle::from_shim(&mut process.child) {
+            Ok(inside) => process.container = Some(inside),
             Err(unmade) => {
-                let Unmade { why, inside } = *unmade;
-                process.inside = inside;
+                let ContainerFailure { why, handle: inside } = *unmade;
+                process.container = inside;
                 let says_why = std::fs::metadata(&stderr).is_ok_and(|file| file.len() > said_before);
-                let said = if says_why { process.last_words() } else { format!("{why:#}") };
-                process.unmade = Some(said);
+                let said = if says_why { process.stderr_tail() } else { format!("{why:#}") };
+                process.container_failure = Some(said);
                 process.end();
             }
         }
         Ok(process)
     }
 
-    /// Why its container was not made.
-    pub fn unmade(&self) -> Option<&str> {
-        self.unmade.as_deref()
+    /// Why its container could not be created.
+    pub fn container_failure(&self) -> Option<&str> {
+        self.container_failure.as_deref()
     }
 
     fn spawn(name: &str, mut command: Command, stderr: &Path, inherited: &[&File]) -> Result<Self> {
-        // Ctrl-C on the terminal is for the launcher, which ends the run in order.
+        // Ctrl-C on the terminal is for the launcher, which drains the run.
         command.process_group(0);
-        let account = Account::begin();
+        let account = ProcessAccount::begin();
         let child = sealed::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
         let process = Self::watch(name, child, stderr.to_owned(), process::pidfd_open)?;
         Ok(Self { account, ..process })
     }
 
-    /// Watches a child that has just been started. One that cannot be watched is killed: nobody
-    /// would see its end.
+    /// Watches a child that has just been started. A child that cannot be watched is killed: its
+    /// exit would not be noticed.
     fn watch(
         name: &str,
         mut child: Child,
@@ -172,18 +171,18 @@ impl Process {
     ) -> Result<Self> {
         match open(child.id()) {
             Ok(pidfd) => {
-                let account = Account::begin();
+                let account = ProcessAccount::begin();
                 Ok(Self {
                     name: name.to_owned(),
                     child,
                     pidfd,
-                    inside: None,
-                    unmade: None,
+                    container: None,
+                    container_failure: None,
                     killed: Cell::new(None),
                     status: None,
                     stderr,
                     account,
-                    late: None,
+                    overdue: None,
                 })
             }
             Err(error) => {
@@ -194,58 +193,57 @@ impl Process {
         }
     }
 
-    /// Kills it, unless it is known to have ended; of one in a container everything that it has
-    /// started as well. The signal goes through the pidfd: it reaches this process or nobody.
+    /// Kills the process unless it has exited; of a container, everything inside as well. The
+    /// signal goes through the pidfd: it reaches this process or none.
     pub fn kill(&self) {
         self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
-        self.send(process::kill, self.inside.as_ref().map(Inside::init));
+        self.send(process::kill, self.container.as_ref().map(ContainerHandle::init));
     }
 
-    /// Stops it (SIGSTOP), unless it is known to have ended.
+    /// Stops the process (SIGSTOP) unless it has exited.
     pub fn stop(&self) {
-        self.send(process::stop, self.inside.as_ref().map(Inside::main));
+        self.send(process::stop, self.container.as_ref().map(ContainerHandle::main));
     }
 
     fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>, to: Option<&OwnedFd>) {
         if self.status.is_none() {
-            // Gone in the meantime is no error.
+            // The process may have exited just now: not an error.
             let _ = signal(to.unwrap_or(&self.pidfd).as_fd());
         }
     }
 
-    /// Proof that it has ended, if it has. In a container the one outside may have been killed, and
-    /// what is inside be about to be.
-    pub fn death(&self) -> io::Result<Option<ProofOfDeath>> {
-        let inside = self.inside.as_ref().map(|inside| ProofOfDeath::confirm(inside.init().as_fd()));
+    /// Returns proof that the process has exited, if it has. Of a container, the shim may have
+    /// exited before the processes inside.
+    pub fn proof_of_death(&self) -> io::Result<Option<ProofOfDeath>> {
+        let inside = self.container.as_ref().map(|inside| ProofOfDeath::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
             return Ok(None);
         }
         ProofOfDeath::confirm(self.pidfd.as_fd())
     }
 
-    /// Its process id, as it is known outside of any container.
+    /// Returns the process id, as seen outside of any container.
     pub fn pid(&self) -> u32 {
-        self.inside.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
+        self.container.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
     }
 
-    /// The process id of the child, which may be outside of the container of the one that this is
-    /// about.
+    /// Returns the process id of the child, which may be the shim of a container.
     pub fn child_pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for its end, at most that long: what gives up ends soon.
-    pub fn await_end(&mut self, at_most: Duration) -> io::Result<()> {
+    /// Waits for the process to exit, at most `at_most`.
+    pub fn wait_for_exit(&mut self, at_most: Duration) -> io::Result<()> {
         if self.status.is_none() {
             process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
         }
-        self.look()
+        self.poll()
     }
 
-    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of
-    /// them.
-    pub fn last_words(&self) -> String {
-        let text = end_of(&self.stderr).unwrap_or_default();
+    /// Returns the last lines of its stderr, at most three, joined into one; backtraces are
+    /// skipped.
+    pub fn stderr_tail(&self) -> String {
+        let text = read_tail(&self.stderr).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let is_frame = |line: &str| {
             let line = line.trim();
@@ -258,94 +256,94 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
-    /// Becomes readable when it ends.
+    /// Returns the pidfd, which becomes readable when the process exits.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Takes note of its end, if it has ended.
-    pub fn look(&mut self) -> io::Result<()> {
+    /// Updates the exit status if the process has exited.
+    pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
-            self.settle(Duration::ZERO);
+            self.read_account(Duration::ZERO);
             self.status = self.child.try_wait()?;
         }
-        if self.status.is_none() && self.killed.get().is_some_and(|since| since.elapsed() > DYING) {
-            // One that is outside of a container and does not see its end: it is stopped.
+        if self.status.is_none() && self.killed.get().is_some_and(|since| since.elapsed() > KILL_TIMEOUT) {
+            // A container shim that does not see the exit is stopped.
             let _ = process::kill(self.pidfd.as_fd());
         }
         Ok(())
     }
 
-    /// Asks the kernel for its account once it has ended, within that time: when it is reaped the
-    /// account is gone.
-    fn settle(&mut self, at_most: Duration) {
+    /// Reads the kernel's account once the process has exited, within `at_most`: reaping it
+    /// discards the account.
+    fn read_account(&mut self, at_most: Duration) {
         if process::wait_readable(&[self.pidfd.as_fd()], at_most).is_ok_and(|ended| ended.contains(&true)) {
-            self.account.ended(self.pid());
+            self.account.record_exit(self.pid());
         }
     }
 
-    pub fn ready(&mut self) {
-        self.account.ready(self.child.id());
+    pub fn mark_ready(&mut self) {
+        self.account.record_ready(self.child.id());
     }
 
-    pub fn see_memory(&mut self) {
+    pub fn sample_memory(&mut self) {
         if self.status.is_none() {
-            self.account.see_memory(self.child.id());
+            self.account.sample_memory(self.child.id());
         }
     }
 
-    /// The same process with the account of the one that it was started again after.
+    /// Adds the account of the process that this one replaces.
     #[must_use]
-    pub fn after(self, earlier: &Self) -> Self {
-        let account = self.account.after(earlier.account);
+    pub fn continuing(self, earlier: &Self) -> Self {
+        let account = self.account.continuing(earlier.account);
         Self { account, ..self }
     }
 
-    /// Kills it if it still runs, and reaps it; it is not waited for without end. What it printed
-    /// is kept only where it says something.
+    /// Kills the process if it still runs and reaps it, within a bounded time. An empty stderr file
+    /// is removed.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
-            self.settle(DYING);
+            self.read_account(KILL_TIMEOUT);
             self.status = self.child.try_wait().ok().flatten();
         }
         if self.status.is_none() {
             let _ = process::kill(self.pidfd.as_fd());
-            self.settle(GONE);
+            self.read_account(REAP_TIMEOUT);
             self.status = self.child.try_wait().ok().flatten();
         }
-        self.wait_for_inside();
+        self.wait_for_container();
         if std::fs::symlink_metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
             let _ = std::fs::remove_file(&self.stderr);
         }
     }
 
-    /// Of a container whose outer process has ended before it: nothing of the container is left
-    /// behind.
-    fn wait_for_inside(&self) {
-        let Some(inside) = &self.inside else { return };
+    /// Waits until everything in a container has ended whose shim exited first.
+    fn wait_for_container(&self) {
+        let Some(inside) = &self.container else { return };
         let (began, step) = (Instant::now(), Duration::from_millis(1));
         let is_there = || process::wait_readable(&[inside.init().as_fd()], step).is_ok_and(|ended| !ended[0]);
-        while is_there() && began.elapsed() < DYING {
+        while is_there() && began.elapsed() < KILL_TIMEOUT {
             let _ = process::kill(inside.init().as_fd());
         }
     }
 
-    /// The same of one that was told to end so long ago: if it has to be killed for that, it is
-    /// said. One that has ended by itself, and nobody has looked yet, was not killed.
-    pub fn end_late(&mut self, after: Duration) {
+    /// Like [`Process::end`], for a process that was asked to end `after` ago: if it has to be
+    /// killed now, [`Process::exit_text`] says so. A process that had already exited by itself was
+    /// not killed.
+    pub fn end_overdue(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();
         let killed = self.status.is_some_and(|status| status.signal() == Some(nix::libc::SIGKILL));
-        self.late = Some(after).filter(|_| ran && killed);
+        self.overdue = Some(after).filter(|_| ran && killed);
     }
 
-    pub fn how(&self) -> String {
-        if let Some(why) = &self.unmade {
+    pub fn exit_text(&self) -> String {
+        if let Some(why) = &self.container_failure {
             return format!("its container could not be made: {why}");
         }
-        if let Some(after) = self.late {
-            return format!("killed {} after it was told to end", duration(after.as_nanos() as u64));
+        if let Some(after) = self.overdue {
+            return format!("killed {} after it was asked to exit", duration(after.as_nanos() as u64));
         }
         match self.status {
             None => "still running".into(),

@@ -1,17 +1,17 @@
-//! The progress bar of a run: one line on stderr, nothing at all when that is not a terminal.
+//! Progress bar of a run: one line on stderr, and nothing if that is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
 pub use crate::output::complain;
 
-/// The phases of a run, one after the other on one line.
+/// Shows the phases of a run, one after the other on one line.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A line on stderr if that is a terminal and `wanted`.
+    /// Creates a progress line on stderr if that is a terminal and `wanted`.
     pub fn new(wanted: bool) -> Self {
         // A hidden target draws nothing and costs nothing; indicatif itself hides a bar that is not
         // on a terminal.
@@ -20,7 +20,7 @@ impl Progress {
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
-    /// Begins a phase of `total` steps; 0: nobody knows how many.
+    /// Begins a phase of `total` steps; 0 if unknown.
     pub fn phase(&self, name: &'static str, total: u64) {
         let template = if total == 0 {
             "{spinner} {msg:<12} {elapsed}"
@@ -28,11 +28,11 @@ impl Progress {
             "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
         };
         let style = ProgressStyle::with_template(template).expect("a constant template");
-        // One that is told how far it is draws then, and wakes nobody else up.
+        // A phase with known steps draws on updates and needs no timer.
         self.begin(style, name, total, total == 0);
     }
 
-    /// Begins a phase that takes so many nanoseconds.
+    /// Begins a phase that takes `total_ns` nanoseconds.
     pub fn time(&self, name: &'static str, total_ns: u64) {
         let template = "{spinner} {msg} [{bar:24}] {percent:>3}% {eta} left";
         self.begin(
@@ -55,18 +55,18 @@ impl Progress {
         }
     }
 
-    /// How far the phase has come, of how much.
-    pub fn of(&self, position: u64, total: u64) {
+    /// Sets position and total of the phase.
+    pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
-    /// What it is about now.
+    /// Sets the phase's message.
     pub fn says(&self, what: String) {
         self.bar.set_message(what);
     }
 
-    /// How far the phase has come.
+    /// Sets the position of the phase.
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }

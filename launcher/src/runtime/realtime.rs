@@ -1,5 +1,5 @@
-//! Real-time priority on this very machine: refused before anything starts where it cannot be had,
-//! and said what it costs.
+//! Checks `--priority` on this machine: refused before anything starts if unavailable, with a
+//! warning about kernel throttling.
 
 use crate::config::UsageError;
 use crate::host::{Machine, RealTime};
@@ -8,36 +8,36 @@ use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
 
-/// How the kernel is asked.
+/// The system calls for real-time priority, replaceable in tests.
 #[derive(Clone, Copy)]
 pub struct Kernel {
-    /// Whether a thread of this process may have that priority.
+    /// Checks that a thread of this process may have that priority.
     pub may: fn(u8) -> io::Result<()>,
-    /// Keeps the right for processes that give up their capabilities.
+    /// Keeps the permission for processes that drop their capabilities.
     pub allow: fn(u8) -> io::Result<()>,
 }
 
 impl Kernel {
-    /// The real one.
+    /// The real system calls.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
-    /// The same, for a plan that is only checked: nothing is changed.
+    /// For a plan that is only checked: changes nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// What the plan's priority means on this machine, as reasons not to quote its latencies; none
-/// without a priority.
+/// Returns reasons not to quote the latencies of a plan with real-time priority on this machine;
+/// empty without a priority.
 pub fn check(
     plan: &Plan,
     machine: &Machine,
     found: &RealTime,
     kernel: Kernel,
 ) -> Result<Vec<String>, UsageError> {
-    let Some(priority) = priority::of(plan) else { return Ok(Vec::new()) };
+    let Some(priority) = priority::plan_priority(plan) else { return Ok(Vec::new()) };
     let fifo = priority.fifo();
     if let Err(error) = (kernel.may)(fifo) {
         let (why, way_out) = found.obstacle(fifo).unwrap_or((error.to_string(), "see `man 7 sched`"));
         return Err(UsageError(format!(
-            "--priority {priority} may not be had: {why}.\nTo have it {way_out}; or leave --priority out"
+            "--priority {priority} is not permitted: {why}.\nTo permit it, {way_out}; or leave --priority out"
         )));
     }
     if matches!(plan.isolation, Isolation::Sandbox | Isolation::Container)
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_had_is_refused_with_the_way_out() {
+    fn unavailable_priority_is_refused_with_remedy() {
         let kernel = Kernel { may: |_| refused(), ..FREE };
         assert_eq!(said("", &throttled(), kernel), Ok(vec![]), "who does not ask is not refused");
         let message = said("priority=fifo:50", &throttled(), kernel).unwrap_err();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_on_which_nothing_else_would_run_is_refused() {
+    fn priority_on_every_core_unthrottled_is_refused() {
         let lifted = RealTime { runtime_us: Some(-1), ..throttled() };
         assert_eq!(said("priority=fifo:50", &lifted, FREE), Ok(vec![]), "a core is left");
         let message = said("priority=fifo:50 strategies=2", &lifted, FREE).unwrap_err();

@@ -1,5 +1,4 @@
-//! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge →
-//! summary.
+//! Runs once: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 use crate::host::Machine;
 use crate::planner::Resolved;
@@ -17,11 +16,10 @@ use system::scratch::ColumnStore;
 /// Plans, runs, merges and summarises once.
 ///
 /// # Errors
-/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began:
-/// then there is no folder. A run that began and failed is a [`FinishedRun`] whose outcome says so.
-/// Only what keeps its results from being written is an error afterwards: its folder stays with
-/// what there is, and so do logs that could not be saved in it. Nothing else is
-/// left in `/dev/shm`, and no process.
+/// [`crate::config::UsageError`] for invalid settings, otherwise the error before the run started:
+/// then no folder exists. A run that started and failed is a [`FinishedRun`] whose outcome says
+/// so. Afterwards only a failure to write results is an error: the folder stays with the files so
+/// far, and so do unsaved logs. Nothing else is left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
     let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;
@@ -30,10 +28,10 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     Ok(finished)
 }
 
-/// Evaluates a run's saved logs and shows how far it is.
+/// Evaluates a run's saved logs and shows the progress.
 ///
 /// # Errors
-/// As [`evaluation::evaluate`].
+/// The errors of [`evaluation::evaluate`].
 pub fn evaluate(
     room: &ColumnStore,
     folder: &Path,
@@ -42,7 +40,7 @@ pub fn evaluate(
 ) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(room, folder, record, |step| match step {
-        Step::Merging { done, total } => progress.of(done, total),
+        Step::Merging { done, total } => progress.set(done, total),
         Step::Measuring => progress.phase("measuring", 0),
     })
 }

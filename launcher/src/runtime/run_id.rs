@@ -1,5 +1,4 @@
-//! A run's id: when it began, and which launcher it is of. It stands in the names of the run's
-//! segments.
+//! A run's id: start time and launcher. Part of the names of the run's segments.
 //!
 //! ```text
 //! bulkhead.20261120-142421123-4711-815.submit
@@ -8,7 +7,7 @@
 //!          └ date   └ time, UTC, to the millisecond: one process starts no two runs in one
 //! ```
 //!
-//! A process id alone says little: it is used again, and in every container the first process has 1.
+//! A process id alone is not unique: it is reused, and in every container the first process has 1.
 
 use core::fmt;
 use shm::memory::PREFIX;
@@ -27,7 +26,7 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// The id of a run that begins then.
+    /// Creates the id of a run that starts at `began`.
     pub fn new(began: SystemTime, pid: u32, start: u64) -> Self {
         let millis = humantime::format_rfc3339_millis(began).to_string();
         let digits: u64 = millis
@@ -37,7 +36,7 @@ impl RunId {
         Self { date: (digits / 1_000_000_000) as u32, time: (digits % 1_000_000_000) as u32, start, pid }
     }
 
-    /// Reads an id; `None` for any other text.
+    /// Parses an id; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = || parts.next()?.parse::<u64>().ok();
@@ -48,13 +47,13 @@ impl RunId {
             start,
             pid: pid.try_into().ok()?,
         };
-        // As it is written, to the letter: no sign, no further part, no other number of digits.
+        // Only the exact written form: no sign, no further part, no other number of digits.
         (id.to_string() == text).then_some(id)
     }
 
-    /// The run that a segment belongs to, and what the segment is within it; `None` for what is no
-    /// segment of a run.
-    pub fn of_segment(name: &str) -> Option<(Self, &str)> {
+    /// Splits a segment's name into the run's id and the name within the run; `None` if the name is
+    /// not that of a run's segment.
+    pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
@@ -82,7 +81,7 @@ mod tests {
         assert_eq!(id.to_string(), "20251120-142421023-4711-815");
         assert_eq!(RunId::parse(&id.to_string()), Some(id));
         assert_eq!(
-            RunId::of_segment("bulkhead.20251120-142421023-4711-815.submit-0.head"),
+            RunId::from_segment_name("bulkhead.20251120-142421023-4711-815.submit-0.head"),
             Some((id, "submit-0.head"))
         );
     }
@@ -108,7 +107,7 @@ mod tests {
             "bulkhead.20251120-142421023-4711-99999999999.control",
             "other.20251120-142421023-4711-815.control",
         ] {
-            assert_eq!(RunId::of_segment(name), None, "{name}");
+            assert_eq!(RunId::from_segment_name(name), None, "{name}");
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Samples of the orders that are open, weighted by time: what Little's law is compared with.
+//! Time-weighted samples of open orders, to compare with Little's law.
 
 use analysis::record::OpenOrders;
 
-/// The samples of one run, from its start on.
-pub struct Samples {
+/// The samples of one run since its start.
+pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,
     taken: OpenOrders,
 }
 
-impl Samples {
-    /// Nothing is open at `start`, in ticks.
+impl OpenOrderSamples {
+    /// Starts with no open order at `start`, in ticks.
     pub fn new(start: u64) -> Self {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }
 
-    /// So many orders are open at `now`, in ticks. A sample before the last one, or before the
-    /// start, is none.
-    pub fn take(&mut self, now: u64, open: u64) {
+    /// Records `open` open orders at `now`, in ticks. A sample that is not later than the last one
+    /// is ignored.
+    pub fn record(&mut self, now: u64, open: u64) {
         let Some(ticks) = now.checked_sub(self.last_ticks).filter(|ticks| *ticks > 0) else { return };
         let (ticks, last, open_now) = (ticks as f64, self.last_open as f64, open as f64);
         self.taken.samples += 1;
@@ -26,7 +26,7 @@ impl Samples {
         (self.last_ticks, self.last_open) = (now, open);
     }
 
-    pub fn taken(&self) -> OpenOrders {
+    pub fn totals(&self) -> OpenOrders {
         self.taken
     }
 }
@@ -37,13 +37,13 @@ mod tests {
 
     #[test]
     fn each_sample_counts_for_its_time() {
-        let mut samples = Samples::new(100);
-        samples.take(90, 7);
-        samples.take(110, 4);
-        samples.take(110, 9);
-        samples.take(150, 4);
-        samples.take(160, 0);
-        let OpenOrders { samples, order_ticks, variance } = samples.taken();
+        let mut samples = OpenOrderSamples::new(100);
+        samples.record(90, 7);
+        samples.record(110, 4);
+        samples.record(110, 9);
+        samples.record(150, 4);
+        samples.record(160, 0);
+        let OpenOrders { samples, order_ticks, variance } = samples.totals();
         assert_eq!((samples, order_ticks), (3, 20.0 + 160.0 + 20.0));
         assert_eq!(variance, 2.0 * 40.0f64.powi(2) / 2.0);
     }
@@ -54,13 +54,13 @@ mod tests {
         let mut random = 1u64;
         let (mut far, runs) = (0, 400);
         for _ in 0..runs {
-            let mut samples = Samples::new(0);
+            let mut samples = OpenOrderSamples::new(0);
             for tick in 1..=200u64 {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                samples.take(tick * 50, (random >> 33) % 101);
+                samples.record(tick * 50, (random >> 33) % 101);
             }
-            let OpenOrders { order_ticks, variance, .. } = samples.taken();
+            let OpenOrders { order_ticks, variance, .. } = samples.totals();
             far += u64::from((order_ticks - 50.0 * 200.0 * 50.0).abs() > 2.0 * variance.sqrt());
         }
         // 4.6 % of a normal distribution lie beyond two standard deviations.

@@ -1,6 +1,6 @@
-//! The segments of a run, created before anything starts and removed whatever happens.
+//! Creates the segments of a run before anything starts, and removes them on every path.
 
-use crate::runtime::headers::Headers;
+use crate::runtime::headers::SegmentHeaders;
 use analysis::record;
 use anyhow::{Context, Result};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
@@ -33,52 +33,50 @@ pub struct Segments {
     pub control: ControlWriter,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<ReadOnlyWords>,
-    /// What the spiller says of each thread's log, in the same order; none where no log is spilled.
+    /// The spiller's state of each thread's log, in the same order; empty if no log is spilled.
     pub spilled: Vec<ReadOnlyWords>,
     /// Each strategy's schedule.
     pub schedules: Vec<ReadOnlyWords>,
-    /// What each exchange has done, with its venue.
+    /// The trade tape of each exchange, with its venue.
     pub tapes: Vec<(u16, ReadOnlyWords)>,
-    /// What the engine says about strategies that died; there once all segments are.
+    /// The engine's repair reports about dead strategies; present once all segments are.
     pub repairs: Option<AtomicWords>,
-    /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
+    /// The doorbell of the orchestrator's thread: rung after a fence, which must wake the engine.
     pub engine_bell: Option<AtomicWords>,
     /// The headers that strategies can overwrite.
-    pub headers: Headers,
+    pub headers: SegmentHeaders,
     /// The commands of operators.
-    desk: Option<ReadOnlyWords>,
-    /// The own memory of each strategy and of each gateway that may die, to make anew when it is
-    /// started again.
-    renewable: Vec<(RunSegment, AtomicWords)>,
-    /// Each thread's status block and stamp log as `threads`, to make anew.
+    command_channel: Option<ReadOnlyWords>,
+    /// Memory of each strategy and of each gateway that may die, to reset when it is restarted.
+    resettable: Vec<(RunSegment, AtomicWords)>,
+    /// Writable views of `threads`, to reset status blocks.
     statuses: Vec<AtomicWords>,
-    /// What is handed over; empty where segments have names.
+    /// Segments that are passed as descriptors; empty where segments have names.
     shared: Vec<(RunSegment, Shared)>,
-    /// What was created to be handed over and is not in its place here yet, by its name within the
-    /// run.
+    /// Segments created as descriptors and not yet registered here, by name within the run.
     sealed: HashMap<String, AtomicWords>,
-    /// Everything that stays mapped here, by its name within the run.
+    /// All segments that stay mapped here, by name within the run.
     pub(super) mapped: Vec<(String, ReadOnlyWords)>,
-    /// Pages that were lost in this process before: see [`shm::memory::sigbus`].
+    /// Lost pages of this process before the run: see [`shm::memory::sigbus`].
     pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
-    /// By what processes in containers see this one's end: see [`own_end`].
-    end: Option<File>,
+    /// The launcher's own pidfd, by which contained processes see its exit: see [`open_own_pidfd`].
+    own_pidfd: Option<File>,
     /// The segments themselves, where they are on the heap of this process.
     heap: Option<Vec<(RunSegment, Arc<Region>)>>,
 }
 
 impl Segments {
-    /// Creates the control segment only, with the plan in it: the run can be found, and cleaned up
-    /// after, from here on.
+    /// Creates only the control segment, with the plan in it: from now on the run can be found and
+    /// cleaned up.
     ///
     /// # Errors
-    /// No room, no permission, a plan that does not fit; nothing is left behind.
+    /// No space, no permission, or a plan that does not fit; nothing is left behind.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
         let end = match plan.isolation {
-            Isolation::Container => Some(own_end().context("cannot get hold of this process")?),
+            Isolation::Container => Some(open_own_pidfd().context("cannot open a pidfd of the launcher")?),
             _ => None,
         };
         let handle = |end: &File| Handle { what: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
@@ -87,13 +85,17 @@ impl Segments {
         let control = segments::create_control(plan, &topology::segments(plan));
         let remove = |_: &_| drop(unlink(&plan.segment_name(CONTROL)));
         let control = control.inspect_err(remove).context("cannot start the run")?;
-        let mut segments = Self::around(plan, control, None);
-        segments.end = end;
+        let mut segments = Self::with_control(plan, control, None);
+        segments.own_pidfd = end;
         Ok(segments)
     }
 
-    /// Segments of which only the control segment is there.
-    fn around(plan: &Plan, control: ControlWriter, heap: Option<Vec<(RunSegment, Arc<Region>)>>) -> Self {
+    /// Creates the state with only the control segment present.
+    fn with_control(
+        plan: &Plan,
+        control: ControlWriter,
+        heap: Option<Vec<(RunSegment, Arc<Region>)>>,
+    ) -> Self {
         Self {
             plan: plan.clone(),
             control,
@@ -103,29 +105,29 @@ impl Segments {
             tapes: Vec::new(),
             repairs: None,
             engine_bell: None,
-            headers: Headers::default(),
-            desk: None,
-            renewable: Vec::new(),
+            headers: SegmentHeaders::default(),
+            command_channel: None,
+            resettable: Vec::new(),
             statuses: Vec::new(),
             shared: Vec::new(),
             sealed: HashMap::new(),
             mapped: Vec::new(),
             faults_before: sigbus::faults(),
             left_behind: Vec::new(),
-            end: None,
+            own_pidfd: None,
             heap,
         }
     }
 
-    /// The segments of a run that takes place in this process alone: on the heap, without names.
-    /// The plan is not in the control segment; [`Segments::attached`] gives each process of the
-    /// plan what it may have.
+    /// Creates the segments of a simulated run on the heap of this process, without names. The plan
+    /// is not in the control segment; [`Segments::attached`] gives each process of the plan its
+    /// segments.
     ///
     /// # Panics
     /// If the technique is not memory.
     pub fn on_heap(plan: &Plan, schedule: &Schedule) -> Self {
         let control = ControlWriter::new(Region::heap(control::PLAN + 1).words());
-        let mut segments = Self::around(plan, control, None);
+        let mut segments = Self::with_control(plan, control, None);
         let mut heap = Vec::new();
         for segment in topology::segments(plan) {
             let region = segments::heap_segment(plan, &segment.spec);
@@ -137,8 +139,8 @@ impl Segments {
         segments
     }
 
-    /// What a process of the plan has of the segments on the heap: with the rights that it would
-    /// have of real ones.
+    /// Returns the heap segments that a process of the plan may access, with the rights it would
+    /// have on real ones.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
         for (segment, region) in self.heap.iter().flatten() {
@@ -152,7 +154,8 @@ impl Segments {
         attached
     }
 
-    /// The desk as an operator has it, where segments are on the heap of this process.
+    /// Returns the command channel as an operator has it, if segments are on the heap of this
+    /// process.
     pub fn operator(&self) -> Option<CommandWriter> {
         let mut all = self.heap.iter().flatten();
         let (_, region) = all.find(|(segment, _)| segment.spec.what == COMMANDS_SEGMENT)?;
@@ -171,7 +174,7 @@ impl Segments {
             }
         }
         if self.plan.isolation == Isolation::Sandbox {
-            self.create_desk()?;
+            self.create_command_channel()?;
             let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
             let control = Shared::read_only(CONTROL, &path).context("cannot open the control segment")?;
             self.shared.push((topology::control(0), control));
@@ -184,8 +187,9 @@ impl Segments {
         Ok(())
     }
 
-    /// The desk where it is handed over: operators find it by its name at every level.
-    fn create_desk(&mut self) -> Result<()> {
+    /// Creates the command channel where it is passed as a descriptor: operators find it by name at
+    /// every level.
+    fn create_command_channel(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             if segment.purpose != SegmentPurpose::Commands {
                 continue;
@@ -214,22 +218,23 @@ impl Segments {
         Ok(())
     }
 
-    /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
+    /// Registers a segment that the launcher reads or resets during the run.
     fn keep(&mut self, segment: &RunSegment, words: AtomicWords) {
         self.headers.guard(&self.plan, segment, &words);
         let view = ReadOnlyWords::from(words.clone());
-        if self.place(segment, words) && self.heap.is_none() {
+        if self.try_register(segment, words) && self.heap.is_none() {
             self.mapped.push((segment.spec.what.clone(), view));
         }
     }
 
-    /// Puts a segment where the launcher looks for it. Returns `false` if it looks for it nowhere.
-    fn place(&mut self, segment: &RunSegment, words: AtomicWords) -> bool {
+    /// Registers a segment in the field for its purpose. Returns `false` if the launcher does not
+    /// use it.
+    fn try_register(&mut self, segment: &RunSegment, words: AtomicWords) -> bool {
         if segment.reset_with_role.is_some() {
             let is_lasting =
                 matches!(segment.reset_with_role, Some(Role::Gateway(_))) && !self.plan.can_lose_gateways();
             if !is_lasting {
-                self.renewable.push((segment.clone(), words));
+                self.resettable.push((segment.clone(), words));
             }
             return !is_lasting;
         }
@@ -243,7 +248,7 @@ impl Segments {
             SegmentPurpose::Tape(venue) => self.tapes.push((venue, words.into())),
             SegmentPurpose::Repairs => self.repairs = Some(words),
             SegmentPurpose::Commands if segment.spec.what == COMMANDS_SEGMENT => {
-                self.desk = Some(words.into())
+                self.command_channel = Some(words.into())
             }
             SegmentPurpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);
@@ -253,41 +258,41 @@ impl Segments {
         true
     }
 
-    /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp
-    /// log stays. Only after the engine has said that it no longer reads it.
-    pub fn renew(&self, strategy: u16) {
-        self.renew_of(Role::Strategy(strategy));
+    /// Resets a dead strategy's memory to its initial state, except its stamp log. Only after the
+    /// engine has reported that it no longer reads it.
+    pub fn reset_strategy(&self, strategy: u16) {
+        self.reset_segments_of(Role::Strategy(strategy));
         if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
-            self.renew_status(thread, if self.plan.spill.is_some() { SPILL } else { 0..0 });
+            self.reset_status(thread, if self.plan.spill.is_some() { SPILL } else { 0..0 });
         }
     }
 
-    /// Makes a dead gateway's own memory anew: its part of the completion hand-off, and its inbox
-    /// unless its successor goes on with that. Only after the engine has said that it no longer
-    /// reads or writes it.
-    pub fn renew_gateway(&self, gateway: u16) {
-        self.renew_of(Role::Gateway(gateway));
+    /// Resets a dead gateway's memory: its part of the completion hand-off, and its inbox unless
+    /// its successor continues with it. Only after the engine has reported that it no longer uses
+    /// it.
+    pub fn reset_gateway(&self, gateway: u16) {
+        self.reset_segments_of(Role::Gateway(gateway));
     }
 
-    fn renew_of(&self, role: Role) {
+    fn reset_segments_of(&self, role: Role) {
         for (segment, words) in
-            self.renewable.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
+            self.resettable.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
         {
             segments::reset(&self.plan, &segment.spec, words);
         }
     }
 
-    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays,
-    /// and what is said there of its gaps.
-    pub fn renew_thread(&self, thread: usize) {
-        self.renew_status(thread, GAPS.start..SPILL.end);
+    /// Resets the status block of a dead thread that is restarted, except for the gaps; its stamp
+    /// log stays.
+    pub fn reset_thread(&self, thread: usize) {
+        self.reset_status(thread, GAPS.start..SPILL.end);
     }
 
-    /// Nothing of a strategy's word stays, but for what its log needs to go on where it is spilled.
-    fn renew_status(&self, thread: usize, stays: Range<usize>) {
+    /// Resets a status block except for the words `stays`: what a spilled log needs to continue.
+    fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
-        // Relaxed: published by the Release store of the next life.
+        // Relaxed: published by the Release store of the next incarnation.
         for (place, (word, value)) in
             self.statuses[thread].iter().zip(header.into_iter().chain(rest)).enumerate()
         {
@@ -297,7 +302,7 @@ impl Segments {
         }
     }
 
-    /// What operators gave the engine to do, for the run's record.
+    /// Returns the operators' commands, for the run's record.
     pub fn commands(&self) -> Vec<record::Command> {
         let of = |entry: CommandEntry| record::Command {
             number: entry.number,
@@ -305,20 +310,20 @@ impl Segments {
             pid: entry.pid,
             what: entry.to_string(),
         };
-        self.desk.iter().flat_map(commands::entries).map(of).collect()
+        self.command_channel.iter().flat_map(commands::entries).map(of).collect()
     }
 
-    /// The descriptors that a process of the plan inherits.
-    pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
-        let end = self.end.as_ref().filter(|_| self.plan.is_contained(process));
+    /// Returns the descriptors that a process of the plan inherits.
+    pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
+        let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
         let right = |segment: &RunSegment| segment.access(self.plan.roles_of(process));
         let shared = self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
         end.into_iter().chain(shared).collect()
     }
 
-    /// The descriptors that a helper inherits: the logs, which the warden only reads and the
-    /// spiller writes, and the control segment.
-    pub(super) fn handed_logs(&self, writes: bool) -> Vec<&File> {
+    /// Returns the descriptors that a helper inherits: the logs, which the reaper only reads and
+    /// the spiller writes, and the control segment.
+    pub(super) fn inherited_by_helper(&self, writes: bool) -> Vec<&File> {
         let access = if writes { Access::Write } else { Access::Read };
         let right = |segment: &RunSegment| match segment.purpose {
             SegmentPurpose::Control => Some(Access::Read),
@@ -328,21 +333,21 @@ impl Segments {
         self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
     }
 
-    /// How a child finds the control segment: by the run's id, or by an inherited descriptor,
-    /// `fd:N`.
+    /// Returns how a child finds the control segment: by the run's id, or by an inherited
+    /// descriptor, `fd:N`.
     pub fn address(&self) -> String {
         segments::address(&self.plan)
     }
 }
 
-/// The launcher's own process as a descriptor: who has it sees that the launcher is gone, and can
-/// do nothing with it. (A pipe could be opened again for writing, in `/proc/self/fd`, and everybody
-/// would be told.)
-fn own_end() -> io::Result<File> {
+/// Opens a pidfd of the launcher itself. A process that holds it sees the launcher exit and can do
+/// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and signal a
+/// false exit.)
+fn open_own_pidfd() -> io::Result<File> {
     Ok(process::pidfd_open(std::process::id())?.into())
 }
 
-/// Opens the control segment that a child was told of: see [`Segments::address`].
+/// Opens the control segment at a child's address: see [`Segments::address`].
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }
@@ -377,20 +382,20 @@ impl Drop for Segments {
     }
 }
 
-/// What the folders begin with in which bridges to other hosts keep their files: no segments of the
-/// plan's, but they go with the run.
+/// Name prefix of the folders in which bridges to other hosts keep their files: not segments of the
+/// plan, but removed with the run.
 pub const BRIDGE: &str = "bridge";
 
-/// Those of a run that are there.
+/// Returns the bridge folders of a run.
 pub fn bridges(plan: &Plan) -> Vec<String> {
     let stem = plan.segment_name(&format!("{BRIDGE}-"));
     let names = list_segments().unwrap_or_default();
     names.into_iter().filter(|name| name.starts_with(&stem)).collect()
 }
 
-/// Removes every segment of a run but those to be left behind. The control segment goes last, so
-/// that the run can be found while anything of it is there. Needs no descriptor: it works when
-/// there are none left.
+/// Removes every segment of a run except `left_behind`. The control segment goes last, so that the
+/// run can be found while any of it exists. Opens no descriptor, so that it works when none are
+/// left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
     for name in names.filter(|name| !left_behind.contains(name)) {
@@ -410,7 +415,7 @@ mod tests {
     use shm::memory::Region;
 
     #[test]
-    fn the_plan_of_the_largest_run_is_written_and_read_back() {
+    fn largest_plan_round_trips_through_control_segment() {
         let machine = Machine { cores_allowed: (0..400).collect(), ..Machine::default() };
         for isolation in ["thread", "process", "container", "sandbox"] {
             let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");

@@ -1,13 +1,13 @@
-//! The processes of a run: started by executing this very executable, watched through pidfds, and
-//! never left behind.
+//! The processes of a run: started by executing this executable, watched through pidfds, and never
+//! left behind.
 
-use crate::runtime::helper::Helper;
+use crate::runtime::helper::HelperProcess;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
-use crate::runtime::restarts::Children;
+use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
-use crate::runtime::spares::Spares;
-use crate::runtime::stuck::Grace;
+use crate::runtime::standbys::Standbys;
+use crate::runtime::stuck::ShutdownTimeout;
 use analysis::record::Exit;
 use anyhow::{Result, bail};
 use protocol::supervision::ProofOfDeath;
@@ -19,58 +19,58 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
 
-/// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
+/// All processes of a run and the helpers. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
     /// In the order of the plan.
     pub all: Vec<Process>,
-    warden: Helper,
-    spiller: Option<Helper>,
-    spares: Spares,
+    reaper: HelperProcess,
+    spiller: Option<HelperProcess>,
+    standbys: Standbys,
 }
 
-/// Starts a process of the plan: this executable, or the program that its strategy is. That says
-/// who it is before it runs that: it may take back what the launcher's death is to do to it, and
-/// the launcher die before it knows it.
+/// Starts a process of the plan: this executable, or the program that its strategy is. A program's
+/// process id is published before `exec`: it may disable its parent-death signal, and the launcher
+/// may die before it reads the id.
 fn start(segments: &Segments, index: usize) -> Result<Process> {
     let process = &segments.plan.processes[index];
     let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
     if segments.plan.is_contained(process) {
-        return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
+        return Process::start_contained(&process.name, &address, folder, &segments.inherited_by(process));
     }
     match segments.plan.program_of(process) {
         Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
-        None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),
+        None => Process::start(&process.name, &address, folder, &segments.inherited_by(process)),
     }
 }
 
 impl Processes {
-    /// Starts the warden alone: from here on a launcher that is killed leaves nothing. Orphans of
-    /// processes of the run are this process's from now on: process 1 may be one that reaps none,
-    /// or this one.
-    pub fn begin(segments: &Segments) -> Result<Self> {
+    /// Starts only the reaper: from now on a killed launcher leaves nothing behind. This process
+    /// becomes the subreaper of the run's orphans: process 1 may be one that reaps none, or this
+    /// one.
+    pub fn start_reaper(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
-        let warden = Helper::warden(segments)?;
-        Ok(Self { all: Vec::new(), warden, spiller: None, spares: Spares::default() })
+        let reaper = HelperProcess::reaper(segments)?;
+        Ok(Self { all: Vec::new(), reaper, spiller: None, standbys: Standbys::default() })
     }
 
-    /// Starts the warden and the spiller again if they have ended.
+    /// Restarts the reaper and the spiller if they have exited.
     pub fn watch_helpers(&mut self, segments: &Segments) {
-        self.spiller.iter_mut().chain([&mut self.warden]).for_each(|helper| helper.watch(segments));
+        self.spiller.iter_mut().chain([&mut self.reaper]).for_each(|helper| helper.watch(segments));
     }
 
     fn helpers(&self) -> impl Iterator<Item = &Process> {
-        [&self.warden].into_iter().chain(&self.spiller).map(Helper::process)
+        [&self.reaper].into_iter().chain(&self.spiller).map(HelperProcess::process)
     }
 
     /// Starts the plan's processes, and the spiller before them.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
-        self.spiller = Helper::spiller(segments)?;
+        self.spiller = HelperProcess::spiller(segments)?;
         for index in 0..segments.plan.processes.len() {
             let started = start(segments, index)?;
-            if let Some(why) = started.unmade() {
+            if let Some(why) = started.container_failure() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
             segments.control.record_start(index, started.pid());
@@ -79,75 +79,74 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over;
-    /// then takes note of who has ended.
+    /// Sleeps until a running process exits, `other` becomes readable, or the time is over; then
+    /// updates all exit statuses.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
-        // Who asks about signals looks after the warden and the spiller, too: whoever does not
-        // would be woken by their end again and again.
+        // A caller that passes signals also watches the helpers; any other would be woken by their
+        // exit repeatedly.
         let helpers = self.helpers().filter(|_| other.is_some());
         let running = self.all.iter().chain(helpers).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
-        self.all.iter_mut().try_for_each(Process::look)?;
-        self.spares.look();
-        for silent in self.spares.take_silent() {
+        self.all.iter_mut().try_for_each(Process::poll)?;
+        self.standbys.poll();
+        for silent in self.standbys.take_unresponsive() {
             self.all[silent].kill();
         }
         self.reap_orphans();
         Ok(())
     }
 
-    /// Reaps the orphans of processes of the run: nobody else may do it.
+    /// Reaps the orphans of processes of the run: no other process can.
     fn reap_orphans(&self) {
         let own = self.all.iter().chain(self.helpers()).map(Process::child_pid);
-        let own: Vec<u32> = own.chain(self.spares.pids()).collect();
+        let own: Vec<u32> = own.chain(self.standbys.pids()).collect();
         process::reap_orphans(&own);
     }
 
-    /// Gives everybody but the warden `grace` to end by themselves, more to who waits for a core,
-    /// then kills and reaps the rest.
-    pub fn end(&mut self, grace: Duration) {
-        self.spares.end();
+    /// Gives every role `grace` to exit, longer while it waits for a core, then kills and reaps the
+    /// rest.
+    pub fn end_roles(&mut self, grace: Duration) {
+        self.standbys.end();
         let told = Instant::now();
-        let mut grace = Grace::begin(grace, &self.living());
-        while !self.living().is_empty() && !grace.is_over(&self.living()) {
+        let mut grace = ShutdownTimeout::begin(grace, &self.running_pids());
+        while !self.running_pids().is_empty() && !grace.is_over(&self.running_pids()) {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
             }
         }
-        self.all.iter_mut().for_each(|process| process.end_late(told.elapsed()));
+        self.all.iter_mut().for_each(|process| process.end_overdue(told.elapsed()));
     }
 
-    fn living(&self) -> Vec<u32> {
+    fn running_pids(&self) -> Vec<u32> {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of
-    /// it.
+    /// Ends the spiller: the caller saves the rest of the logs. Returns a note for the user.
     pub fn end_spiller(&mut self) -> Option<String> {
         let mut spiller = self.spiller.take()?;
         spiller.end();
-        spiller.said()
+        spiller.exit_note()
     }
 
-    /// Ends the warden: nothing is left for it to save.
-    pub fn end_warden(&mut self) {
-        self.warden.end();
+    /// Ends the reaper: nothing is left for it to save.
+    pub fn end_reaper(&mut self) {
+        self.reaper.end();
     }
 
     pub fn exits(&self) -> Vec<Exit> {
         let exit = |process: &Process| Exit {
             process: process.name.clone(),
             pid: process.pid(),
-            how: process.how(),
+            how: process.exit_text(),
             usage: Some(process.account.usage()),
         };
         self.all.iter().map(exit).collect()
     }
 }
 
-impl Children for Processes {
-    fn ended(&self, process: usize) -> Option<bool> {
+impl ProcessControl for Processes {
+    fn exited_normally(&self, process: usize) -> Option<bool> {
         self.all[process].status.map(|status| status.success())
     }
 
@@ -155,8 +154,8 @@ impl Children for Processes {
         self.all[process].status.is_some_and(|status| status.signal().is_some())
     }
 
-    fn how(&self, process: usize) -> String {
-        self.all[process].how()
+    fn exit_text(&self, process: usize) -> String {
+        self.all[process].exit_text()
     }
 
     fn pid(&self, process: usize) -> u32 {
@@ -167,25 +166,25 @@ impl Children for Processes {
         self.all[process].kill();
     }
 
-    fn death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
-        self.all[process].death()
+    fn proof_of_death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
+        self.all[process].proof_of_death()
     }
 
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
-        if let Some(spare) = self.spares.take(process) {
+        if let Some(spare) = self.standbys.promote(process) {
             segments.control.record_start(process, spare.pid());
-            self.all[process] = spare.after(&self.all[process]);
+            self.all[process] = spare.continuing(&self.all[process]);
             return Ok(());
         }
         let next = start(segments, process)?;
-        self.all[process] = next.after(&self.all[process]);
+        self.all[process] = next.continuing(&self.all[process]);
         segments.control.record_start(process, self.all[process].pid());
         Ok(())
     }
 
-    fn keep_spare(&mut self, segments: &Segments, process: usize) {
-        self.spares.keep(segments, process);
+    fn keep_standby(&mut self, segments: &Segments, process: usize) {
+        self.standbys.ensure(segments, process);
     }
 }
 
@@ -193,6 +192,6 @@ impl Drop for Processes {
     fn drop(&mut self) {
         self.end_spiller();
         self.all.iter_mut().for_each(Process::end);
-        self.warden.end();
+        self.reaper.end();
     }
 }

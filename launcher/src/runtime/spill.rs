@@ -1,12 +1,12 @@
 //! The spiller: a process that moves full chunks of stamp logs from shared memory into the run's
-//! folder, while the run goes on ([`protocol::spill`] says how). The files are those that logs are
-//! saved in anyway; what is still in memory at the end is appended to them.
+//! folder during the run ([`protocol::spill`]). The files are those in which logs are saved anyway;
+//! the tail still in memory at the end is appended.
 //!
-//! It waits for nobody and nobody waits for it: the threads of the run see only that chunks are
-//! free again. It looks, moves what is there and sleeps, on a core of its own where there is one.
-//! If it dies, the launcher starts another one (`super::spilling`), which goes on where this one
-//! was. It holds a lock on the files that it writes, so that whoever saves the rest of a log can
-//! tell that no spiller is at it.
+//! No process waits for the spiller, and it waits for none: the threads of the run only see that
+//! chunks are free again. It polls, moves full chunks and sleeps, on a core of its own if there is
+//! one. If it dies, the launcher starts another one, which continues where it was. It locks the
+//! files that it writes, so that the process that saves a log's tail can tell whether a spiller
+//! still writes it.
 
 use crate::runtime::progress::complain;
 use crate::runtime::setup;
@@ -28,30 +28,29 @@ use system::folder::OpenDir;
 use system::{pin, process};
 
 pub const NAME: &str = "spill";
-/// How long it sleeps when no chunk is full. A ring has room for many times what is logged
-/// meanwhile.
+/// Sleep while no chunk is full. A ring has room for many times what is logged in that time.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The same after a file could not be written.
+/// Sleep after a file could not be written.
 const AFTER_ERROR: Duration = Duration::from_millis(200);
-/// How long somebody who saves the rest waits for a spiller to be gone: it dies with its launcher.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum wait for a spiller's lock before saving a tail: the spiller dies with its launcher.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Moves chunks until it is killed: by the launcher when the run is over, or with it.
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
-    // Without it a segment that somebody truncates ends the spiller, and it is started again.
+    // Without it a truncated segment kills the spiller, and it is restarted.
     let _ = sigbus::survive();
     process::die_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let spill = plan.spill.as_ref().context("this run spills nothing")?;
     if let Some(core) = spill.core {
-        // Else it runs where it may: it is slower then, and nobody waits for it.
+        // Otherwise it runs on any core: slower, and no process waits for it.
         let _ = pin::pin_beyond_mask(core);
     }
     let mut threads = open(&plan, Path::new(&plan.folder))?;
     let mut said = false;
     loop {
-        match round(&mut threads) {
+        match move_chunks(&mut threads) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(PAUSE),
             Err(error) => {
@@ -64,9 +63,9 @@ pub fn run(run: &str) -> Result<()> {
     }
 }
 
-/// A chunk of each thread that has one that is full; whether there was one. All are tried, whatever
-/// goes wrong with one.
-fn round(threads: &mut [(ChunkSpiller, File)]) -> io::Result<bool> {
+/// Moves one chunk of each thread that has a full one. Returns `true` if there was any. Every
+/// thread is tried, whatever fails for one.
+fn move_chunks(threads: &mut [(ChunkSpiller, File)]) -> io::Result<bool> {
     let mut moved = Ok(false);
     for (drain, file) in threads {
         let step = drain.spill_next(|chunk, bytes| save(file, chunk, bytes));
@@ -79,7 +78,7 @@ fn save(file: &File, chunk: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES)
 }
 
-/// Each thread's ring and file. A file is what it would be if the run ended now, but for what is
+/// Opens each thread's ring and file. Until the tail is appended, a file is complete up to what is
 /// still in memory.
 fn open(plan: &Plan, folder: &Path) -> Result<Vec<(ChunkSpiller, File)>> {
     let mut attached = segments::attach_as_spiller(plan);
@@ -101,7 +100,7 @@ fn open(plan: &Plan, folder: &Path) -> Result<Vec<(ChunkSpiller, File)>> {
     Ok(threads)
 }
 
-/// What stands before the records: the log's header, and what the thread says of itself now.
+/// Writes the front of a log file: the log's header, and the thread's current status.
 fn write_front(plan: &Plan, index: usize, log: &ReadOnlyWords, file: &File) -> io::Result<()> {
     let header = log_header(plan, index);
     let word = |at: usize| header.get(at).copied().unwrap_or_else(|| log.load(at, Ordering::Relaxed));
@@ -109,11 +108,11 @@ fn write_front(plan: &Plan, index: usize, log: &ReadOnlyWords, file: &File) -> i
     file.write_all_at(&front, 0)
 }
 
-/// Makes a thread's file whole: what stands before the records as it is now, and behind the chunks
-/// that were moved what is still in memory. Changes nothing in memory, so it can be done again.
+/// Completes a thread's file: the current front, and the tail still in memory after the moved
+/// chunks. Changes nothing in memory, so it can be repeated.
 ///
 /// # Errors
-/// What the system refused; a spiller that is still at it; a file that lacks chunks.
+/// A failed system call, a spiller that still writes the file, or a file that lacks chunks.
 pub(super) fn finish(
     plan: &Plan,
     index: usize,
@@ -126,7 +125,7 @@ pub(super) fn finish(
     let mut file = place.edit(name)?;
     let since = Instant::now();
     while lock::is_held(&file)? {
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > LOCK_TIMEOUT {
             return Err(invalid("a spiller still writes it"));
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -134,8 +133,7 @@ pub(super) fn finish(
     let rest = UnspilledTail::new(log, spilled, ring);
     let saved = rest.saved();
     if spilled.is_lost() {
-        // How much of the file is good cannot be told any more: all whole chunks of it stay, and
-        // nothing is added.
+        // How much of the file is valid is unknown: all complete chunks stay, and nothing is added.
         let chunks = file.metadata()?.len().saturating_sub(RECORDS_AT) / CHUNK_BYTES;
         file.set_len(RECORDS_AT + chunks * CHUNK_BYTES)?;
         return write_front(plan, index, log, &file);
@@ -144,7 +142,7 @@ pub(super) fn finish(
     if saved > 0 && file.metadata()?.len() < end {
         return Err(invalid("chunks that were moved to it are not in it: somebody has cut it"));
     }
-    // What a spiller wrote that died before it said so.
+    // A spiller that died may have written a chunk without recording it.
     file.set_len(end)?;
     io::Seek::seek(&mut file, io::SeekFrom::Start(end))?;
     rest.for_each_chunk(|bytes| file.write_all(bytes))?;

@@ -1,13 +1,13 @@
-//! The stages of a run. Each is a value that owns what must not be dropped yet, and each is made
-//! from the one before it: a wrong order does not compile.
+//! The stages of a run as typestates: each is a value that owns what must not be dropped yet, and
+//! is made from the stage before it. A wrong order does not compile.
 //!
 //! ```text
-//! PreparedRun ── arm ──▶ ArmedRun ── play ──▶ EndedRun ── save ──▶ SavedRun ── judge ──▶ FinishedRun
+//! PreparedRun ─ arm ─▶ ArmedRun ─ play ─▶ EndedRun ─ save ─▶ SavedRun ─ judge ─▶ FinishedRun
 //! ```
 //!
-//! Fields are dropped in their order: processes before their control groups (nobody may be in a
-//! group that is removed), both before the segments' names go, and the folder last. So whatever
-//! fails, wherever, nothing is left but the folder of a run that has begun.
+//! Fields are dropped in order: processes before their cgroups (a cgroup must be empty to be
+//! removed), both before the segments' names, and the folder last. So on any failure nothing is
+//! left but the folder of a run that has started.
 //!
 //! A stage can be left once:
 //! ```
@@ -34,15 +34,15 @@
 
 use crate::faults::schedule::FaultSchedule;
 use crate::host::Machine;
-use crate::host::groups::Tree;
+use crate::host::cgroups::HostRoot;
 use crate::planner::{self, Resolved};
 use crate::runtime::active;
-use crate::runtime::aside::Aside;
-use crate::runtime::container::groups::Groups;
-use crate::runtime::folder::{self, Folder};
-use crate::runtime::gather::{self, Unsaved};
+use crate::runtime::affinity_guard::AffinityGuard;
+use crate::runtime::container::cgroups::ContainerCgroups;
+use crate::runtime::folder::{self, RunFolder};
+use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
-use crate::runtime::merge_room;
+use crate::runtime::merge_memory;
 use crate::runtime::prepare::{
     Prepared, Presentation, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step,
     prepare,
@@ -66,16 +66,16 @@ use system::clock::ClockPair;
 use system::folder::OpenDir;
 use system::scratch::ColumnStore;
 
-/// Room that is kept for a run's record until the run is over, in bytes.
-const RECORD_ROOM: u64 = 1 << 20;
+/// Disk space reserved for a run's record until the run is over, in bytes.
+const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
 /// A finished run.
 pub struct FinishedRun {
     /// Its folder.
     pub folder: PathBuf,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: RunOutcome,
-    /// Its figures.
+    /// The evaluated figures.
     pub summary: Summary,
 }
 
@@ -84,7 +84,7 @@ pub struct FinishedRun {
 #[error("interrupted before the start: nothing was measured")]
 pub struct Interrupted;
 
-/// What each stage hands on to the next.
+/// State that each stage passes to the next.
 struct RunContext<'a> {
     resolved: &'a Resolved,
     how: &'a Presentation<'a>,
@@ -92,8 +92,8 @@ struct RunContext<'a> {
     source: ClockSource,
     start_pair: ClockPair,
     record: RunRecord,
-    /// Removed again unless the run has begun.
-    folder: Folder,
+    /// Removed on drop unless the run has started.
+    folder: RunFolder,
 }
 
 impl RunContext<'_> {
@@ -106,35 +106,35 @@ impl RunContext<'_> {
     }
 }
 
-/// A run that can be begun: it is planned, checked against the machine and shown, and has a folder.
+/// A run that can start: planned, checked against the machine, shown, and with a folder.
 pub struct PreparedRun<'a> {
     schedule: Schedule,
     context: RunContext<'a>,
 }
 
-/// A run whose segments are there, and its warden: if the launcher is killed from here on the
-/// warden saves what there is and removes the rest.
+/// A run whose segments and reaper exist: if the launcher is killed from now on, the reaper saves
+/// the logs and removes the rest.
 pub struct ArmedRun<'a> {
     processes: Processes,
-    _groups: Groups<'static>,
+    _groups: ContainerCgroups<'static>,
     segments: Segments,
-    /// Whoever is started meanwhile begins off the cores of the run, where there are others.
-    aside: Aside,
-    /// Room for the record at the end of the run, whatever fills the disk meanwhile. A file system
-    /// that cannot reserve has none.
+    /// Processes started by the launcher inherit an affinity off the run's cores, if there are
+    /// others.
+    affinity: AffinityGuard,
+    /// Disk space for the record at the end of the run, even if the disk fills up. `None` where the
+    /// file system cannot reserve.
     reserve: Option<File>,
     context: RunContext<'a>,
 }
 
-/// A run that has come to its end, with its logs still in memory. Only the warden and the spiller
-/// still run.
+/// A run that has ended, with its logs still in memory. Only the reaper and the spiller still run.
 pub struct EndedRun<'a>(ArmedRun<'a>);
 
-/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. None of its
-/// processes is left, and nothing else in memory.
+/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. No process of it is
+/// left, and nothing else in memory.
 pub struct SavedRun<'a> {
-    saved: Result<(), Unsaved>,
-    aside: Aside,
+    saved: Result<(), UnsavedLogs>,
+    aside: AffinityGuard,
     context: RunContext<'a>,
 }
 
@@ -142,8 +142,8 @@ impl<'a> PreparedRun<'a> {
     /// Plans a run, shows the plan and makes the folder.
     ///
     /// # Errors
-    /// [`crate::config::UsageError`] for what cannot be had, else what went wrong: there is no
-    /// folder.
+    /// [`crate::config::UsageError`] for invalid settings, otherwise the error that occurred; no
+    /// folder is left.
     pub fn new(
         resolved: &'a Resolved,
         machine: &Machine,
@@ -154,13 +154,13 @@ impl<'a> PreparedRun<'a> {
         progress.phase("set-up", 0);
         let Prepared { schedule, mut plan, mut warnings, source, start_pair, read_ns, step_ns, floor_ns } =
             prepare(resolved, machine, how.weaker_sandbox, began)?;
-        warnings.extend(active::neighbours(&plan));
+        warnings.extend(active::conflicting_runs(&plan));
         progress.clear();
         if !how.quiet {
             let shown = resolved.spanning(schedule.window_ns());
             writeln!(crate::output::stdout(), "{}", planner::show(&plan, &shown, machine, &warnings))?;
         }
-        let folder = Folder::create(&resolved.settings.out(), &plan, began)?;
+        let folder = RunFolder::create(&resolved.settings.out(), &plan, began)?;
         check_disk(&plan, &folder.path)?;
         plan.folder = folder.path.display().to_string();
         resolved.settings.save(&folder.path)?;
@@ -199,19 +199,20 @@ impl<'a> PreparedRun<'a> {
         Ok(Self { schedule, context })
     }
 
-    /// Creates the segments, starts the warden and makes the control groups. The warden comes
-    /// before segments that have names, which a killed launcher would leave behind; and after those
-    /// that have none, since it inherits the logs.
+    /// Creates the segments, starts the reaper and creates the cgroups. The reaper starts before
+    /// named segments exist, which a killed launcher would leave behind, and after unnamed ones,
+    /// since it inherits the logs.
     pub fn arm(self) -> Result<ArmedRun<'a>> {
         let Self { schedule, context } = self;
-        let reserve = OpenDir::open(context.path()).and_then(|place| place.reserve(RECORD_ROOM)).ok();
-        let aside = Aside::of(context.plan());
+        let reserve =
+            OpenDir::open(context.path()).and_then(|place| place.reserve(RECORD_BYTES_RESERVED)).ok();
+        let aside = AffinityGuard::move_off(context.plan());
         let mut segments = Segments::begin(context.plan())?;
         segments.create_sealed()?;
-        let processes = Processes::begin(&segments)?;
+        let processes = Processes::start_reaper(&segments)?;
         segments.create_named(&schedule)?;
-        let groups = Groups::begin(context.plan(), Tree::real())?;
-        Ok(ArmedRun { processes, _groups: groups, segments, aside, reserve, context })
+        let groups = ContainerCgroups::begin(context.plan(), HostRoot::real())?;
+        Ok(ArmedRun { processes, _groups: groups, segments, affinity: aside, reserve, context })
     }
 }
 
@@ -219,14 +220,14 @@ impl<'a> ArmedRun<'a> {
     /// Starts the processes, lets them trade and ends them.
     ///
     /// # Errors
-    /// What went wrong before the first order, and [`Interrupted`]. A run that began and failed is
-    /// an [`EndedRun`] whose outcome says so.
+    /// An error before the first order, and [`Interrupted`]. A run that started and failed is an
+    /// [`EndedRun`] whose outcome says so.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
         let RunContext { resolved, how, progress, record, folder, .. } = &mut self.context;
         let faults = FaultSchedule::new(&record.plan, resolved.settings.seed().0);
         self.processes = supervise(&self.segments, self.processes, how, progress, faults, record, folder)?;
         if self.context.record.clock.start_ticks == 0 {
-            return Err(match lost_memory::judge(&self.segments, self.context.record.outcome) {
+            return Err(match lost_memory::name_lost_memory(&self.segments, self.context.record.outcome) {
                 RunOutcome::Failed { process, pid, what } => {
                     anyhow!("{process} (pid {pid}) failed before the start: {what}")
                 }
@@ -241,9 +242,9 @@ impl<'a> EndedRun<'a> {
     /// Saves the logs and what else is in memory, and removes the segments.
     ///
     /// # Errors
-    /// The folder was removed meanwhile and cannot be made again: nobody could report the logs
-    /// without the record, so they go with the segments. Logs that cannot be saved are no error
-    /// here: they stay in `/dev/shm`, and [`SavedRun::judge`] says so.
+    /// The folder was removed during the run and cannot be recreated: the logs could not be
+    /// reported without the record, so they are removed with the segments. Logs that cannot be
+    /// saved are not an error here: they stay in `/dev/shm`, and [`SavedRun::judge`] reports them.
     pub fn save(self) -> Result<SavedRun<'a>> {
         let mut run = self.0;
         let RunContext { resolved, progress, ref mut record, ref folder, .. } = run.context;
@@ -253,40 +254,41 @@ impl<'a> EndedRun<'a> {
         record.commands = segments.commands();
         record.warnings.extend(run.processes.end_spiller());
         record.warnings.extend(lost_records(&record.plan, segments).collect::<Vec<_>>());
-        record.warnings.extend(folder::again(folder, resolved)?);
-        // Before the logs, which may take all the room that there is: how the run ended must not be
-        // lost for that.
+        record.warnings.extend(folder::recreate(folder, resolved)?);
+        // Before the logs, which may fill the disk: the outcome must not be lost for that.
         drop(run.reserve);
         let _ = record.save(folder);
         let threads: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
         let spilled: Vec<_> = segments.spilled.iter().cloned().map(Some).collect();
-        let logs = gather::Logs { threads: &threads, spilled: &spilled };
+        let logs = gather::LogSegments { threads: &threads, spilled: &spilled };
         let saved = gather::gather(&record.plan, logs, folder);
-        // Not before: until the logs are safe, only the warden could save them if this process were
-        // killed.
-        run.processes.end_warden();
+        // Not earlier: until the logs are safe, only the reaper could save them if this process
+        // were killed.
+        run.processes.end_reaper();
         if let Err(unsaved) = &saved {
             segments.left_behind.clone_from(&unsaved.segments);
         }
-        // Whoever came later: it was told of this run, and this run is told of it.
-        let later = active::neighbours(&record.plan);
+        // Runs that started later have been warned about this run; this run is warned about them
+        // here.
+        let later = active::conflicting_runs(&record.plan);
         record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
         let clock = &record.clock;
         let taped = tapes::save(&segments.tapes, clock.start_ticks, clock.ns_per_tick, folder);
         record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
-        // Now that everything in it was read that is saved.
+        // After everything that is saved was read.
         let outcome = std::mem::replace(&mut record.outcome, RunOutcome::Complete);
-        record.outcome = lost_memory::judge(segments, outcome);
-        Ok(SavedRun { saved, aside: run.aside, context: run.context })
+        record.outcome = lost_memory::name_lost_memory(segments, outcome);
+        Ok(SavedRun { saved, aside: run.affinity, context: run.context })
     }
 }
 
 impl SavedRun<'_> {
-    /// Measures what is measured after a run, saves the record, and has the run evaluated.
+    /// Measures the core-to-core round trips after the run, saves the record, and evaluates the
+    /// run.
     ///
     /// # Errors
-    /// What keeps its results from being written. Its folder stays with what there is, and so do
-    /// logs that could not be saved in it.
+    /// Results that cannot be written. The folder stays with the files so far, and so do logs that
+    /// could not be saved in it.
     pub fn judge(
         self,
         evaluate: impl FnOnce(&ColumnStore, &Path, &RunRecord) -> Result<Summary>,
@@ -308,27 +310,27 @@ impl SavedRun<'_> {
             )
         };
         recorded.with_context(kept)?;
-        let room = merge_room::at_the_end(&folder, &record.plan);
+        let room = merge_memory::after_run(&folder, &record.plan);
         let summary = evaluate(&room, &folder, &record).with_context(kept)?;
         Ok(FinishedRun { folder, outcome: record.outcome, summary })
     }
 }
 
-/// What the spiller was too slow for: such a run is partial, and says where.
+/// Describes the records that the spiller was too slow to save: such a run is partial.
 fn lost_records<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Item = String> + 'a {
     let threads = plan.threads.iter().zip(&segments.threads).filter(|_| plan.spill.is_some());
     let of = |(thread, log): (&'a ThreadPlan, _)| (thread, protocol::status::read(log).lost());
     threads.map(of).filter(|(_, lost)| lost.records > 0).map(|(thread, lost)| {
         format!(
-            "the run is partial. {}: {} records were lost between records {} and {} of its log: the spiller was behind. A faster disk, \
-             more room (--spill=ROOM) or a core for the spiller",
+            "the run is partial: {}: {} records were lost between records {} and {} of its log because the spiller was too slow; use a faster disk, \
+             more space (--spill=SIZE) or a core for the spiller",
             thread.name, lost.records, lost.from, lost.to
         )
     })
 }
 
-/// Measures the floor after the run, in step and out of step. Returns what to say where it cannot
-/// be measured any more: that is no reason to lose the run.
+/// Measures the core-to-core round trips after the run. Returns a warning if they cannot be
+/// measured: not a reason to lose the run.
 fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
     let mut measure = || -> Result<()> {
         floor.after_ns = measure_floor(plan)?;
@@ -337,7 +339,7 @@ fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
     };
     let error = measure().err()?;
     Some(format!(
-        "the floor could not be measured after the run: {error:#}: nobody knows if the machine changed"
+        "the core-to-core round trip could not be measured after the run: {error:#}; a change of the machine would go unnoticed"
     ))
 }
 
@@ -355,6 +357,6 @@ mod tests {
         let mut floor = Floor::default();
         let warning = floor_after(&plan, &mut floor);
         assert_eq!(floor, Floor::default());
-        assert!(warning.unwrap().contains("floor"));
+        assert!(warning.unwrap().contains("round trip could not be measured"));
     }
 }

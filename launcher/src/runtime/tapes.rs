@@ -1,5 +1,4 @@
-//! Saves what the exchanges of a run have done in its folder: their trades and their last books, as
-//! tables.
+//! Saves the exchanges' trades and last books in the run's folder, as CSV tables.
 
 use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
@@ -9,11 +8,11 @@ use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 use system::folder::{Draft, OpenDir};
 
-/// The bit of an id that names an order of the opening book.
+/// The bit of an id that marks an order of the opening book.
 const RESTING: u64 = venue::RESTING;
 
-/// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it
-/// has to say about them.
+/// Saves the tapes as `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. Returns
+/// notes for the user.
 pub fn save(
     tapes: &[(u16, ReadOnlyWords)],
     start_ticks: u64,
@@ -57,12 +56,11 @@ pub fn save(
         }
         save_draft(file).with_context(|| cannot(&name))?;
         if !tape.is_closed() {
-            notes.push(format!(
-                "exchange {venue} did not come to the end of trading: its last book is not there"
-            ));
+            notes
+                .push(format!("exchange {venue} did not reach the end of trading: its last book is missing"));
         }
         if tape.dropped() > 0 {
-            notes.push(format!("exchange {venue}: {} trades found no room on its tape", tape.dropped()));
+            notes.push(format!("exchange {venue}: {} trades did not fit on its tape", tape.dropped()));
         }
     }
     Ok(notes)
@@ -72,7 +70,7 @@ fn save_draft(file: BufWriter<Draft<'_>>) -> std::io::Result<()> {
     file.into_inner().map_err(IntoInnerError::into_error)?.save()
 }
 
-/// An order's id as other tools take it; `book:N` for order N of the opening book.
+/// Formats an order's id; `book:N` for order N of the opening book.
 fn name_of(id: u64) -> String {
     if id & RESTING != 0 { format!("book:{}", id & !RESTING) } else { OrderId::from_word(id).to_string() }
 }

@@ -1,7 +1,6 @@
-//! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of
-//! it away.
+//! `launcher list` and `launcher delete`: list results, and delete some of them.
 
-use super::{RUNS, folder_of, may_go, owned};
+use super::{RUNS, check_deletable, folder_of, owned};
 use crate::config::UsageError;
 use crate::output;
 use analysis::escape::in_a_line;
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 /// The flags of `list`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ListFlags {
-    /// The folder of results
+    /// List the results in this folder
     #[arg(default_value = RUNS)]
     pub folder: PathBuf,
     /// Print JSON
@@ -26,22 +25,22 @@ pub struct ListFlags {
 /// The flags of `delete`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DeleteFlags {
-    /// Folders of runs, sweeps and the like; or latest
+    /// Name folders of runs and experiments, or latest
     #[arg(required = true)]
     pub folders: Vec<PathBuf>,
-    /// Only say what would go
+    /// Print what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Prints what there is.
+/// Prints the results in a folder.
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if !flags.folder.is_dir() {
         return Err(
             UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()
         );
     }
-    let entries = super::list(&flags.folder)?;
+    let entries = super::list_results(&flags.folder)?;
     let mut out = output::stdout();
     if flags.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&entries)?)?;
@@ -64,13 +63,13 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes results away: all of those that are named, or none if one of them may not go. Files that
-/// bulkhead did not write stay, with the folder that they are in: exit code 1.
+/// Deletes results: all of the named ones, or none if one may not be deleted. Files that bulkhead
+/// did not write stay, with their folder: exit code 1.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
     let known = |name: &PathBuf| -> Result<_> {
-        // A link is not taken for the folder that it leads to: deleting that is another wish.
+        // A link is not deleted as the folder that it leads to.
         let folder = if name.is_symlink() { name.clone() } else { folder_of(name)? };
-        let kind = may_go(&folder)?;
+        let kind = check_deletable(&folder)?;
         Ok((folder, kind))
     };
     let folders: Vec<_> = flags.folders.iter().map(known).collect::<Result<_>>()?;

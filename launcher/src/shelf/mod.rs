@@ -1,5 +1,5 @@
-//! The folder of results: what is in it, under which name a user finds it, and what may be taken
-//! away.
+//! The folder of results: lists runs and experiments, finds them by name, and decides what may be
+//! deleted.
 
 mod command;
 mod owned;
@@ -20,30 +20,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use system::process;
 
-/// Where results go unless `--out` says otherwise.
+/// Default folder of results.
 pub const RUNS: &str = "runs";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct ResultEntry {
     pub folder: String,
     /// The run's id; empty for many runs.
     pub run: String,
-    /// When it began, UTC; empty where its record does not say.
+    /// Start time, UTC; empty if its record does not say.
     pub started: String,
     pub setting: String,
     /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
     pub verdict: String,
-    /// What its report says of its latencies: `fit for latency claims`, `not fit for latency
-    /// claims`; null: there is no report.
+    /// Its report's verdict on latencies: `fit for latency claims`, `not fit for latency claims`;
+    /// null without a report.
     pub fitness: Option<&'static str>,
-    /// Whether its latencies may be quoted; null: there is no report.
+    /// Whether its latencies may be quoted; null without a report.
     pub fit_for_latency: Option<bool>,
-    /// Why its latencies should not be quoted, as its report says it.
+    /// Reasons of its report not to quote its latencies.
     pub reasons: Vec<String>,
 }
 
-/// What stands in a folder of results, in the order of their names; what is none is left out.
-pub fn list(folder: &Path) -> Result<Vec<Entry>> {
+/// Lists the runs and experiments in a folder, sorted by name; other files are skipped.
+pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
     let living = active_runs().context("cannot look into /dev/shm")?;
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -51,20 +51,20 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
     Ok(folders.iter().filter_map(|folder| entry(folder, &living)).collect())
 }
 
-/// Returns `true` if the run of that name is one of these.
+/// Returns `true` if that run is one of these.
 fn is_among(living: &[RunId], run: &str) -> bool {
     RunId::parse(run).is_some_and(|run| living.contains(&run))
 }
 
-fn entry(folder: &Path, living: &[RunId]) -> Option<Entry> {
+fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
     let name = folder.display().to_string();
     if folder.join(RunRecord::FILE).exists() {
-        let entry = Entry { folder: name, ..Entry::default() };
+        let entry = ResultEntry { folder: name, ..ResultEntry::default() };
         return Some(match RunRecord::read(folder) {
             Ok(record) => {
                 let is_living = is_among(living, &record.plan.run);
                 let summary = Summary::read(folder).ok().filter(|_| !is_living);
-                Entry {
+                ResultEntry {
                     run: record.plan.run.clone(),
                     started: record.started.clone(),
                     setting: setting(&record),
@@ -75,7 +75,7 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<Entry> {
                     ..entry
                 }
             }
-            Err(error) => Entry { verdict: error.to_string(), ..entry },
+            Err(error) => ResultEntry { verdict: error.to_string(), ..entry },
         });
     }
     let what = match SweepRecord::read(folder) {
@@ -84,7 +84,7 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<Entry> {
         }
         Err(_) => return None,
     };
-    Some(Entry { folder: name, setting: what, verdict: "many runs".into(), ..Entry::default() })
+    Some(ResultEntry { folder: name, setting: what, verdict: "many runs".into(), ..ResultEntry::default() })
 }
 
 fn setting(record: &RunRecord) -> String {
@@ -114,9 +114,9 @@ fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
 /// Characters of a reason that the table shows.
 const REASON_LEN: usize = 48;
 
-impl Entry {
-    /// What the table shows of its fitness: `fit`, or `not fit` with the first reason, without what
-    /// to do about it.
+impl ResultEntry {
+    /// Returns the table's text on fitness: `fit`, or `not fit` with the first reason, without the
+    /// remedy.
     fn fitness_in_short(&self) -> String {
         let reason = match (self.fit_for_latency, self.reasons.first()) {
             (None, _) => return String::new(),
@@ -137,14 +137,18 @@ impl Entry {
     }
 }
 
-/// The folder that a user means: a path, or `latest`: the run of `runs` that began last.
+/// Resolves a user's folder name: a path, or `latest` for the newest run in `runs`.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
         // A link that the user names is followed; those in a folder of results are not.
+        if !name.exists() && !name.is_symlink() {
+            let name = name.display();
+            return Err(UsageError(format!("{name}: no such folder; launcher list shows the runs")).into());
+        }
         let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
         return Ok(real.unwrap_or_else(|| name.to_owned()));
     }
-    let all = if Path::new(RUNS).is_dir() { list(Path::new(RUNS))? } else { Vec::new() };
+    let all = if Path::new(RUNS).is_dir() { list_results(Path::new(RUNS))? } else { Vec::new() };
     let last = all.into_iter().filter(|entry| !entry.run.is_empty()).max_by(|a, b| a.run.cmp(&b.run));
     match last {
         Some(entry) => Ok(entry.folder.into()),
@@ -152,8 +156,7 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
     }
 }
 
-/// What a folder of results is, if one of bulkhead's documents says so: by its contents, not by its
-/// name.
+/// Returns the kind of a folder of results by its documents, not by its name.
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let kinds = [
         (FolderKind::Run, seen::<RunRecord>(folder)),
@@ -166,8 +169,8 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
 
-/// Whether that document is in a folder and says itself that it is one; one of another version is
-/// one as well. `None`: there is no such file.
+/// Checks whether a folder has that document and the document declares its type; one of another
+/// version counts. `None`: the file does not exist.
 fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     match D::read(folder) {
         Ok(_) | Err(DocumentError::Version { .. }) => Some(Ok(())),
@@ -176,13 +179,13 @@ fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     }
 }
 
-/// Whether a folder may be taken away, and what it is.
-pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
+/// Checks that a folder may be deleted. Returns its kind.
+pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let name = folder.display();
     let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));
     match folder.symlink_metadata() {
         Ok(facts) if facts.is_dir() => {}
-        Ok(_) => return refused("it is no folder"),
+        Ok(_) => return refused("it is not a folder"),
         Err(error) => return refused(&error.to_string()),
     }
     let kind = match kind_of(folder) {
@@ -197,11 +200,11 @@ pub fn may_go(folder: &Path) -> Result<FolderKind, UsageError> {
         record.state == SweepState::Running && process::is_running(pid, start)
     });
     if is_measured {
-        return refused("its launcher goes on");
+        return refused("its launcher is still running");
     }
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     if lives(folder) || inside.filter(|path| path.is_dir()).any(|path| lives(&path)) {
-        return refused("its run goes on");
+        return refused("its run is still active");
     }
     Ok(kind)
 }
@@ -214,7 +217,7 @@ mod tests {
     fn fitness_in_short_names_first_reason() {
         let entry = |fit_for_latency, reasons: &[&str]| {
             let reasons = reasons.iter().map(|reason| (*reason).into()).collect();
-            Entry { fit_for_latency, reasons, ..Entry::default() }.fitness_in_short()
+            ResultEntry { fit_for_latency, reasons, ..ResultEntry::default() }.fitness_in_short()
         };
         assert_eq!(entry(None, &[]), "");
         assert_eq!(entry(Some(true), &[]), "fit");
@@ -228,19 +231,19 @@ mod tests {
     #[test]
     fn nothing_but_results_may_go() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(may_go(folder.path()).unwrap_err().to_string().contains("neither a run"));
+        assert!(check_deletable(folder.path()).unwrap_err().to_string().contains("neither a run"));
         for (text, wanted) in
             [("{}", "missing field `schema`"), (r#"{"schema":"npm/1"}"#, "another file under this name")]
         {
             fs::write(folder.path().join(RunRecord::FILE), text).unwrap();
-            let refused = may_go(folder.path()).unwrap_err().to_string();
+            let refused = check_deletable(folder.path()).unwrap_err().to_string();
             assert!(refused.contains("is not deleted") && refused.contains(wanted), "{refused}");
         }
         fs::write(folder.path().join(RunRecord::FILE), r#"{"schema":"bulkhead.run/1"}"#).unwrap();
-        assert_eq!(may_go(folder.path()).unwrap(), FolderKind::Run, "also one of another version");
+        assert_eq!(check_deletable(folder.path()).unwrap(), FolderKind::Run, "also one of another version");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
-        assert!(may_go(&link).unwrap_err().to_string().contains("no folder"));
-        assert!(may_go(Path::new("/no/such/run")).is_err());
+        assert!(check_deletable(&link).unwrap_err().to_string().contains("not a folder"));
+        assert!(check_deletable(Path::new("/no/such/run")).is_err());
     }
 }

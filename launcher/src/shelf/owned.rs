@@ -1,4 +1,4 @@
-//! Which files of a folder of results bulkhead writes, by their names: only those are deleted.
+//! Names of the files that bulkhead writes into a folder of results: only those are deleted.
 
 use crate::config::CONFIG_FILE;
 use analysis::document::Document;
@@ -15,28 +15,28 @@ use std::io;
 use std::path::Path;
 use system::folder::{DRAFT_SUFFIX, OpenDir};
 
-/// A run's tags, which earlier builds wrote.
+/// A run's tags, written by earlier builds.
 const TAGS: &str = "tags";
 /// Folders of a planned sweep.
 const RUNS: &str = "runs";
 const MAKING: &str = "making";
 
-/// What a folder is for.
+/// Kind of a folder of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     Run,
-    /// That of many runs, with its tables.
+    /// A folder of many runs, with its tables.
     Experiment,
-    /// A journal's, in a run's.
+    /// A journal's folder inside a run's.
     Journal,
-    /// Runs of a planned sweep, finished or in the making: nothing but folders.
+    /// Folder of a planned sweep's runs: contains only folders.
     Runs,
 }
 
-/// Files of a run's folder that have one name.
+/// Fixed file names of a run's folder.
 const RUN_FILES: [&str; 12] = [
     RunRecord::FILE,
-    // Of a planned sweep of earlier builds.
+    // Written by planned sweeps of earlier builds.
     "result.json",
     Summary::FILE,
     Timeline::FILE,
@@ -47,11 +47,11 @@ const RUN_FILES: [&str; 12] = [
     "stages.csv",
     "stages.md",
     "positions.csv",
-    // Of strategies on another host.
+    // Written for strategies on another host.
     "remote.json",
 ];
 
-/// Files of an experiment's folder that have one name, but for its tables.
+/// Fixed file names of an experiment's folder, except its tables.
 const EXPERIMENT_FILES: [&str; 14] = [
     SweepRecord::FILE,
     SweepPlan::FILE,
@@ -61,7 +61,7 @@ const EXPERIMENT_FILES: [&str; 14] = [
     Boards::FILE,
     "compare.json",
     HTML_FILE,
-    // Of earlier builds.
+    // Written by earlier builds.
     TAGS,
     "with-itself.json",
     "sweep_slurm.sh",
@@ -70,7 +70,7 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "sweep_ray.py",
 ];
 
-/// The tables of experiments, and their documents, without the ending.
+/// Tables of experiments and their documents, without extension.
 const TABLES: [&str; 21] = [
     "runs",
     "sweep",
@@ -142,7 +142,7 @@ fn is_of_journal(name: &str) -> bool {
             .any(|front| name.strip_prefix(front).is_some_and(is_number))
 }
 
-/// What a folder in such a folder is for; `None`: it is none of bulkhead's.
+/// Returns the kind of a subfolder; `None` if it is not bulkhead's.
 fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     let is_run = || {
         let known = [RunRecord::FILE, CONFIG_FILE, Summary::FILE];
@@ -158,9 +158,9 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     }
 }
 
-/// Deletes what bulkhead has written into a folder, and the folder if nothing else is in it.
-/// Returns what stays, as paths. With `dry` it only looks. Links, pipes and everything else that is
-/// no regular file stay, and are not followed.
+/// Deletes the files that bulkhead wrote into a folder, and the folder if it is empty then. Returns
+/// the paths that stay. With `dry` nothing is deleted. Links, pipes and other special files stay,
+/// and are not followed.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenDir::open(folder)?;
     let mut stays = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn names_of_bulkhead_are_known_and_others_are_not() {
         for name in
-            ["run.json", "engine.stamps", "warden.stderr", "trades-0.csv", "tags", ".run.json.00ff.new"]
+            ["run.json", "engine.stamps", "reaper.stderr", "trades-0.csv", "tags", ".run.json.00ff.new"]
         {
             assert!(is_owned(FolderKind::Run, name), "{name}");
         }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_owned_stays_and_no_link_is_followed() {
+    fn foreign_files_and_links_are_kept() {
         let outside = tempfile::tempdir().unwrap();
         let folder = outside.path().join("run");
         fs::create_dir_all(folder.join("journal-engine")).unwrap();

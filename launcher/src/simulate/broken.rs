@@ -1,4 +1,4 @@
-//! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
+//! Rings and logs with injected defects, to verify that the judge detects each.
 
 use protocol::kill::{KillSwitch, Scope};
 use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
@@ -13,9 +13,9 @@ use std::ops::{ControlFlow, RangeInclusive};
 use system::named_enum;
 
 named_enum! {
-    /// What is broken.
+    /// Defects of a ring.
     Defect {
-        /// A message comes out twice.
+        /// A message is delivered twice.
         Doubles = "doubles",
         /// A message is lost.
         Drops = "drops",
@@ -26,29 +26,29 @@ named_enum! {
     }
 }
 
-/// Every so many messages of a producer the defect shows.
+/// The defect affects every `EVERY`-th message of a producer.
 const EVERY: u64 = 7;
 
 thread_local! {
-    /// What is broken about the rings that this thread attaches.
+    /// Defect of the rings that this thread attaches.
     static DEFECT: Cell<Defect> = const { Cell::new(Defect::Doubles) };
 }
 
-/// Breaks the rings that this thread attaches from now on, where they are a [`BrokenLink`]'s.
+/// Sets the defect of the [`BrokenLink`] rings that this thread attaches from now on.
 pub(super) fn set(defect: Defect) {
     DEFECT.set(defect);
 }
 
-/// The technique `L`, broken.
+/// The technique `L` with a defect.
 pub struct BrokenLink<L>(PhantomData<L>);
 
-/// Its sending end.
+/// The producer of a [`BrokenLink`].
 pub struct BrokenProducer<P> {
     inner: P,
     defect: Defect,
     taken: u64,
     last: Message,
-    /// The message that is to be overtaken.
+    /// The delayed message, which the next one overtakes.
     held: Option<Message>,
 }
 
@@ -122,17 +122,17 @@ impl<L: Link> Link for BrokenLink<L> {
 }
 
 named_enum! {
-    /// How a log lies.
-    Lie {
+    /// Ways to corrupt a saved log.
+    LogCorruption {
         /// A record is left out.
         Omits = "omits",
-        /// A record is there twice.
+        /// A record occurs twice.
         Repeats = "repeats",
-        /// A record is of another order.
+        /// A record has another order's id.
         Renames = "renames",
         /// A time is a hundred years late.
         Postdates = "postdates",
-        /// A fill is of another quantity, or at another price.
+        /// A fill has another quantity, or another price.
         Misfills = "misfills",
         /// The orchestrator states another position.
         Misstates = "misstates",
@@ -141,22 +141,22 @@ named_enum! {
     }
 }
 
-impl Lie {
-    /// The points of the records that it is about.
+impl LogCorruption {
+    /// Returns the points of the records that it changes.
     fn points(self) -> RangeInclusive<u8> {
         match self {
-            Lie::Misfills => Point::FillQuantity as u8..=Point::FillPrice as u8,
-            Lie::Misstates => Point::Position as u8..=Point::Position as u8,
-            Lie::Passes => Point::KillSeen as u8..=Point::KillSeen as u8,
-            // Not what the thread says at its very end.
+            LogCorruption::Misfills => Point::FillQuantity as u8..=Point::FillPrice as u8,
+            LogCorruption::Misstates => Point::Position as u8..=Point::Position as u8,
+            LogCorruption::Passes => Point::KillSeen as u8..=Point::KillSeen as u8,
+            // Not the thread's final records.
             _ => Point::StrategySend as u8..=Point::StrategyRecv as u8,
         }
     }
 
-    /// Changes a saved log so; `seed` says where. `false`: it has no record that the lie is about,
-    /// and stays as it is.
-    pub fn tell(self, log: &mut Vec<u8>, seed: u64) -> bool {
-        if self == Lie::Passes {
+    /// Corrupts a saved log; `seed` selects the record. Returns `false` if no record fits, and
+    /// leaves the log unchanged.
+    pub fn apply(self, log: &mut Vec<u8>, seed: u64) -> bool {
+        if self == LogCorruption::Passes {
             return passes(log, seed);
         }
         let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
@@ -167,21 +167,21 @@ impl Lie {
         let at = LOG_OFFSET * 8 + record * RECORD_BYTES;
         let bytes = log[at..at + RECORD_BYTES].to_vec();
         match self {
-            Lie::Omits => drop(log.drain(at..at + RECORD_BYTES)),
-            Lie::Repeats => drop(log.splice(at..at, bytes)),
+            LogCorruption::Omits => drop(log.drain(at..at + RECORD_BYTES)),
+            LogCorruption::Repeats => drop(log.splice(at..at, bytes)),
             // The lowest byte of the sequence.
-            Lie::Renames => log[at] ^= 0x40,
-            Lie::Postdates => log[at + 15] |= 0x20,
+            LogCorruption::Renames => log[at] ^= 0x40,
+            LogCorruption::Postdates => log[at + 15] |= 0x20,
             // By one unit.
-            Lie::Misfills | Lie::Misstates => log[at + 8] ^= 1,
-            Lie::Passes => {}
+            LogCorruption::Misfills | LogCorruption::Misstates => log[at + 8] ^= 1,
+            LogCorruption::Passes => {}
         }
         true
     }
 }
 
-/// Says that a switch was seen just before one of the new orders was dispatched that it would have
-/// stopped. Only of switches that tell by the order's id whom they concern.
+/// Moves the record of a kill switch before one of the new orders that it would have stopped. Only
+/// for switches whose scope the order's id tells.
 fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
     let (head, body) = log.split_at(LOG_OFFSET * 8);
     let records = || {

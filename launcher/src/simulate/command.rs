@@ -2,7 +2,7 @@
 
 use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};
-use super::{Asked, Mistake, Trial, trial, unplanned};
+use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::runtime::progress::Progress;
@@ -27,32 +27,30 @@ pub struct SimulateFlags {
     /// Simulate the runs of seeds 0 to N − 1
     #[arg(long, value_name = "N", default_value = "1000")]
     pub seeds: Count,
-    /// Simulate the run of this seed only, and tell its story
+    /// Simulate only the run of this seed, and describe it
     #[arg(long, value_name = "S", conflicts_with = "seeds")]
     pub seed: Option<Count>,
-    /// Techniques to draw from, all in memory [default: all of them]
+    /// Draw from these in-memory techniques [default: all]
     #[arg(long, value_name = "LIST", value_parser = named::<Technique>(), value_delimiter = ',')]
     pub technique: Vec<Technique>,
-    /// Only runs in which the engine and exchanges die and come back from their journals (with
-    /// spsc-mux)
-    #[arg(long, conflicts_with = "technique")]
-    pub comebacks: bool,
+    /// Simulate only crash recovery of the engine and exchanges from journals (with spsc-mux)
+    #[arg(long, alias = "comebacks", conflicts_with = "technique")]
+    pub crash_recovery: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// Break the ring so, to see that it is found: doubles, drops, reorders, tears
+    /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
     #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
     pub broken: Option<Defect>,
-    /// Let whoever comes back get this wrong, to see that it is found: sends-again, forgets-orders,
-    /// …
+    /// Inject a mistake into recovery that must be detected: sends-again, forgets-orders, …
     #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
     pub mistake: Option<Mistake>,
 }
 
 impl SimulateFlags {
-    /// What is to be simulated.
-    const fn asked(&self) -> Asked {
-        Asked { comebacks: self.comebacks, defect: self.broken, mistake: self.mistake }
+    /// Returns the simulation options.
+    const fn options(&self) -> SimulationOptions {
+        SimulationOptions { recovery_only: self.crash_recovery, defect: self.broken, mistake: self.mistake }
     }
 }
 
@@ -65,26 +63,26 @@ fn defect(name: &str) -> Result<Defect, String> {
     Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
 }
 
-/// What came of many runs. Sums, so that the order in which they were simulated does not matter.
+/// Totals over many runs. Sums, so that the order of simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct SimulationTotals {
     /// Runs.
     pub runs: u64,
     /// Orders sent.
     pub sent: u64,
-    /// Orders that came back.
+    /// Orders returned.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,
-    /// Those of them that were quarantined.
+    /// Incarnations that were quarantined.
     pub quarantined: u64,
-    /// Those that were started again.
+    /// Incarnations that were restarted.
     pub restarted: u64,
-    /// Deaths of the engine and of exchanges from which they came back.
+    /// Recoveries of the engine and of exchanges.
     pub comebacks: u64,
-    /// Those in which a spare had done a part of the work.
+    /// Recoveries in which a standby had done part of the work.
     pub from_spares: u64,
-    /// Runs in which the machine died.
+    /// Runs in which the machine crashed.
     pub fell: u64,
     /// Turns of threads.
     pub turns: u64,
@@ -92,27 +90,27 @@ pub struct Tally {
     pub digest: u64,
 }
 
-impl Tally {
-    /// Takes in a run.
-    pub fn add(&mut self, trial: &Trial) {
+impl SimulationTotals {
+    /// Adds a run.
+    pub fn record(&mut self, trial: &Trial) {
         let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
-        self.join(&Tally {
+        self.merge(&SimulationTotals {
             runs: 1,
             sent: trial.sent,
             returned: trial.returned,
             incidents: trial.incidents,
             quarantined: trial.quarantined,
             restarted: trial.restarted,
-            comebacks: trial.comebacks,
-            from_spares: trial.from_spares,
-            fell: trial.fell.into(),
+            comebacks: trial.recoveries,
+            from_spares: trial.from_standbys,
+            fell: trial.crashed.into(),
             turns: trial.turns,
             digest: fnv1a(hash, &trial.digest.to_le_bytes()),
         });
     }
 
-    /// Takes in other runs.
-    pub fn join(&mut self, other: &Tally) {
+    /// Adds other totals.
+    pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;
         self.returned += other.returned;
@@ -127,29 +125,28 @@ impl Tally {
     }
 }
 
-/// What came of all runs.
+/// The result of all simulated runs.
 #[derive(Debug, Default)]
-pub struct Tallies {
-    /// By technique and kind of scenario.
-    pub by: BTreeMap<(&'static str, &'static str), Tally>,
-    /// The runs in which something did not hold, by seed.
+pub struct SimulationReport {
+    /// Totals by technique and kind of scenario.
+    pub by: BTreeMap<(&'static str, &'static str), SimulationTotals>,
+    /// Failed runs, by seed.
     pub failed: Vec<Trial>,
 }
 
-/// Simulates the runs of seeds `0..seeds`, on all cores; stops soon after the first in which
-/// something does not hold.
+/// Simulates the runs of seeds `0..seeds` on all cores; stops soon after the first failure.
 ///
 /// # Errors
-/// A mistake of the simulation itself.
+/// An error of the simulation itself.
 pub fn simulate_all(
     seeds: u64,
     techniques: &[Technique],
-    asked: &Asked,
+    asked: &SimulationOptions,
     progress: impl Fn(u64) + Sync,
-) -> Result<Tallies> {
+) -> Result<SimulationReport> {
     let (next, stop) = (AtomicU64::new(0), AtomicU64::new(0));
     let worker = || {
-        let mut tallies = Tallies::default();
+        let mut tallies = SimulationReport::default();
         while stop.load(Ordering::Relaxed) == 0 {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds {
@@ -158,7 +155,7 @@ pub fn simulate_all(
             progress(seed);
             let technique = technique_of(seed, techniques);
             let trial = trial(seed, technique, asked).map_err(|error| unplanned(seed, technique, &error))?;
-            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().add(&trial);
+            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().record(&trial);
             if !trial.broken.is_empty() {
                 stop.store(1, Ordering::Relaxed);
                 tallies.failed.push(trial);
@@ -167,13 +164,13 @@ pub fn simulate_all(
         Ok::<_, anyhow::Error>(tallies)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut all = Tallies::default();
+    let mut all = SimulationReport::default();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         for worker in workers {
             let tallies = worker.join().map_err(|_| anyhow::anyhow!("a simulating thread panicked"))??;
             for (key, tally) in &tallies.by {
-                all.by.entry(*key).or_default().join(tally);
+                all.by.entry(*key).or_default().merge(tally);
             }
             all.failed.extend(tallies.failed);
         }
@@ -183,7 +180,7 @@ pub fn simulate_all(
     Ok(all)
 }
 
-/// The techniques to draw from.
+/// Returns the techniques to draw from.
 fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
     if let Some(other) = asked.iter().find(|technique| !is_simulated(**technique)) {
         let why = match other.is_foreign() {
@@ -196,27 +193,27 @@ fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
     Ok(if asked.is_empty() { all() } else { asked.to_vec() })
 }
 
-/// Simulates what was asked for.
+/// Runs `launcher simulate`.
 ///
 /// # Errors
-/// [`UsageError`] for what cannot be simulated; an output that cannot be written.
+/// [`UsageError`] for a technique that cannot be simulated; an output that cannot be written.
 pub fn command(flags: &SimulateFlags) -> Result<ExitCode> {
     let techniques = techniques(&flags.technique)?;
     match flags.seed {
         Some(Count(seed)) => replay(seed, &techniques, flags),
-        None => many(&techniques, flags),
+        None => simulate_seeds(&techniques, flags),
     }
 }
 
-fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
+fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     let seeds = flags.seeds.0;
     let bar = Progress::new(!flags.json);
     bar.phase("simulating", seeds);
     let began = Instant::now();
-    let all = simulate_all(seeds, techniques, &flags.asked(), |seed| bar.at(seed))?;
+    let all = simulate_all(seeds, techniques, &flags.options(), |seed| bar.at(seed))?;
     bar.clear();
-    let mut total = Tally::default();
-    all.by.values().for_each(|tally| total.join(tally));
+    let mut total = SimulationTotals::default();
+    all.by.values().for_each(|tally| total.merge(tally));
     let mut out = crate::output::stdout();
     if flags.json {
         let by: Vec<_> = all
@@ -233,15 +230,26 @@ fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     } else {
         write!(out, "{}", table(&all, &total))?;
         writeln!(out, "{:.1} s; digest {:016x}", began.elapsed().as_secs_f64(), total.digest)?;
+        writeln!(out, "{}", verdict(all.failed.len(), total.runs))?;
     }
     for trial in &all.failed {
-        tell(trial, flags);
+        print_failure(trial, flags);
     }
     Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn table(all: &Tallies, total: &Tally) -> String {
-    let row = |name: &str, tally: &Tally| {
+/// Returns the last line: whether a promise was broken.
+fn verdict(broken: usize, runs: u64) -> String {
+    match (broken, runs) {
+        (0, 1) => "No promise was broken.".into(),
+        (0, runs) => format!("No promise was broken in {} runs.", count(runs)),
+        (_, 1) => "A promise was broken; see above.".into(),
+        (broken, runs) => format!("A promise was broken in {broken} of {} runs; see above.", count(runs)),
+    }
+}
+
+fn table(all: &SimulationReport, total: &SimulationTotals) -> String {
+    let row = |name: &str, tally: &SimulationTotals| {
         format!(
             "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
             count(tally.runs),
@@ -252,15 +260,15 @@ fn table(all: &Tallies, total: &Tally) -> String {
             count(tally.comebacks),
         )
     };
-    let mut by_technique: BTreeMap<&str, Tally> = BTreeMap::new();
-    let mut by_kind: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut by_technique: BTreeMap<&str, SimulationTotals> = BTreeMap::new();
+    let mut by_kind: BTreeMap<&str, SimulationTotals> = BTreeMap::new();
     for ((technique, kind), tally) in &all.by {
-        by_technique.entry(technique).or_default().join(tally);
-        by_kind.entry(kind).or_default().join(tally);
+        by_technique.entry(technique).or_default().merge(tally);
+        by_kind.entry(kind).or_default().merge(tally);
     }
     let mut text = format!(
         "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
-        "", "runs", "orders", "incidents", "quarantined", "restarted", "comebacks"
+        "", "runs", "orders", "incidents", "quarantined", "restarted", "recovered"
     );
     by_technique.iter().for_each(|(name, tally)| text += &row(name, tally));
     text.push('\n');
@@ -269,7 +277,7 @@ fn table(all: &Tallies, total: &Tally) -> String {
     text + &row("all", total)
 }
 
-/// How to see it again.
+/// Returns the command that replays a run.
 fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
     let mut broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
     if let Some(mistake) = flags.mistake {
@@ -277,8 +285,8 @@ fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
     }
     let program = std::env::args_os().next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("launcher".into(), OsStr::to_string_lossy);
-    if flags.comebacks {
-        return format!("{program} simulate --seed {} --comebacks{broken}", trial.seed);
+    if flags.crash_recovery {
+        return format!("{program} simulate --seed {} --crash-recovery{broken}", trial.seed);
     }
     format!("{program} simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
 }
@@ -293,23 +301,23 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
     })
 }
 
-/// Says on stderr what did not hold.
-fn tell(trial: &Trial, flags: &SimulateFlags) {
+/// Prints a failed run to stderr.
+fn print_failure(trial: &Trial, flags: &SimulateFlags) {
     eprintln!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name());
     trial.broken.iter().for_each(|what| eprintln!("  {what}"));
-    eprintln!("  again: {}", replay_command(trial, flags));
+    eprintln!("  replay: {}", replay_command(trial, flags));
 }
 
-/// One run, with its story.
+/// Replays one run and describes it.
 fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     let technique = technique_of(seed, techniques);
-    let asked = flags.asked();
+    let asked = flags.options();
     let scenario = asked.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
     let trial = trial(seed, technique, &asked).map_err(|error| unplanned(seed, technique, &error))?;
     let mut out = crate::output::stdout();
     if flags.json {
-        let mut tally = Tally::default();
-        tally.add(&trial);
+        let mut tally = SimulationTotals::default();
+        tally.record(&trial);
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
         let json = serde_json::json!({
             "seed": seed,
@@ -328,20 +336,21 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         }
         writeln!(
             out,
-            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} comebacks; {} turns; digest {:016x}",
+            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
             trial.sent,
             trial.returned,
             trial.incidents,
             trial.quarantined,
             trial.restarted,
-            trial.comebacks,
+            trial.recoveries,
             trial.turns,
             trial.digest
         )?;
+        writeln!(out, "{}", verdict(usize::from(!trial.broken.is_empty()), 1))?;
     }
     if trial.broken.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    tell(&trial, flags);
+    print_failure(&trial, flags);
     Ok(ExitCode::FAILURE)
 }

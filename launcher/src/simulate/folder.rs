@@ -1,19 +1,19 @@
-//! Where the journals of a simulated run are: in a folder of its own until it has been judged, in
-//! memory if there is such a place, where putting something on the disk costs nothing.
+//! Temporary folder for the journals of a simulated run, in memory if possible, where syncing costs
+//! nothing.
 
 use anyhow::{Context as _, Result};
 use shm::memory::SHM_DIR;
 use shm::sync::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 
-/// A folder that is gone with this.
-pub(super) struct Folder(PathBuf);
+/// A folder that is removed on drop.
+pub(super) struct JournalFolder(PathBuf);
 
-impl Folder {
-    /// A new one.
+impl JournalFolder {
+    /// Creates a new folder.
     ///
     /// # Errors
-    /// It cannot be made; where that was is said.
+    /// The folder cannot be created; the error names it.
     pub fn new() -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -24,15 +24,15 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Its name.
+    /// Returns its path.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }
 }
 
-impl Drop for Folder {
+impl Drop for JournalFolder {
     fn drop(&mut self) {
-        // Nobody writes there any more: all writers are gone.
+        // All writers are gone.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

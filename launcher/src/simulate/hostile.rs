@@ -1,4 +1,4 @@
-//! A strategy that sends what no honest one does: a producer between its session and the ring.
+//! A hostile strategy: a producer between its session and the ring tampers with its messages.
 
 use anyhow::Result;
 use protocol::agent::Agent;
@@ -16,28 +16,28 @@ use system::clock;
 use system::named_enum;
 
 named_enum! {
-    /// What is sent in place of an order.
+    /// What is sent instead of an order.
     Attack {
-        /// Words that are no order.
+        /// Words that do not form an order.
         Garbage = "garbage",
         /// The order of another strategy.
         ForeignId = "foreign-id",
-        /// An order of an incarnation that there is not.
+        /// An order of a nonexistent incarnation.
         WrongEpoch = "wrong-epoch",
         /// The order, twice.
         Repeat = "repeat",
         /// The order after the next one.
         Gap = "gap",
-        /// An order to a venue that there is not.
+        /// An order to a nonexistent venue.
         UnknownVenue = "unknown-venue",
     }
 }
 
-/// The first incarnation of a hostile strategy: it attacks from that order on, and counts the
-/// messages that it has tampered with.
+/// Builds the first incarnation of a hostile strategy: it attacks from order `from` on, and counts
+/// the messages it tampered with.
 ///
 /// # Errors
-/// A segment that is not what it should be.
+/// A segment that does not match the plan.
 pub(super) fn agent(
     plan: &Plan,
     strategy: u16,

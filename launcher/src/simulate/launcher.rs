@@ -1,15 +1,15 @@
-//! The launcher of a simulated run: its incidents, its liveness deadline and its faults are the
-//! real ones; what it would ask the kernel it asks the [`Family`].
+//! The launcher of a simulated run: real incidents, liveness deadlines and faults; system calls are
+//! replaced by [`SimulatedProcesses`].
 
-use super::family::Family;
+use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
-use crate::runtime::comebacks::Comebacks;
-use crate::runtime::incidents::{Children, Incidents};
+use crate::runtime::incidents::{Incidents, ProcessControl};
+use crate::runtime::role_restarts::RoleRestarts;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, blocked_slot};
-use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
+use crate::runtime::supervise::{at_venues, have_all_arrived, orchestrator, progress_count};
 use analysis::record::{Incident, RoleRestart, RunOutcome};
 use protocol::commands::{Command, CommandWriter};
 use protocol::control::RunState;
@@ -22,35 +22,35 @@ use roles::faults::venue::SLOW_BY_NS;
 use shm::memory::ReadOnlyWords;
 use system::clock::{Clock, VirtualClock};
 
-/// An engine that was idle for so long has nothing more to do, in ticks.
+/// An engine that was idle this long has drained, in ticks.
 const SETTLED: u64 = 20_000;
-/// How long the engine may move nothing, beyond the longest delay, in ticks.
+/// Maximum time without progress, in addition to the longest delay, in ticks.
 const SILENCE: u64 = 20 * LIVENESS_NS;
 
-/// The launcher.
-pub(super) struct Launcher<'a> {
+/// The simulated launcher.
+pub(super) struct SimulatedLauncher<'a> {
     plan: &'a Plan,
     kind: ScenarioKind,
     segments: &'a Segments,
     clock: VirtualClock,
     repairs: Repairs,
     incidents: Option<Incidents<'a>>,
-    /// There where the engine and exchanges come back.
-    comebacks: Option<Comebacks<'a>>,
+    /// Present if the engine and exchanges are restarted.
+    role_restarts: Option<RoleRestarts<'a>>,
     liveness: Liveness,
     faults: FaultSchedule,
     is_draining: bool,
-    /// Trading is over: what rests at exchanges expires.
+    /// Trading is over: resting orders expire.
     is_closing: bool,
-    /// Commands that operators have still to give, and where.
+    /// Operator commands still to be given, and the channel.
     commands: &'a [(u64, Command)],
-    desk: Option<CommandWriter>,
-    /// What the strategies had counted when that last changed, and when.
+    command_channel: Option<CommandWriter>,
+    /// Progress count, and when it last changed.
     progress: (u64, u64),
 }
 
-impl<'a> Launcher<'a> {
-    /// The barrier is open.
+impl<'a> SimulatedLauncher<'a> {
+    /// Creates the launcher with an open barrier.
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
         let repairs = segments.repairs.clone().expect("every run has them");
@@ -63,19 +63,19 @@ impl<'a> Launcher<'a> {
             segments,
             clock: clock.clone(),
             repairs: Repairs::new(repairs.into()),
-            incidents: Incidents::contains(plan).then(|| Incidents::new(segments, START_TICKS)),
-            comebacks: Comebacks::contains(plan).then(|| Comebacks::new(segments, START_TICKS)),
+            incidents: Incidents::is_enabled(plan).then(|| Incidents::new(segments, START_TICKS)),
+            role_restarts: RoleRestarts::is_enabled(plan).then(|| RoleRestarts::new(segments, START_TICKS)),
             liveness,
             faults: FaultSchedule::new(plan, scenario.seed),
             is_draining: false,
             is_closing: false,
             commands: &scenario.commands,
-            desk: segments.operator(),
+            command_channel: segments.operator(),
             progress: (0, clock.now()),
         }
     }
 
-    /// When it wants its next turn at the latest, in ticks.
+    /// Returns when it needs its next turn at the latest, in ticks.
     pub fn wake(&self) -> u64 {
         let interrupt = match self.kind {
             ScenarioKind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
@@ -87,24 +87,24 @@ impl<'a> Launcher<'a> {
         interrupt.min(fault).min(command).min(restart.map_or(u64::MAX, |ns| START_TICKS + ns))
     }
 
-    /// One look at the run; how it ended, if it has.
+    /// Polls the run. Returns how it ended, if it has.
     ///
     /// # Errors
     /// An incident that cannot be handled.
-    pub fn turn(&mut self, family: &mut Family<'a>) -> anyhow::Result<Option<RunOutcome>> {
+    pub fn turn(&mut self, family: &mut SimulatedProcesses<'a>) -> anyhow::Result<Option<RunOutcome>> {
         let now = self.clock.now();
-        self.liveness.awake(now);
+        self.liveness.mark_awake(now);
         self.signal_faults(family, now);
         self.command(now);
         for thread in 0..self.plan.threads.len() {
             let pulse = status::sample_liveness(&self.segments.threads[thread]);
-            self.liveness.see(thread, pulse, now);
+            self.liveness.observe(thread, pulse, now);
         }
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(family, &mut self.liveness, &self.clock)?;
+            incidents.poll(family, &mut self.liveness, &self.clock)?;
         }
-        if let Some(comebacks) = &mut self.comebacks {
-            comebacks.look(family, &mut self.liveness, &self.clock)?;
+        if let Some(restarts) = &mut self.role_restarts {
+            restarts.poll(family, &mut self.liveness, &self.clock)?;
         }
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
@@ -117,7 +117,7 @@ impl<'a> Launcher<'a> {
             self.is_draining = true;
         }
         let is_done = (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy));
-        if self.comebacks.is_some() && !self.is_closing && (is_done || self.is_trading_over(now)) {
+        if self.role_restarts.is_some() && !self.is_closing && (is_done || self.is_trading_over(now)) {
             self.segments.control.set_state(RunState::Drain);
             (self.is_closing, self.progress.1) = (true, now);
         }
@@ -127,56 +127,56 @@ impl<'a> Launcher<'a> {
         Ok(self.silence(now))
     }
 
-    /// Whether every order was sent and has arrived, or nothing moves any more because of what
-    /// rests.
+    /// Returns `true` if every order was sent and has arrived, or only resting orders prevent
+    /// progress.
     fn is_trading_over(&self, now: u64) -> bool {
         let sent = self.incidents.as_ref().map_or(0, |incidents| incidents.sent_and_open().0);
         let is_all = sent >= self.plan.trading().total_orders();
-        let is_here = !self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let is_here = !self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
         let is_silent = now - self.progress.1 > self.plan.trading().max_delay_ns + SILENCE / 2;
         is_here
             && (is_silent || is_all && have_all_arrived(self.plan, &self.segments.threads, sent, |_| None))
     }
 
-    /// Whether every exchange has closed its books, and nobody is away or about to be.
-    fn has_closed(&self, family: &Family<'a>) -> bool {
-        let Some(comebacks) = &self.comebacks else { return true };
+    /// Returns `true` if every exchange has closed its books, and no process is restarting or
+    /// dying.
+    fn has_closed(&self, family: &SimulatedProcesses<'a>) -> bool {
+        let Some(restarts) = &self.role_restarts else { return true };
         let is_closed =
             |tape: &ReadOnlyWords| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
         self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
-            && !comebacks.is_busy()
+            && !restarts.is_busy()
             && !family.is_dying()
     }
 
-    /// What operators command now.
+    /// Gives the operator commands that are due.
     fn command(&mut self, now: u64) {
         while let Some(((ns, command), rest)) = self.commands.split_first()
             && START_TICKS + ns <= now
         {
             self.commands = rest;
-            if let Some(desk) = &self.desk {
+            if let Some(desk) = &self.command_channel {
                 desk.append(*command, now, LAUNCHER_PID);
             }
         }
     }
 
-    /// Whether a venue may be slow or silent.
-    pub fn is_patient(&self) -> bool {
+    /// Returns `true` if a venue may be slow or silent.
+    pub fn has_venue_faults(&self) -> bool {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
 
-    /// How long nothing may move: a venue that is slow or silent has its time, in ticks.
-    fn patience(&self) -> u64 {
+    /// Returns the maximum time without progress, in ticks: slow or silent venues have their time.
+    fn stall_limit(&self) -> u64 {
         let trading = self.plan.trading();
-        let more = if self.is_patient() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
-        // One that floods a ring that all share has all the turns there are, until it is said that
-        // nothing moves.
+        let more = if self.has_venue_faults() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
+        // A strategy that floods a shared ring takes all the turns until the stall is detected.
         let silence =
             if self.kind == ScenarioKind::Assault(FaultKind::Flood) { SILENCE / 4 } else { SILENCE };
         trading.max_delay_ns + silence + more
     }
 
-    /// Whether the run waits for a strategy.
+    /// Returns `true` if the run waits for a strategy.
     fn awaits(&self, strategy: u16) -> bool {
         let is_done = |thread| self.state(thread) == ThreadState::Done;
         match &self.incidents {
@@ -185,23 +185,23 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// What the engine's orchestrator has counted.
+    /// Returns the orchestrator's counters.
     fn engine(&self) -> Option<AgentCounters> {
         orchestrator(self.plan, &self.segments.threads)
     }
 
-    /// Nothing comes of the run any more: some order has no report and never will. All orders are
+    /// Returns the failure of a stalled run: some order will never have a report. All orders are
     /// due long before.
     fn silence(&mut self, now: u64) -> Option<RunOutcome> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let counted = moves(&engine).wrapping_add(steps);
-        let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
-            || self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let counted = progress_count(&engine).wrapping_add(steps);
+        let waits = self.incidents.as_ref().is_some_and(Incidents::has_pending_process)
+            || self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
-        (now - self.progress.1 > self.patience())
+        (now - self.progress.1 > self.stall_limit())
             .then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
     }
 
@@ -221,20 +221,20 @@ impl<'a> Launcher<'a> {
         self.plan.processes.iter().position(|process| process.threads.contains(&thread))
     }
 
-    /// The faults that are signals.
-    fn signal_faults(&mut self, family: &mut Family<'a>, now: u64) {
+    /// Injects the faults that are signals.
+    fn signal_faults(&mut self, family: &mut SimulatedProcesses<'a>, now: u64) {
         let presences: Vec<Presence> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
                 let is_there = thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
-                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index));
-                // Here nobody waits for a core to begin.
-                if is_there { Presence::There } else { Presence::Gone }
+                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_running(index));
+                // Simulated strategies never wait for a core to start.
+                if is_there { Presence::Running } else { Presence::Gone }
             })
             .collect();
         let mut all_due = Vec::new();
         while let Some(fault) =
-            self.faults.due(now.saturating_sub(START_TICKS), |index| presences[usize::from(index)])
+            self.faults.pop_due(now.saturating_sub(START_TICKS), |index| presences[usize::from(index)])
         {
             all_due.push(fault);
         }
@@ -249,24 +249,27 @@ impl<'a> Launcher<'a> {
             let Some(process) = self.process_of(role) else { continue };
             let is_done = |thread| self.state(thread) == ThreadState::Done;
             let comes_back = !matches!(role, Role::Strategy(_));
-            if family.ended(process).is_some() || comes_back && self.plan.thread_of(role).is_some_and(is_done)
+            if family.exited_normally(process).is_some()
+                || comes_back && self.plan.thread_of(role).is_some_and(is_done)
             {
                 continue;
             }
-            let is_away = comes_back && self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
-            match (&mut self.incidents, &mut self.comebacks, role) {
-                (Some(incidents), _, Role::Strategy(index)) => incidents.fault(index, now),
-                (_, Some(comebacks), Role::Orchestrator | Role::Exchange(_)) => comebacks.fault(role, now),
+            let is_away = comes_back && self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
+            match (&mut self.incidents, &mut self.role_restarts, role) {
+                (Some(incidents), _, Role::Strategy(index)) => incidents.record_fault(index, now),
+                (_, Some(restarts), Role::Orchestrator | Role::Exchange(_)) => {
+                    restarts.record_fault(role, now)
+                }
                 _ => {}
             }
-            // One that hangs on its way back has half a minute: too long to be watched here.
+            // A restarting process that hangs has half a minute: too long for a simulation.
             family.signal(process, if is_away { FaultKind::Kill } else { kind });
         }
     }
 
-    /// What ends the run: a process that nobody contains has died, hangs, failed or was
-    /// quarantined; damage to what all share.
-    fn failure(&self, family: &Family<'a>) -> Option<RunOutcome> {
+    /// Returns the failure that ends the run: a process whose death is not contained died, hung,
+    /// failed or was quarantined; or damage to shared memory.
+    fn failure(&self, family: &SimulatedProcesses<'a>) -> Option<RunOutcome> {
         if let Some(what) = self.repairs.damage() {
             return Some(
                 self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
@@ -280,21 +283,22 @@ impl<'a> Launcher<'a> {
             return Some(self.failed(role, &what));
         }
         let contained = |process| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
-                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
+            self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
+                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
         };
         for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
         {
             let threads = process.threads.iter().map(|thread| *thread as usize);
             let suspicion = threads
                 .clone()
-                .filter(|_| family.ended(index).is_none())
-                .find_map(|thread| self.liveness.suspicion(thread, &process.threads));
+                .filter(|_| family.exited_normally(index).is_none())
+                .find_map(|thread| self.liveness.fault(thread, &process.threads));
             let failed = threads.clone().any(|thread| self.state(thread) == ThreadState::Failed);
             let done = threads.clone().all(|thread| self.state(thread) == ThreadState::Done);
-            let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
+            let ended_badly = family.exited_normally(index).is_some_and(|in_order| !(in_order && done));
             if suspicion.is_some() || failed || ended_badly {
-                let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());
+                let what =
+                    suspicion.map_or_else(|| family.exit_text(index), |suspicion| suspicion.to_string());
                 return Some(RunOutcome::Failed {
                     process: process.name.clone(),
                     pid: family.pid(index),
@@ -310,30 +314,30 @@ impl<'a> Launcher<'a> {
         Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a
-    /// strategy that says that it is done and is not: whether the engine is through with it.
-    fn has_settled(&self, family: &Family<'a>, now: u64) -> bool {
+    /// Returns `true` if the engine has drained. Orders of dead strategies are still in flight, and
+    /// so are those of a strategy that falsely reported done.
+    fn has_settled(&self, family: &SimulatedProcesses<'a>, now: u64) -> bool {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
-        // A flood that nobody ends is not waited for.
-        let is_late = now.saturating_sub(self.progress.1) > self.patience();
+        // An endless flood is not waited for.
+        let is_late = now.saturating_sub(self.progress.1) > self.stall_limit();
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
-    /// The machine dies: nobody has another turn.
-    pub fn fall(self, family: &mut Family<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
-        family.fall();
+    /// Crashes the machine: no process has another turn.
+    pub fn crash(self, family: &mut SimulatedProcesses<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
+        family.crash();
         self.lists(RunOutcome::Interrupted)
     }
 
-    /// Ends the run: everybody has turns until it has ended, what has not then is killed.
+    /// Ends the run: every process has turns until it has ended; the rest is killed.
     ///
     /// # Errors
     /// A thread panicked.
     pub fn end(
         mut self,
-        family: &mut Family<'a>,
+        family: &mut SimulatedProcesses<'a>,
         outcome: RunOutcome,
     ) -> Result<(RunOutcome, Vec<Incident>, Vec<RoleRestart>), String> {
         self.segments.control.set_state(RunState::Stop);
@@ -347,19 +351,19 @@ impl<'a> Launcher<'a> {
         }
         family.kill_rest();
         if let Some(incidents) = &mut self.incidents {
-            incidents.end(family, &self.clock);
+            incidents.record_end(family, &self.clock);
         }
         let is_excused = |index: usize| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
-                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
+            self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(index))
+                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(index))
         };
         let bad = (0..self.plan.processes.len())
-            .find(|index| family.ended(*index) != Some(true) && !is_excused(*index));
+            .find(|index| family.exited_normally(*index) != Some(true) && !is_excused(*index));
         let outcome = match (outcome, bad) {
             (RunOutcome::Complete, Some(index)) => RunOutcome::Failed {
                 process: self.plan.processes[index].name.clone(),
                 pid: family.pid(index),
-                what: format!("exited abnormally: {}", family.how(index)),
+                what: format!("exited abnormally: {}", family.exit_text(index)),
             },
             (outcome, _) => outcome,
         };
@@ -368,6 +372,6 @@ impl<'a> Launcher<'a> {
 
     fn lists(self, outcome: RunOutcome) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         let incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        (outcome, incidents, self.comebacks.map(Comebacks::into_list).unwrap_or_default())
+        (outcome, incidents, self.role_restarts.map(RoleRestarts::into_list).unwrap_or_default())
     }
 }

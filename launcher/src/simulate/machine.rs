@@ -1,11 +1,10 @@
-//! The disk of a simulated run, and the death of its machine.
+//! The disk of a simulated run, and a crash of its machine.
 //!
-//! Where reports wait for the disk (`--journal group`), a group gets there when that is drawn, and
-//! never by itself; under `each` it gets there with every append. A process that dies loses nothing
-//! for it: what it wrote is in the page cache. The machine's death takes with it all processes, all
-//! memory, and what of each segment came after it was last synced. What must be left then is what
-//! was told: each report that an exchange sent follows from what is left of its journal, each that
-//! the engine returned from what is left of the engine's.
+//! With `--journal group` a group reaches the disk when that is drawn; with `each` every append
+//! does. A process that dies loses nothing: what it wrote is in the page cache. A machine crash
+//! loses all processes, all memory, and whatever a segment received after its last sync. Afterwards
+//! everything that was published must follow from the journals: each report that an exchange sent
+//! from its own journal, each that the engine returned from the engine's.
 
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
@@ -23,17 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::{fs, io};
 
-/// What is drawn of a run's machine. From a stream of its own: what else the seed stands for does
-/// not depend on it.
+/// The drawn properties of a run's machine. From a random stream of its own, so that the rest of
+/// the scenario does not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Machinery {
+pub(super) struct MachineScenario {
     pub has_spares: bool,
     pub journal: Journaling,
-    /// When it dies, in nanoseconds after the start.
+    /// When the machine crashes, in nanoseconds after the start.
     pub dies: Option<u64>,
 }
 
-impl Machinery {
+impl MachineScenario {
     pub fn draw(seed: u64, window_ns: u64) -> Self {
         let mut draws = Draws::new(seed, Draws::STANDBYS);
         let has_spares = draws.below(3) > 0;
@@ -48,13 +47,13 @@ impl Machinery {
     }
 }
 
-/// What a run's processes run on.
-pub(super) struct Machine {
-    /// The segments of journals, each as it was when it was last synced.
+/// The machine of a simulated run.
+pub(super) struct SimulatedMachine {
+    /// Journal segments as of their last sync.
     on_disk: Mutex<HashMap<PathBuf, Vec<u8>>>,
-    /// Where each journal is that is open, or was last.
+    /// Watermark of each journal's folder.
     journals: Mutex<BTreeMap<PathBuf, Watermark>>,
-    /// 1: whoever writes is dead, and puts nothing on the disk.
+    /// 1: the writer is dead, and nothing reaches the disk.
     is_over: AtomicU64,
     draws: Mutex<Draws>,
 }
@@ -63,16 +62,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The disk of a machine, as the journals have it that the machine knows.
-struct ItsDisk(Weak<Machine>);
+/// The disk of a simulated machine, as its journals use it.
+struct MachineDisk(Weak<SimulatedMachine>);
 
-impl Disk for ItsDisk {
+impl Disk for MachineDisk {
     fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
         self.0.upgrade().map_or(Ok(()), |machine| machine.before(step, path))
     }
 }
 
-impl SimulatedDisk for ItsDisk {
+impl SimulatedDisk for MachineDisk {
     fn on_open(&self, folder: &Path, journal: Watermark) {
         if let Some(machine) = self.0.upgrade() {
             locked(&machine.journals).insert(folder.to_owned(), journal);
@@ -80,7 +79,7 @@ impl SimulatedDisk for ItsDisk {
     }
 }
 
-impl Machine {
+impl SimulatedMachine {
     fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
         if step != DiskOperation::Sync || index_of(path).is_none() {
             return Ok(());
@@ -99,29 +98,29 @@ impl Machine {
         Self { on_disk, journals, is_over: AtomicU64::new(0), draws }
     }
 
-    /// What its processes' journals are on.
+    /// Returns the disk of the processes' journals.
     pub fn disk(self: &Arc<Self>) -> Arc<dyn SimulatedDisk> {
-        Arc::new(ItsDisk(Arc::downgrade(self)))
+        Arc::new(MachineDisk(Arc::downgrade(self)))
     }
 
-    /// A thread is about to have its turn: it may find that a journal is on the disk by now.
+    /// Syncs a drawn journal, if any, before a thread's turn.
     ///
     /// # Errors
-    /// A disk that is none.
-    pub fn has_turn(&self) -> Result<(), String> {
+    /// The simulated disk failed.
+    pub fn sync_some(&self) -> Result<(), String> {
         let journals = locked(&self.journals);
         if journals.is_empty() {
             return Ok(());
         }
         let drawn = locked(&self.draws).below(6 * journals.len() as u64);
         let synced = journals.values().nth(drawn as usize).map_or(Ok(()), |journal| {
-            // The dead's last words say that they could not be put there.
+            // A dead writer reports that it could not sync.
             if journal.check().is_ok() { journal.sync() } else { Ok(()) }
         });
         synced.map_err(|error| format!("the disk of the simulation: {error}"))
     }
 
-    /// What is done meanwhile puts nothing on the disk.
+    /// Runs `then` without a disk: nothing it writes is synced.
     pub fn without_disk<T>(&self, then: impl FnOnce() -> T) -> T {
         let before = self.is_over.swap(1, Ordering::Relaxed);
         let done = then();
@@ -129,13 +128,13 @@ impl Machine {
         done
     }
 
-    /// It dies: nothing gets to the disk any more.
-    pub fn fall(&self) {
+    /// Crashes the machine: nothing reaches the disk any more.
+    pub fn crash(&self) {
         self.is_over.store(1, Ordering::Relaxed);
     }
 
-    /// Leaves of the journals what was on the disk. A segment that was never synced was when it was
-    /// made, without a record.
+    /// Restores the journals to what was on the disk. A segment that was never synced exists
+    /// without records.
     fn restore(&self) -> io::Result<()> {
         let on_disk = locked(&self.on_disk);
         for folder in locked(&self.journals).keys() {
@@ -156,21 +155,21 @@ impl Machine {
     }
 }
 
-/// What is there after the machine's death.
+/// Check of the state after a machine crash.
 #[derive(Debug)]
-pub(super) struct Fallen {
-    /// What was told and does not follow from what is left of the journals.
+pub(super) struct PostCrashCheck {
+    /// Published reports that do not follow from the journals.
     pub broken: Vec<String>,
-    /// A hash over what was told, and what follows.
+    /// A hash over published and recoverable reports.
     pub digest: u64,
 }
 
-impl Fallen {
-    /// Reads what is left. Nobody writes any more.
+impl PostCrashCheck {
+    /// Checks published reports against the journals. All writers are gone.
     ///
     /// # Errors
     /// A journal that cannot be read.
-    pub fn of(machine: &Machine, segments: &Segments, incidents: &[Incident]) -> Result<Self> {
+    pub fn check(machine: &SimulatedMachine, segments: &Segments, incidents: &[Incident]) -> Result<Self> {
         machine.restore().context("the disk of the simulation")?;
         let (plan, control) = (&segments.plan, segments.control.control());
         let mut fallen = Self { broken: Vec::new(), digest: FNV_OFFSET };
@@ -190,7 +189,7 @@ impl Fallen {
         let told = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;
         let follow = roles::returned(plan)?;
         for (strategy, (told, follow)) in (0..).zip(told.iter().zip(&follow)) {
-            // The memory of one that has died is made anew, and that waits for no disk.
+            // The memory of a dead strategy is reset without waiting for the disk.
             if incidents.iter().all(|incident| incident.strategy != strategy) {
                 fallen.judge(&format!("strategy {strategy}"), *told, *follow);
             }

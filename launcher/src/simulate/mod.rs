@@ -1,42 +1,42 @@
-//! The simulation: whole runs in one thread, on a virtual clock and heap memory, in an order of
-//! events that a seed draws.
+//! Deterministic simulation: complete runs in one thread, on a virtual clock and heap memory, with
+//! a seeded order of events.
 //!
-//! Everything but the kernel is the real thing: the planner's plan, the agents that the roles
-//! build, the techniques' rings, the launcher's incidents, the stamp logs, and the merge, which is
-//! the judge. Strategies die at any step of a push, hang, are started again, scribble over all that
-//! they can write, flood, or send what no honest one does. Rings have two to sixteen slots, and
-//! some threads seldom have their turn.
+//! Everything but the kernel is the real code: the planner's plan, the roles' agents, the
+//! techniques' rings, the launcher's incident handling, the stamp logs, and the merge, which is the
+//! judge. Strategies die at any step of a push, hang, are restarted, overwrite all memory they can
+//! write, flood, or send invalid messages. Rings have two to sixteen slots, and some threads rarely
+//! get a turn.
 //!
-//! | part | what it is |
+//! | part | content |
 //! |---|---|
-//! | [`scenario`] | what a seed stands for |
-//! | `family` | the processes: agents that are stepped one by one |
-//! | `launcher` | the launcher, with the real incidents, deadline and faults |
-//! | `hostile` | what a hostile strategy sends |
-//! | `judge` | what must hold afterwards |
-//! | `comebacks` | the engine and exchanges die and come back: what is drawn, and what must hold |
-//! | `machine` | the disk, and the death of the machine: what is left of the journals, and what must be in it |
-//! | `spares` | what stands ready to take over from them |
-//! | `fuse` | dying in the middle of something |
-//! | `folder` | where journals are |
-//! | [`broken`] | rings, logs and heartbeats that lie, to see that the judge finds them |
+//! | [`scenario`] | the scenario of a seed |
+//! | `processes` | the processes: agents stepped one by one |
+//! | `launcher` | the launcher, with real incidents, deadlines and faults |
+//! | `hostile` | messages of a hostile strategy |
+//! | `judge` | conditions that must hold afterwards |
+//! | `recovery` | crash recovery of engine and exchanges |
+//! | `machine` | the disk, and machine crashes |
+//! | `standbys` | hot standbys of engine and exchanges |
+//! | `fuse` | deaths in the middle of an operation |
+//! | `folder` | temporary folder of the journals |
+//! | [`broken`] | rings and logs with defects that the judge must detect | |
 //!
 //! The same seed and technique give the same run, to the last stamp, on every machine.
 
 pub mod broken;
-mod comebacks;
 mod command;
-mod family;
 mod folder;
 mod fuse;
 mod hostile;
 mod judge;
 mod launcher;
 mod machine;
+mod processes;
+mod recovery;
 pub mod scenario;
-mod spares;
+mod standbys;
 
-pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
+pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use hostile::Attack;
 pub use roles::Mistake;
 
@@ -46,16 +46,16 @@ use analysis::merge::{self, Merged};
 use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
-use comebacks::Audits;
-use family::Family;
-use folder::Folder;
-use launcher::Launcher;
-use machine::Fallen;
+use folder::JournalFolder;
+use launcher::SimulatedLauncher;
+use machine::PostCrashCheck;
+use processes::SimulatedProcesses;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
+use recovery::JournalAudits;
 use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::registry::ends_of;
@@ -66,89 +66,89 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use system::clock::{Clock as _, VirtualClock};
 
-/// The process id that the launcher has in a simulated run. Its processes have the ones behind it;
-/// none is the kernel's.
+/// Process id of the launcher in a simulated run. Its processes have the following ids; none exists
+/// in the kernel.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;
-/// A run that takes more turns than this does not end.
-const MOST_TURNS: u64 = 5_000_000;
+/// Maximum turns of a run.
+const MAX_TURNS: u64 = 5_000_000;
 
-/// A simulated run, as it is before it is judged.
+/// A simulated run before it is judged.
 #[derive(Debug)]
 pub struct Simulated {
-    /// What was simulated.
+    /// The scenario.
     pub scenario: Scenario,
-    /// What the launcher knows of it.
+    /// The launcher's record of the run.
     pub record: RunRecord,
     /// The threads' logs, in the order of the plan.
     pub logs: Vec<Vec<u8>>,
-    /// Faults that struck, in their order.
+    /// Faults that fired, in order.
     pub struck: Vec<FaultKind>,
-    /// Messages that a hostile strategy has tampered with.
+    /// Messages that a hostile strategy tampered with.
     pub tampered: u64,
-    /// What exchanges did by their journals, where they have some.
-    audits: Option<Audits>,
-    /// The machine has died.
-    fallen: Option<Fallen>,
-    /// Turns that all threads and the launcher had.
+    /// What exchanges did according to their journals, if they have any.
+    audits: Option<JournalAudits>,
+    /// Check after a machine crash.
+    post_crash: Option<PostCrashCheck>,
+    /// Turns of all threads and the launcher.
     pub turns: u64,
 }
 
-/// What came of a run.
+/// Result of a simulated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// The seed.
     pub seed: u64,
     /// The technique.
     pub technique: Technique,
-    /// What happened in it.
+    /// Kind of scenario.
     pub kind: ScenarioKind,
-    /// What must hold and did not; empty if all is well.
+    /// Conditions that did not hold; empty on success.
     pub broken: Vec<String>,
     /// Orders sent.
     pub sent: u64,
-    /// Orders that came back.
+    /// Orders returned.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,
-    /// Those of them that were quarantined.
+    /// Incarnations that were quarantined.
     pub quarantined: u64,
-    /// Those that were started again.
+    /// Incarnations that were restarted.
     pub restarted: u64,
-    /// Kill switches that the engine has seen turned on.
+    /// Kill switches that the engine has applied.
     pub kills: u64,
-    /// Deaths of the engine and of exchanges from which they came back.
-    pub comebacks: u64,
-    /// Those in which a spare had done a part of the work.
-    pub from_spares: u64,
-    /// Whether the machine died.
-    pub fell: bool,
-    /// Turns that all threads and the launcher had.
+    /// Recoveries of the engine and of exchanges.
+    pub recoveries: u64,
+    /// Recoveries in which a standby had done part of the work.
+    pub from_standbys: u64,
+    /// The machine crashed.
+    pub crashed: bool,
+    /// Turns of all threads and the launcher.
     pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
     pub digest: u64,
 }
 
-/// What is simulated, beside seed and technique.
+/// Options of a simulation, in addition to seed and technique.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Only runs in which the engine and exchanges die and come back, whatever the technique.
-    pub comebacks: bool,
-    /// What is broken about the rings.
+pub struct SimulationOptions {
+    /// Only crash-recovery runs, whatever the technique.
+    pub recovery_only: bool,
+    /// Injected defect of the rings.
     pub defect: Option<Defect>,
-    /// What successors get wrong.
+    /// Injected mistake of recovering processes.
     pub mistake: Option<Mistake>,
 }
 
-impl Asked {
-    /// The run that a seed stands for.
+impl SimulationOptions {
+    /// Draws the scenario of a seed.
     ///
     /// # Errors
-    /// The planner refuses what was drawn: a mistake here or there.
+    /// The planner refuses the drawn settings: a mistake in either.
     pub fn scenario(&self, seed: u64, technique: Technique) -> Result<Scenario> {
         let scenario =
-            if self.comebacks { Scenario::of_comebacks(seed) } else { Scenario::draw(seed, technique) };
+            if self.recovery_only { Scenario::recovery(seed) } else { Scenario::draw(seed, technique) };
         Ok(Scenario { mistake: self.mistake, ..scenario.context("cannot plan the run")? })
     }
 }
@@ -156,18 +156,18 @@ impl Asked {
 /// Simulates and judges the run of a seed.
 ///
 /// # Errors
-/// A mistake of the simulation itself: a scenario that cannot be planned.
-pub fn trial(seed: u64, technique: Technique, asked: &Asked) -> Result<Trial> {
+/// An error of the simulation itself: a scenario that cannot be planned.
+pub fn trial(seed: u64, technique: Technique, asked: &SimulationOptions) -> Result<Trial> {
     let scenario = asked.scenario(seed, technique)?;
     let (kind, technique) = (scenario.kind, scenario.plan.technique);
     Ok(simulate(scenario, asked.defect).map_or_else(
-        |what| Trial { broken: vec![what], ..Trial::of_nothing(seed, technique, kind) },
+        |what| Trial { broken: vec![what], ..Trial::empty(seed, technique, kind) },
         |simulated| simulated.judge(),
     ))
 }
 
 impl Trial {
-    const fn of_nothing(seed: u64, technique: Technique, kind: ScenarioKind) -> Self {
+    const fn empty(seed: u64, technique: Technique, kind: ScenarioKind) -> Self {
         Self {
             seed,
             technique,
@@ -179,9 +179,9 @@ impl Trial {
             quarantined: 0,
             restarted: 0,
             kills: 0,
-            comebacks: 0,
-            from_spares: 0,
-            fell: false,
+            recoveries: 0,
+            from_standbys: 0,
+            crashed: false,
             turns: 0,
             digest: FNV_OFFSET,
         }
@@ -189,7 +189,7 @@ impl Trial {
 }
 
 impl Simulated {
-    /// Merges the logs and says what became of the run.
+    /// Merges the logs and judges the run.
     pub fn judge(&self) -> Trial {
         let Self { scenario, record, logs, .. } = self;
         let incidents = &record.incidents;
@@ -198,15 +198,15 @@ impl Simulated {
             incidents: incidents.len() as u64,
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
-            comebacks: record.comebacks.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
-            from_spares: record.comebacks.iter().filter(|one| one.again < one.records).count() as u64,
+            recoveries: record.comebacks.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
+            from_standbys: record.comebacks.iter().filter(|one| one.again < one.records).count() as u64,
             turns: self.turns,
-            ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
+            ..Trial::empty(scenario.seed, scenario.plan.technique, scenario.kind)
         };
-        if let Some(Fallen { broken, digest }) = &self.fallen {
-            // What was in memory is gone: nothing can be merged.
+        if let Some(PostCrashCheck { broken, digest }) = &self.post_crash {
+            // Memory is lost: nothing can be merged.
             let broken = broken.clone();
-            return Trial { fell: true, broken, digest: *digest, ..trial };
+            return Trial { crashed: true, broken, digest: *digest, ..trial };
         }
         match merge::merge(logs.as_slice(), record, |_, _| {}) {
             Ok(merged) => {
@@ -224,7 +224,7 @@ impl Simulated {
 /// Simulates a run.
 ///
 /// # Errors
-/// What went so wrong that there is no run to judge: it does not end, or something panicked.
+/// The run does not end, or something panicked.
 pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
     let technique = scenario.plan.technique;
     let Some(defect) = defect else {
@@ -232,7 +232,7 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
         return run(scenario, ends.ok_or_else(|| format!("{technique} was not added to this program"))?);
     };
     broken::set(defect);
-    // One of each sort: a ring for each producer, and one that all share.
+    // One of each kind: a ring for each producer, and one that all share.
     if technique == Technique::from_link::<SpscMux>() {
         run(scenario, BoxedEnds::boxed::<BrokenLink<SpscMux>>())
     } else if technique == Technique::from_link::<ArrayQueue>() {
@@ -244,17 +244,18 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
 
 fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let unbuilt = |error: anyhow::Error| format!("{error:#}");
-    let folder = (scenario.kind == ScenarioKind::Comebacks).then(Folder::new).transpose().map_err(unbuilt)?;
-    scenario.plan.folder = folder.as_ref().map_or_else(String::new, Folder::path);
+    let folder =
+        (scenario.kind == ScenarioKind::Recovery).then(JournalFolder::new).transpose().map_err(unbuilt)?;
+    scenario.plan.folder = folder.as_ref().map_or_else(String::new, JournalFolder::path);
     let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
     let clock = VirtualClock::default();
     clock.set(START_TICKS);
-    let mut family = Family::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
-    let mut launcher = Launcher::new(&scenario, &segments, &clock);
+    let mut family = SimulatedProcesses::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
+    let mut launcher = SimulatedLauncher::new(&scenario, &segments, &clock);
     let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
-    let falls = scenario.machine_dies.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
-    let (outcome, incidents, comebacks) = match falls {
-        true => launcher.fall(&mut family),
+    let falls = scenario.machine_dies_ns.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
+    let (outcome, incidents, restarts) = match falls {
+        true => launcher.crash(&mut family),
         false => launcher.end(&mut family, outcome)?,
     };
     let exits = family.exits();
@@ -262,32 +263,33 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
     // The journals are closed with their writers.
     drop(family);
-    let fallen = falls.then(|| Fallen::of(&machine, &segments, &incidents)).transpose().map_err(unbuilt)?;
+    let fallen =
+        falls.then(|| PostCrashCheck::check(&machine, &segments, &incidents)).transpose().map_err(unbuilt)?;
     let audits = folder.as_ref().filter(|_| !falls).map(|_| audits(&segments));
     let audits = audits.transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
-    let record = RunRecord { comebacks, ..record(&scenario, outcome, incidents, exits) };
-    Ok(Simulated { scenario, record, logs, struck, tampered, audits, fallen, turns })
+    let record = RunRecord { comebacks: restarts, ..record(&scenario, outcome, incidents, exits) };
+    Ok(Simulated { scenario, record, logs, struck, tampered, audits, post_crash: fallen, turns })
 }
 
-/// Gives threads and launcher their turns, until the launcher says that the run is over; and how
-/// many there were.
+/// Runs the turns of threads and launcher until the launcher reports the end of the run. Returns
+/// the outcome and the number of turns.
 fn play<'a>(
     scenario: &Scenario,
     clock: &VirtualClock,
-    family: &mut Family<'a>,
-    launcher: &mut Launcher<'a>,
+    family: &mut SimulatedProcesses<'a>,
+    launcher: &mut SimulatedLauncher<'a>,
 ) -> Result<(RunOutcome, u64), String> {
     let threads = scenario.plan.threads.len();
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
     let (mut now, mut quiet) = (START_TICKS, 0);
     let failed = |error: anyhow::Error| format!("the launcher failed: {error:#}");
-    for turns in 0..MOST_TURNS {
+    for turns in 0..MAX_TURNS {
         let who = draws.below(threads as u64 + 1) as usize;
         now += draws.below(16);
         clock.set(now);
-        if scenario.machine_dies.is_some_and(|ns| now >= START_TICKS + ns) {
+        if scenario.machine_dies_ns.is_some_and(|ns| now >= START_TICKS + ns) {
             return Ok((RunOutcome::Interrupted, turns));
         }
         let slowness = scenario.slowness[who];
@@ -304,15 +306,15 @@ fn play<'a>(
         }
         quiet += 1;
         if quiet > 4 * threads {
-            // Nobody has anything to do now: on to when somebody has. Never so far that who is in
-            // time would seem to hang.
+            // No thread has anything to do: advance the clock to the next wake-up, but never so far
+            // that a timely thread would count as hung.
             quiet = 0;
-            // What waits for room at a venue that is slow or silent asks for a turn at once, and is
-            // not helped by one; nor is who waits for what rests at an exchange, for somebody who
-            // comes back, or behind a place that is held.
+            // A thread that waits for a slow or silent venue asks for a turn immediately, without
+            // effect; so does one that waits for resting orders, for a recovering process, or
+            // behind a slot that is never written.
             let is_held_up =
-                |kind| matches!(kind, ScenarioKind::Comebacks | ScenarioKind::Assault(FaultKind::HoldClaim));
-            let waits = launcher.is_patient() || is_held_up(scenario.kind);
+                |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
+            let waits = launcher.has_venue_faults() || is_held_up(scenario.kind);
             let asked = if waits { now + 1 } else { 0 };
             let wake = family.wake(asked).min(launcher.wake());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
@@ -325,12 +327,12 @@ fn play<'a>(
             }
         }
     }
-    Err(format!("does not end: {MOST_TURNS} turns, {} ns", now - START_TICKS))
+    Err(format!("does not end: {MAX_TURNS} turns, {} ns", now - START_TICKS))
 }
 
 /// What the exchanges did by their journals.
-fn audits(segments: &Segments) -> Result<Audits> {
-    let (plan, mut audits) = (&segments.plan, Audits::default());
+fn audits(segments: &Segments) -> Result<JournalAudits> {
+    let (plan, mut audits) = (&segments.plan, JournalAudits::default());
     for venue in plan.trading().books() {
         let process = plan.process_of(Role::Exchange(venue)).context("every exchange has a process")?;
         let mut attached = segments.attached(&plan.processes[process]);
@@ -343,7 +345,7 @@ fn audits(segments: &Segments) -> Result<Audits> {
     Ok(audits)
 }
 
-/// The logs, as they would be saved.
+/// Returns the logs as they would be saved.
 fn logs(scenario: &Scenario, segments: &Segments) -> std::io::Result<Vec<Vec<u8>>> {
     let log = |(index, segment)| {
         let mut bytes = Vec::new();
@@ -353,7 +355,7 @@ fn logs(scenario: &Scenario, segments: &Segments) -> std::io::Result<Vec<Vec<u8>
     segments.threads.iter().enumerate().map(log).collect()
 }
 
-/// What the launcher would save beside them.
+/// Returns the record that the launcher would save with them.
 fn record(
     scenario: &Scenario,
     outcome: RunOutcome,
@@ -391,8 +393,8 @@ fn record(
     }
 }
 
-/// A hash over every stamp of every order, every incident and how the run ended. Not over how any
-/// of it is stored.
+/// Hashes every stamp of every order, every incident and the outcome. Independent of how they are
+/// stored.
 fn digest(record: &RunRecord, merged: &Merged) -> u64 {
     let add = |hash: u64, word: u64| fnv1a(hash, &word.to_le_bytes());
     let mut orders: Vec<_> = merged.orders().collect();
@@ -400,7 +402,7 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
     let mut hash = FNV_OFFSET;
     for (id, row) in orders {
         hash = add(hash, OrderId::word(id));
-        // No order has slept, and the digests that are kept are older than that.
+        // Sleeps do not occur here, and the recorded digests predate them.
         for point in Point::ALL.into_iter().filter(|point| *point != Point::Slept) {
             hash = add(hash, row.at(point).map_or(0, |ticks| ticks.wrapping_add(1)));
         }
@@ -414,10 +416,10 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
     }
-    for comeback in &record.comebacks {
-        hash = add(fnv1a(hash, comeback.role.to_string().as_bytes()), comeback.detected_ns);
-        hash = add(hash, comeback.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
-        hash = add(add(hash, comeback.records), comeback.again);
+    for restart in &record.comebacks {
+        hash = add(fnv1a(hash, restart.role.to_string().as_bytes()), restart.detected_ns);
+        hash = add(hash, restart.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
+        hash = add(add(hash, restart.records), restart.again);
     }
     for kill in &merged.kills {
         let (id, detail) = kill.switch.to_record();
@@ -434,7 +436,7 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
     fnv1a(hash, ended.as_bytes())
 }
 
-/// Why a seed cannot be simulated at all.
+/// Wraps an error of a seed that cannot be simulated.
 fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("seed {seed} with {technique}: {error:#}")
 }

@@ -1,10 +1,10 @@
 //! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
 
-use super::comebacks;
 use super::hostile::Attack;
-use super::machine::Machinery;
+use super::machine::MachineScenario;
+use super::recovery;
 use crate::config::{Arrivals, Choice, DelayRange, Settings};
-use crate::planner::{self, Counts, Identity, Resolved};
+use crate::planner::{self, OrderCounts, Resolved, RunIdentity};
 use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
@@ -20,74 +20,73 @@ use shm::ring::spsc_mux::SpscMux;
 use strategy::schedule::{Schedule, Spec, sample};
 use system::clock::ClockSource;
 
-/// A thread that has had no turn for so long hangs, in nanoseconds of the virtual clock.
+/// Liveness deadline, in nanoseconds of the virtual clock.
 pub(super) const LIVENESS_NS: u64 = 1_000_000;
 
-/// What the run goes through.
+/// The kind of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioKind {
     /// Nothing goes wrong.
     Peace,
-    /// Operators turn kill switches, and a venue may have a fault meanwhile: the scenario's
-    /// commands, the plan's fault.
+    /// Operators turn kill switches, and a venue may have a fault: the scenario's commands, the
+    /// plan's fault.
     Switched,
-    /// As with Ctrl-C: after so many nanoseconds no strategy sends any more.
+    /// Interrupted as by Ctrl-C: after this many nanoseconds no strategy sends any more.
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
     Deaths,
-    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All come back, and
+    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All recover, and
     /// nothing is lost.
-    Comebacks,
+    Recovery,
     /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`,
     /// `feign`, `lose`, `hold`.
     Assault(FaultKind),
-    /// One strategy sends what no honest one does, from an order on.
+    /// One strategy sends invalid messages from an order on.
     Hostile(Attack, u64),
 }
 
 impl ScenarioKind {
-    /// What it is called in reports.
+    /// Returns its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             ScenarioKind::Peace => "peace",
             ScenarioKind::Switched => "switched",
             ScenarioKind::Interrupted(_) => "interrupted",
             ScenarioKind::Deaths => "deaths",
-            ScenarioKind::Comebacks => "comebacks",
+            ScenarioKind::Recovery => "comebacks",
             ScenarioKind::Assault(kind) => kind.name(),
             ScenarioKind::Hostile(attack, _) => attack.name(),
         }
     }
 }
 
-/// A run to simulate. A function of seed and technique.
+/// A run to simulate: a function of seed and technique.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Where it was drawn from.
+    /// Seed.
     pub seed: u64,
-    /// What happens.
+    /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
     pub culprits: Vec<u16>,
-    /// The plan, by the planner.
+    /// The plan.
     pub plan: Plan,
     /// The orders.
     pub schedule: Schedule,
     /// What successors get wrong.
     pub mistake: Option<Mistake>,
-    /// Whether the engine and exchanges have spares.
-    pub has_spares: bool,
-    /// The machine dies so many nanoseconds after the start, if the run goes on so long.
-    pub machine_dies: Option<u64>,
-    /// What operators command, and when: nanoseconds after the start, in their order.
+    /// The engine and exchanges have standbys.
+    pub has_standbys: bool,
+    /// When the machine crashes, in nanoseconds after the start, if the run lasts that long.
+    pub machine_dies_ns: Option<u64>,
+    /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
-    /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is
-    /// drawn for.
+    /// For each thread of the plan, and the launcher: n, if it gets one in 2^n of its drawn turns.
     pub(super) slowness: Vec<u64>,
 }
 
-/// Whether the technique is memory alone, which the simulation has: the others would wait for the
-/// kernel, or for a clock and threads of their own.
+/// Returns `true` if the technique uses only memory, which the simulation has: others would wait
+/// for the kernel, or for their own clock and threads.
 pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
@@ -95,25 +94,25 @@ pub fn is_simulated(technique: Technique) -> bool {
 /// Draws a technique among these.
 ///
 /// # Panics
-/// If there is none.
+/// The list is empty.
 pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
     among[Draws::new(seed, Draws::TECHNIQUE).below(among.len() as u64) as usize]
 }
 
 impl Scenario {
-    /// Draws it.
+    /// Draws a scenario.
     ///
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
     pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
-        Self::draw_with(seed, technique, comebacks::is_drawn(seed, technique))
+        Self::draw_with(seed, technique, recovery::is_drawn(seed, technique))
     }
 
-    /// Draws one in which the engine and exchanges die and come back.
+    /// Draws a crash-recovery scenario.
     ///
     /// # Errors
-    /// As [`Scenario::draw`].
-    pub fn of_comebacks(seed: u64) -> Result<Self> {
+    /// The errors of [`Scenario::draw`].
+    pub fn recovery(seed: u64) -> Result<Self> {
         Self::draw_with(seed, Technique::from_link::<SpscMux>(), true)
     }
 
@@ -129,16 +128,17 @@ impl Scenario {
         let mut isolation =
             if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
         let mut kind = kind(draws, isolation, strategies, window_ns, orders);
-        // From a stream of their own, so that what else a seed stands for does not depend on them.
+        // From a random stream of their own, so that the rest of the scenario does not depend on
+        // them.
         let switches = &mut Draws::new(seed, Draws::SWITCHES);
         if kind == ScenarioKind::Peace && switches.below(2) == 0 {
             kind = ScenarioKind::Switched;
         }
         if comes_back {
-            (isolation, kind) = (Isolation::Process, ScenarioKind::Comebacks);
+            (isolation, kind) = (Isolation::Process, ScenarioKind::Recovery);
         }
         let on_death = match (isolation, kind) {
-            (_, ScenarioKind::Comebacks) => OnDeath::Restart,
+            (_, ScenarioKind::Recovery) => OnDeath::Restart,
             (Isolation::Thread, _)
             | (_, ScenarioKind::Peace | ScenarioKind::Switched | ScenarioKind::Interrupted(_)) => {
                 OnDeath::Stop
@@ -166,15 +166,16 @@ impl Scenario {
             ..Settings::default()
         };
         let fates = &mut Draws::new(seed, Draws::RESTARTS);
-        let machinery = if comes_back { Machinery::draw(seed, window_ns) } else { Machinery::default() };
+        let machinery =
+            if comes_back { MachineScenario::draw(seed, window_ns) } else { MachineScenario::default() };
         if comes_back {
-            comebacks::shape(&mut settings, fates);
+            recovery::shape(&mut settings, fates);
             settings.journal = Some(machinery.journal);
         }
         let resolved = Resolved::new(settings, Vec::new());
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
-        let counts = Counts::of(&schedule);
-        let identity = Identity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
+        let counts = OrderCounts::from_schedule(&schedule);
+        let identity = RunIdentity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
         let clock = ClockSource::Monotonic;
         let (mut plan, _) = planner::layout(&resolved, &Machine::default(), &counts, identity, clock)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
@@ -195,8 +196,8 @@ impl Scenario {
                 }
                 culprits = struck(&plan);
             }
-            ScenarioKind::Comebacks => {
-                plan.faults = comebacks::faults(fates, &plan, window_ns, death);
+            ScenarioKind::Recovery => {
+                plan.faults = recovery::faults(fates, &plan, window_ns, death);
                 culprits = struck(&plan);
             }
             ScenarioKind::Assault(kind) => {
@@ -223,14 +224,14 @@ impl Scenario {
             plan,
             schedule,
             mistake: None,
-            has_spares,
-            machine_dies,
+            has_standbys: has_spares,
+            machine_dies_ns: machine_dies,
             commands,
             slowness,
         })
     }
 
-    /// In one line, for people.
+    /// Describes the scenario in one line.
     pub fn describe(&self) -> String {
         let plan = &self.plan;
         let mut text = format!(
@@ -247,17 +248,17 @@ impl Scenario {
         if self.kind != ScenarioKind::Peace {
             text += &format!("; {}", self.kind.name());
         }
-        if self.has_spares {
+        if self.has_standbys {
             text += " with spares";
         }
         if !self.culprits.is_empty() {
             let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();
             text += &format!(" of strategy {}, on death {}", names.join(", "), plan.on_death);
         }
-        if self.kind == ScenarioKind::Comebacks {
+        if self.kind == ScenarioKind::Recovery {
             text += &format!("; journals kept with {}", plan.trading().journal);
         }
-        if let Some(ns) = self.machine_dies {
+        if let Some(ns) = self.machine_dies_ns {
             text += &format!("; the machine dies after {ns} ns");
         }
         text
@@ -298,7 +299,7 @@ fn kind(
     }
 }
 
-/// Switches that are turned on, of which some are turned off again.
+/// Draws kill switches, some of which are turned off again.
 fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
     let trading = plan.trading();
     let mut commands = Vec::new();
@@ -320,7 +321,7 @@ fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> 
     commands
 }
 
-/// A venue has a fault for a while.
+/// Draws a temporary fault of a venue.
 fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     const KINDS: [FaultKind; 5] =
         [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
@@ -330,13 +331,13 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
     let trading = plan.trading_mut();
-    // A venue behind a session says nothing of when its reports are due. One silence is shorter
-    // than a slow venue is slow.
+    // A venue behind a session does not tell when its reports are due. One timeout is shorter than
+    // a slow venue's delay.
     trading.tells_release = false;
     trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];
 }
 
-/// Strategies that may have a fault.
+/// Returns the strategies that may receive a fault.
 fn struck(plan: &Plan) -> Vec<u16> {
     let all = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
     let is_struck =
@@ -344,7 +345,7 @@ fn struck(plan: &Plan) -> Vec<u16> {
     (0..plan.trading().strategies).filter(is_struck).collect()
 }
 
-/// A fault by which a strategy dies or hangs.
+/// Draws a fault by which a strategy dies or hangs.
 fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);

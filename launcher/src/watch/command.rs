@@ -1,19 +1,19 @@
-//! The command: finds the run, looks at it again and again, and shows what it found, as a
-//! terminal's view, as text or as JSON.
+//! The command `launcher watch`: polls an active run and shows it as a terminal view, text, JSON or
+//! metrics.
 
 use super::flags::WatchFlags;
-use super::keys::{Keys, Wish};
+use super::keys::{KeyAction, Keys};
 use super::metrics::{self, Metrics};
 use super::model::Snapshot;
-use super::sample::Sampler;
+use super::sampler::Sampler;
 use super::screen::Screen;
-use super::source::Living;
-use super::terminal::{self, Typed};
-use super::view::{self, NARROW, Shown};
+use super::source::ActiveRunView;
+use super::terminal::{self, KeyInput};
+use super::view::{self, NARROW, PromptView};
 use crate::config::UsageError;
 use crate::operator::find_run;
 use crate::output;
-use crate::runtime::aside::Aside;
+use crate::runtime::affinity_guard::AffinityGuard;
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
 use std::io::{IsTerminal, Write, stdin, stdout};
@@ -22,80 +22,79 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use terminal_size::{Width, terminal_size_of};
 
-/// More looks than that a second would be a load.
-const SHORTEST: Duration = Duration::from_millis(50);
-/// How often keys and signals are looked for.
+/// Minimum interval: more frequent polls would be a load.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+/// Poll interval of keys and signals.
 const TICK: Duration = Duration::from_millis(50);
-/// With `--once`, so many looks catch up with logs that are long already.
+/// With `--once`, the maximum number of polls to catch up with long logs.
 const CATCH_UP: usize = 256;
-/// A process that is blocked in a write to a terminal or a pipe that nobody reads ends so long
-/// after it was asked to.
+/// How long after a termination signal a process exits that is blocked in a write.
 const GRACE: Duration = Duration::from_secs(1);
-/// The exit code where the terminal was closed: that of a SIGHUP.
+/// Exit code if the terminal was closed: that of SIGHUP.
 const CLOSED: u8 = 129;
-/// As many lines as a frame of text may have.
-const TALL: usize = 1_000;
+/// Maximum number of lines of a text frame.
+const MAX_LINES: usize = 1_000;
 
 pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     let interval = Duration::from_nanos(flags.interval.0);
-    if interval < SHORTEST {
+    if interval < MIN_INTERVAL {
         return Err(UsageError(format!("--interval {}: at least 50ms", flags.interval)).into());
     }
     let metrics = flags.metrics.as_deref().map(Metrics::open).transpose()?;
     let shows = !flags.once && !flags.json && metrics.is_none();
     if shows && !(stdout().is_terminal() && stdin().is_terminal()) {
-        let way = "this is no terminal: --once prints one frame, --json a line a look";
+        let way = "not a terminal: use --once for one frame, or --json for a line each poll";
         return Err(UsageError(way.into()).into());
     }
     let run = find_run(&flags.run)?;
-    let living = Living::open(&run).with_context(|| format!("cannot read run {run}"))?;
-    // The run is not to notice.
-    Aside::of(&living.plan).stay();
+    let living = ActiveRunView::open(&run).with_context(|| format!("cannot read run {run}"))?;
+    // Keeps off the run's cores.
+    AffinityGuard::move_off(&living.plan).keep();
     let mut sampler = Sampler::new(living);
     if flags.once {
         once(&mut sampler, flags.json, interval)?;
         return Ok(ExitCode::SUCCESS);
     }
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    signals::end_anyway(GRACE);
+    signals::exit_after_signal(GRACE);
     if let Some(metrics) = metrics {
-        measured(&mut sampler, &metrics, interval, &signals)?;
+        publish_metrics(&mut sampler, &metrics, interval, &signals)?;
     } else if flags.json {
         stream(&mut sampler, interval, &signals)?;
     } else {
         let screen = Screen::open().context("cannot use the terminal")?;
-        let ended = show(&screen, &mut sampler, &run, interval, &signals);
+        let ended = run_view(&screen, &mut sampler, &run, interval, &signals);
         drop(screen);
         match ended? {
-            Ended::Closed => return Ok(ExitCode::from(CLOSED)),
-            Ended::Seen(last) if last.state.is_over() => {
+            WatchEnd::Closed => return Ok(ExitCode::from(CLOSED)),
+            WatchEnd::Seen(last) if last.state.is_over() => {
                 let mut out = output::stdout();
                 writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
             }
-            Ended::Seen(_) => {}
+            WatchEnd::Seen(_) => {}
         }
     }
     Ok(signals::exit_code_of_reader())
 }
 
-enum Ended {
-    /// The user has seen enough, or a signal asked for the end; the last look.
+enum WatchEnd {
+    /// The user quit, or a signal came; the last snapshot.
     Seen(Box<Snapshot>),
     Closed,
 }
 
-/// Two looks: a rate is a difference.
+/// Polls twice, since a rate is a difference, and prints one frame.
 fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
-    let mut snapshot = sampler.look()?;
+    let mut snapshot = sampler.poll()?;
     for _ in 0..CATCH_UP {
         if !sampler.is_behind() || snapshot.state.is_over() {
             break;
         }
-        snapshot = sampler.look()?;
+        snapshot = sampler.poll()?;
     }
     if !snapshot.state.is_over() {
         sleep(interval);
-        snapshot = sampler.look()?;
+        snapshot = sampler.poll()?;
     }
     let mut out = output::stdout();
     if json {
@@ -103,37 +102,42 @@ fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
     } else {
         let size = terminal_size_of(stdout()).filter(|_| stdout().is_terminal());
         let width = size.map_or(80, |(Width(columns), _)| usize::from(columns).max(NARROW));
-        for line in view::lines(&snapshot, &Shown::default(), width, TALL) {
+        for line in view::lines(&snapshot, &PromptView::default(), width, MAX_LINES) {
             writeln!(out, "{}", line.to_string().trim_end())?;
         }
     }
     Ok(())
 }
 
-/// A line a look, the last of them of the run's end.
+/// Prints a line for each poll, the last one at the run's end.
 fn stream(sampler: &mut Sampler, interval: Duration, signals: &Signals) -> Result<()> {
     loop {
-        let snapshot = sampler.look()?;
+        let snapshot = sampler.poll()?;
         let mut out = output::stdout_while_read();
         serde_json::to_writer(&mut out, &snapshot)?;
         writeln!(out)?;
         out.flush()?;
         drop(out);
-        if snapshot.state.is_over() || wait(interval, || signals.take() > 0) {
+        if snapshot.state.is_over() || wait(interval, || signals.take_requests() > 0) {
             return Ok(());
         }
     }
 }
 
-/// Metrics, until the run ends.
-fn measured(sampler: &mut Sampler, metrics: &Metrics, interval: Duration, signals: &Signals) -> Result<()> {
+/// Publishes metrics until the run ends.
+fn publish_metrics(
+    sampler: &mut Sampler,
+    metrics: &Metrics,
+    interval: Duration,
+    signals: &Signals,
+) -> Result<()> {
     loop {
-        let snapshot = sampler.look()?;
+        let snapshot = sampler.poll()?;
         let text = metrics::text(&snapshot);
         metrics.publish(&text)?;
         let wants_end = || {
             metrics.serve(&text);
-            signals.take() > 0
+            signals.take_requests() > 0
         };
         if snapshot.state.is_over() || wait(interval, wants_end) {
             return Ok(());
@@ -141,7 +145,7 @@ fn measured(sampler: &mut Sampler, metrics: &Metrics, interval: Duration, signal
     }
 }
 
-/// Waits that long, or until somebody wants an end; whether somebody did.
+/// Waits for the interval. Returns `true` if an end was requested.
 fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
     let until = Instant::now() + interval;
     loop {
@@ -155,35 +159,35 @@ fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
     }
 }
 
-/// The view, until the user has seen enough, a signal comes or the terminal is closed.
-fn show(
+/// Runs the terminal view until the user quits, a signal comes or the terminal is closed.
+fn run_view(
     screen: &Screen,
     sampler: &mut Sampler,
     run: &str,
     interval: Duration,
     signals: &Signals,
-) -> Result<Ended> {
+) -> Result<WatchEnd> {
     let mut keys = Keys::new(sampler.plan().trading().strategies);
-    let mut snapshot = sampler.look()?;
+    let mut snapshot = sampler.poll()?;
     let mut next = Instant::now() + interval;
     loop {
         let shown = keys.shown();
         let drawn = screen.draw(&view::frame(&snapshot, &shown, screen.size()));
-        let pressed = terminal::typed(signals, TICK.min(next.saturating_duration_since(Instant::now())))?;
-        let Typed::Keys(pressed) = pressed else { return Ok(Ended::Closed) };
+        let pressed = terminal::read_keys(signals, TICK.min(next.saturating_duration_since(Instant::now())))?;
+        let KeyInput::Keys(pressed) = pressed else { return Ok(WatchEnd::Closed) };
         drawn?;
         for key in pressed {
             match keys.press(key) {
-                Wish::Quit => return Ok(Ended::Seen(Box::new(snapshot))),
-                Wish::Give(command) if !snapshot.state.is_over() => keys.give(run, command),
-                Wish::Give(_) | Wish::None => {}
+                KeyAction::Quit => return Ok(WatchEnd::Seen(Box::new(snapshot))),
+                KeyAction::Give(command) if !snapshot.state.is_over() => keys.give(run, command),
+                KeyAction::Give(_) | KeyAction::None => {}
             }
         }
-        if signals.take() > 0 {
-            return Ok(Ended::Seen(Box::new(snapshot)));
+        if signals.take_requests() > 0 {
+            return Ok(WatchEnd::Seen(Box::new(snapshot)));
         }
         if Instant::now() >= next {
-            snapshot = sampler.look()?;
+            snapshot = sampler.poll()?;
             next = Instant::now() + interval;
         }
     }

@@ -6,31 +6,30 @@ use clap::Args;
 /// The flags of `watch`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct WatchFlags {
-    /// The run: its id, the beginning of one, its folder, or latest
+    /// Name the run: its id, a prefix of the id, its folder, or latest
     #[arg(default_value = "latest")]
     pub run: String,
-    /// Look twice, print what was found, and end
+    /// Print one frame and exit
     #[arg(long)]
     pub once: bool,
-    /// Print looks as JSON: a line each, until the run ends; with --once one document
+    /// Print JSON: a line each poll until the run ends; with --once one document
     #[arg(long)]
     pub json: bool,
-    /// Write each look as OpenMetrics text, or answer with it: a file or an address of loopback,
-    /// e.g. 127.0.0.1:9464
+    /// Publish OpenMetrics text in a file, or at a loopback address, e.g. 127.0.0.1:9464
     #[arg(long, value_name = "FILE|ADDR", conflicts_with_all = ["json", "once"])]
     pub metrics: Option<String>,
-    /// From one look to the next, 50ms at least
+    /// Poll at this interval, 50ms at least
     #[arg(long, value_name = "DUR", default_value = "250ms")]
     pub interval: Nanos,
 }
 
-/// What `watch --help` ends with.
+/// Examples in `watch --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  launcher watch                        the living run that began last
+  launcher watch                        the newest active run
   launcher watch runs/RUN               a run by its folder, or by its id
   launcher watch --once                 one frame as text
-  launcher watch --json | jq .rate      a line a look, until the run ends
+  launcher watch --json | jq .rate      a line each poll, until the run ends
 
 It only reads, four times a second. Keys: up and down select a strategy,
 k kills it, r revives it, l sets a limit for it, K kills everybody, R revives

@@ -1,27 +1,27 @@
-//! Reads a thread's state, switches and CPU time from `/proc`. Read from `/proc`; none of it can be
-//! written by the thread itself.
+//! Reads a thread's state, context switches and CPU time from `/proc`; the thread itself cannot
+//! forge them.
 
 use std::fs;
 use std::path::Path;
 use system::process;
 
-/// One look at a thread.
+/// Kernel facts about a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelThread {
     /// `R` runs or waits for a core, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` is
     /// dead.
     pub state: char,
-    /// The core that it was last on.
+    /// Core that it last ran on.
     pub core: u32,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary: u64,
-    /// Context switches that were forced on it.
+    /// Involuntary context switches.
     pub involuntary: u64,
-    /// Time on a core, in clock ticks of the kernel (a hundredth of a second).
+    /// CPU time, in clock ticks of the kernel (hundredths of a second).
     pub cpu: u64,
 }
 
-/// A thread of a process; `None`: the process has no such thread, or has ended.
+/// Reads a thread of a process; `None` if it does not exist.
 pub fn thread(pid: u32, tid: u64) -> Option<KernelThread> {
     let tid = process::host_thread_id(pid, tid)?;
     read(&Path::new("/proc").join(pid.to_string()).join("task").join(tid.to_string()))
@@ -29,7 +29,7 @@ pub fn thread(pid: u32, tid: u64) -> Option<KernelThread> {
 
 fn read(folder: &Path) -> Option<KernelThread> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    // The name stands in brackets and may hold anything.
+    // The name is in parentheses and may contain anything.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     let status = fs::read_to_string(folder.join("status")).ok()?;

@@ -1,11 +1,11 @@
 //! Key commands of `watch`: select a strategy, kill, revive, set limits.
 //!
-//! A command waits for the engine on a thread of its own, so the view goes on.
+//! A command waits for the engine on its own thread, so the view continues.
 
 use super::terminal::Key;
-use super::view::Shown;
+use super::view::PromptView;
 use crate::config::limits::{limit_of, limit_text};
-use crate::operator::LiveRun;
+use crate::operator::ActiveRunHandle;
 use analysis::numbers::{count, duration};
 use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
@@ -19,111 +19,113 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest limit that can be typed.
 const LONGEST: usize = 60;
 
-/// What is being asked of the user.
+/// The current prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum PromptState {
     Nothing,
-    /// Whether a command for everybody is meant.
+    /// Confirmation of a command for all strategies.
     Sure(Command),
-    /// A limit, as far as it is typed.
+    /// The limit typed so far.
     Limit(String),
 }
 
-/// What a key came to.
+/// What a key press does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum KeyAction {
     None,
-    /// The user has seen enough.
+    /// Quits.
     Quit,
-    /// A command for the engine.
+    /// Sends a command to the engine.
     Give(Command),
 }
 
 pub struct Keys {
     strategies: u16,
     selected: u16,
-    asked: Asked,
+    prompt: PromptState,
     message: String,
     answers: (Sender<String>, Receiver<String>),
 }
 
 impl Keys {
-    /// For a run of so many strategies.
+    /// Creates the state for a run of `strategies` strategies.
     pub fn new(strategies: u16) -> Self {
-        let (asked, message) = (Asked::Nothing, String::new());
-        Self { strategies, selected: 0, asked, message, answers: channel() }
+        let (asked, message) = (PromptState::Nothing, String::new());
+        Self { strategies, selected: 0, prompt: asked, message, answers: channel() }
     }
 
-    /// What the view shows of it.
-    pub fn shown(&mut self) -> Shown {
+    /// Returns what the view shows.
+    pub fn shown(&mut self) -> PromptView {
         if let Some(said) = self.answers.1.try_iter().last() {
             self.message = said;
         }
-        let message = match &self.asked {
-            Asked::Nothing => self.message.clone(),
-            Asked::Sure(command) => format!("{}? y: yes, anything else: no", text(*command)),
-            Asked::Limit(typed) => format!("limit for strategy-{} (CONTROL=VALUE): {typed}_", self.selected),
+        let message = match &self.prompt {
+            PromptState::Nothing => self.message.clone(),
+            PromptState::Sure(command) => format!("{}? y: yes, anything else: no", text(*command)),
+            PromptState::Limit(typed) => {
+                format!("limit for strategy-{} (CONTROL=VALUE): {typed}_", self.selected)
+            }
         };
-        Shown { selected: Some(self.selected), message }
+        PromptView { selected: Some(self.selected), message }
     }
 
-    pub fn press(&mut self, key: Key) -> Wish {
-        match (std::mem::replace(&mut self.asked, Asked::Nothing), key) {
-            (_, Key::Interrupt) => Wish::Quit,
-            (Asked::Sure(command), Key::Char('y')) => Wish::Give(command),
-            (Asked::Sure(_), _) => Wish::None,
-            (Asked::Limit(typed), key) => self.typed(typed, key),
-            (Asked::Nothing, key) => self.pressed(key),
+    pub fn press(&mut self, key: Key) -> KeyAction {
+        match (std::mem::replace(&mut self.prompt, PromptState::Nothing), key) {
+            (_, Key::Interrupt) => KeyAction::Quit,
+            (PromptState::Sure(command), Key::Char('y')) => KeyAction::Give(command),
+            (PromptState::Sure(_), _) => KeyAction::None,
+            (PromptState::Limit(typed), key) => self.typed(typed, key),
+            (PromptState::Nothing, key) => self.pressed(key),
         }
     }
 
-    fn pressed(&mut self, key: Key) -> Wish {
+    fn pressed(&mut self, key: Key) -> KeyAction {
         self.message.clear();
         let scope = Scope::Strategy(self.selected);
         match key {
-            Key::Char('q') | Key::Escape => return Wish::Quit,
+            Key::Char('q') | Key::Escape => return KeyAction::Quit,
             Key::Up => self.selected = self.selected.saturating_sub(1),
             Key::Down => {
                 self.selected = self.selected.saturating_add(1).min(self.strategies.saturating_sub(1));
             }
-            Key::Char('k') => return Wish::Give(Command::Kill(scope)),
-            Key::Char('r') => return Wish::Give(Command::Revive(scope)),
-            Key::Char('K') => self.asked = Asked::Sure(Command::Kill(Scope::All)),
-            Key::Char('R') => self.asked = Asked::Sure(Command::Revive(Scope::All)),
-            Key::Char('l') => self.asked = Asked::Limit(String::new()),
+            Key::Char('k') => return KeyAction::Give(Command::Kill(scope)),
+            Key::Char('r') => return KeyAction::Give(Command::Revive(scope)),
+            Key::Char('K') => self.prompt = PromptState::Sure(Command::Kill(Scope::All)),
+            Key::Char('R') => self.prompt = PromptState::Sure(Command::Revive(Scope::All)),
+            Key::Char('l') => self.prompt = PromptState::Limit(String::new()),
             _ => {}
         }
-        Wish::None
+        KeyAction::None
     }
 
-    fn typed(&mut self, mut typed: String, key: Key) -> Wish {
+    fn typed(&mut self, mut typed: String, key: Key) -> KeyAction {
         match key {
             Key::Enter => match limit_of(&typed, Scope::Strategy(self.selected)) {
                 Ok(LimitSetting { scope, control, value }) => {
-                    return Wish::Give(Command::SetLimit { scope, control: control.code(), value });
+                    return KeyAction::Give(Command::SetLimit { scope, control: control.code(), value });
                 }
                 Err(why) => self.message = why,
             },
             Key::Escape => {}
             Key::Backspace => {
                 typed.pop();
-                self.asked = Asked::Limit(typed);
+                self.prompt = PromptState::Limit(typed);
             }
             Key::Char(c) if c.is_ascii_graphic() && typed.len() < LONGEST => {
                 typed.push(c);
-                self.asked = Asked::Limit(typed);
+                self.prompt = PromptState::Limit(typed);
             }
-            _ => self.asked = Asked::Limit(typed),
+            _ => self.prompt = PromptState::Limit(typed),
         }
-        Wish::None
+        KeyAction::None
     }
 
-    /// Gives a command to a run, and shows later what came of it.
+    /// Sends a command to a run, and shows the result later.
     pub fn give(&mut self, run: &str, command: Command) {
         self.message = format!("{}: waits for the engine", text(command));
         let (run, answers) = (run.to_owned(), self.answers.0.clone());
         thread::spawn(move || {
-            // Nobody may be there to read it any more.
+            // The view may have quit.
             let _ = answers.send(given(&run, command));
         });
     }
@@ -145,7 +147,7 @@ fn text(command: Command) -> String {
 
 fn given(run: &str, command: Command) -> String {
     let what = text(command);
-    let answered = LiveRun::find(run).and_then(|run| {
+    let answered = ActiveRunHandle::find(run).and_then(|run| {
         let (entry, answer) = run.give(command, TIMEOUT)?;
         Ok((answer, run.ns(entry.ticks, answer.seen_ticks)))
     });
@@ -166,8 +168,8 @@ fn given(run: &str, command: Command) -> String {
 mod tests {
     use super::*;
 
-    fn press(keys: &mut Keys, text: &str) -> Wish {
-        let mut wish = Wish::None;
+    fn press(keys: &mut Keys, text: &str) -> KeyAction {
+        let mut wish = KeyAction::None;
         for c in text.chars() {
             let key = match c {
                 '\n' => Key::Enter,
@@ -183,17 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn one_strategy_is_killed_at_once_and_everybody_after_a_question() {
+    fn kill_all_needs_confirmation_kill_one_does_not() {
         let mut keys = Keys::new(3);
-        assert_eq!(press(&mut keys, "vvvvk"), Wish::Give(Command::Kill(Scope::Strategy(2))));
-        assert_eq!(press(&mut keys, "^r"), Wish::Give(Command::Revive(Scope::Strategy(1))));
-        assert_eq!(press(&mut keys, "K"), Wish::None);
+        assert_eq!(press(&mut keys, "vvvvk"), KeyAction::Give(Command::Kill(Scope::Strategy(2))));
+        assert_eq!(press(&mut keys, "^r"), KeyAction::Give(Command::Revive(Scope::Strategy(1))));
+        assert_eq!(press(&mut keys, "K"), KeyAction::None);
         assert!(keys.shown().message.contains("kill all?"), "{:?}", keys.shown());
-        assert_eq!(press(&mut keys, "n"), Wish::None);
-        assert_eq!(press(&mut keys, "Ky"), Wish::Give(Command::Kill(Scope::All)));
-        assert_eq!(press(&mut keys, "Ry"), Wish::Give(Command::Revive(Scope::All)));
-        assert_eq!(press(&mut keys, "q"), Wish::Quit);
-        assert_eq!(keys.press(Key::Interrupt), Wish::Quit);
+        assert_eq!(press(&mut keys, "n"), KeyAction::None);
+        assert_eq!(press(&mut keys, "Ky"), KeyAction::Give(Command::Kill(Scope::All)));
+        assert_eq!(press(&mut keys, "Ry"), KeyAction::Give(Command::Revive(Scope::All)));
+        assert_eq!(press(&mut keys, "q"), KeyAction::Quit);
+        assert_eq!(keys.press(Key::Interrupt), KeyAction::Quit);
     }
 
     #[test]
@@ -202,15 +204,15 @@ mod tests {
         let wish = press(&mut keys, "lmax-position=56<k\n");
         let control = protocol::limits::RiskControl::from_name("max-position").unwrap();
         let wanted = Command::SetLimit { scope: Scope::Strategy(0), control: control.code(), value: 5_000 };
-        assert_eq!(wish, Wish::Give(wanted));
-        assert_eq!(press(&mut keys, "lmax-hope=1\n"), Wish::None);
+        assert_eq!(wish, KeyAction::Give(wanted));
+        assert_eq!(press(&mut keys, "lmax-hope=1\n"), KeyAction::None);
         assert!(keys.shown().message.contains("max-hope"), "{:?}", keys.shown());
-        assert_eq!(press(&mut keys, "lq!"), Wish::None, "what is typed is no command");
-        assert_eq!(press(&mut keys, "q"), Wish::Quit);
+        assert_eq!(press(&mut keys, "lq!"), KeyAction::None, "what is typed is no command");
+        assert_eq!(press(&mut keys, "q"), KeyAction::Quit);
     }
 
     #[test]
-    fn what_cannot_be_given_is_said() {
+    fn failed_command_is_reported() {
         let mut keys = Keys::new(1);
         keys.give("20000101-000000000-1-1", Command::Kill(Scope::All));
         let began = std::time::Instant::now();

@@ -1,5 +1,5 @@
-//! A look as OpenMetrics text, into a file or for who asks on loopback: Prometheus and what speaks
-//! its language.
+//! Publishes a snapshot as OpenMetrics text for Prometheus and compatible tools: into a file, or
+//! over HTTP on loopback.
 
 use super::model::Snapshot;
 use crate::config::UsageError;
@@ -10,17 +10,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one who asks may take to ask and to listen.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Maximum time for a client to send its request and to read the answer.
+const CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub enum Metrics {
-    /// Into a file, written anew at each look, whole or not at all.
+    /// Into a file, replaced atomically at each poll.
     File(PathBuf),
     Listener(TcpListener),
 }
 
 impl Metrics {
-    /// A file, or an address of this machine alone: `127.0.0.1:9464`.
+    /// Opens a file, or a loopback address: `127.0.0.1:9464`.
     pub fn open(target: &str) -> Result<Self> {
         let Ok(address) = target.parse::<SocketAddr>() else { return Ok(Self::File(target.into())) };
         if !address.ip().is_loopback() {
@@ -35,7 +35,7 @@ impl Metrics {
         Ok(Self::Listener(listener))
     }
 
-    /// Writes a look, or has it ready.
+    /// Writes a snapshot to the file; a listener serves it on request.
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::File(path) => {
@@ -45,11 +45,11 @@ impl Metrics {
         }
     }
 
-    /// Answers all who ask now.
+    /// Answers all pending requests.
     pub fn serve(&self, text: &str) {
         let Self::Listener(listener) = self else { return };
         while let Ok((stream, _)) = listener.accept() {
-            // Who goes away unanswered has only itself to blame.
+            // A client that disconnects gets no answer.
             let _ = answer(stream, text);
         }
     }
@@ -57,10 +57,10 @@ impl Metrics {
 
 fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    // Whatever is asked for, there is one answer; the question is read so that the connection ends
-    // in order.
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    // There is one answer for every request; the request is read so that the connection closes
+    // cleanly.
     let _ = stream.read(&mut [0; 4_096])?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let length = text.len();
@@ -71,18 +71,18 @@ fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
     stream.write_all(text.as_bytes())
 }
 
-/// A sample: its labels and its value.
+/// A sample: labels and value.
 type Sample<'a> = (Vec<(&'a str, String)>, f64);
 
-fn of(name: &str, value: impl ToString) -> Vec<(&str, String)> {
+fn label(name: &str, value: impl ToString) -> Vec<(&str, String)> {
     vec![(name, value.to_string())]
 }
 
-fn both<'a>(one: (&'a str, &str), other: (&'a str, &str)) -> Vec<(&'a str, String)> {
+fn labels<'a>(one: (&'a str, &str), other: (&'a str, &str)) -> Vec<(&'a str, String)> {
     [one, other].map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
-/// A family of metrics as text; what is no number is left out.
+/// Formats a metric family; values that are not finite are left out.
 fn family<'a>(name: &str, kind: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) -> String {
     let suffix = match kind {
         "counter" => "_total",
@@ -99,7 +99,7 @@ fn family<'a>(name: &str, kind: &str, help: &str, samples: impl IntoIterator<Ite
     out
 }
 
-/// A look as OpenMetrics text. Times are in seconds.
+/// Formats a snapshot as OpenMetrics text. Times are in seconds.
 pub fn text(looked: &Snapshot) -> String {
     let Snapshot { roles, rings, stages, strategies, errors, .. } = looked;
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -117,43 +117,44 @@ pub fn text(looked: &Snapshot) -> String {
     ];
     let counters = roles.iter().flat_map(|role| {
         let counter =
-            |(name, value): (&&str, &u64)| (both(("role", &role.role), ("counter", name)), *value as f64);
+            |(name, value): (&&str, &u64)| (labels(("role", &role.role), ("counter", name)), *value as f64);
         role.counters.iter().map(counter)
     });
     let switches = roles.iter().flat_map(|role| {
         let kinds = [("voluntary", role.voluntary_switches), ("involuntary", role.involuntary_switches)];
-        kinds.map(|(kind, count)| Some((both(("role", &role.role), ("kind", kind)), count? as f64)))
+        kinds.map(|(kind, count)| Some((labels(("role", &role.role), ("kind", kind)), count? as f64)))
     });
-    let gaps = roles.iter().map(|role| (of("role", &role.role), seconds(role.longest_gap_ns)));
+    let gaps = roles.iter().map(|role| (label("role", &role.role), seconds(role.longest_gap_ns)));
     let ages =
-        roles.iter().filter_map(|role| Some((of("role", &role.role), seconds(role.heartbeat_age_ns?))));
-    let fills = rings.iter().filter_map(|ring| Some((of("ring", &ring.ring), ring.fill? as f64)));
-    let capacities = rings.iter().map(|ring| (of("ring", &ring.ring), ring.capacity as f64));
+        roles.iter().filter_map(|role| Some((label("role", &role.role), seconds(role.heartbeat_age_ns?))));
+    let fills = rings.iter().filter_map(|ring| Some((label("ring", &ring.ring), ring.fill? as f64)));
+    let capacities = rings.iter().map(|ring| (label("ring", &ring.ring), ring.capacity as f64));
     let stages = stages.iter().flat_map(|stage| {
         let quantiles = [("0.5", stage.p50_ns), ("0.99", stage.p99_ns)];
-        quantiles
-            .map(|(quantile, ns)| Some((both(("stage", stage.stage), ("quantile", quantile)), seconds(ns?))))
+        quantiles.map(|(quantile, ns)| {
+            Some((labels(("stage", stage.stage), ("quantile", quantile)), seconds(ns?)))
+        })
     });
-    let incidents = strategies.iter().map(|line| (of("strategy", line.strategy), line.incidents as f64));
+    let incidents = strategies.iter().map(|line| (label("strategy", line.strategy), line.incidents as f64));
     let killed = strategies
         .iter()
-        .map(|line| (of("strategy", line.strategy), f64::from(u8::from(!line.killed.is_empty()))));
+        .map(|line| (label("strategy", line.strategy), f64::from(u8::from(!line.killed.is_empty()))));
     let positions = strategies.iter().flat_map(|line| {
         let strategy = line.strategy.to_string();
         line.positions.iter().map(move |position| {
             let instrument = position.instrument.to_string();
-            (both(("strategy", &strategy), ("instrument", &instrument)), position.net as f64)
+            (labels(("strategy", &strategy), ("instrument", &instrument)), position.net as f64)
         })
     });
     let errors =
-        errors.iter().map(|line| (both(("who", &line.who), ("what", &line.what)), line.count as f64));
+        errors.iter().map(|line| (labels(("who", &line.who), ("what", &line.what)), line.count as f64));
     [
         family("run", "info", "The run that is watched.", [(run.to_vec(), 1.0)]),
         family(
             "orders",
             "counter",
             "Orders so far.",
-            orders.map(|(what, count)| (of("what", what), count as f64)),
+            orders.map(|(what, count)| (label("what", what), count as f64)),
         ),
         family("role_counter", "counter", "What a role counts.", counters),
         family("role_switches", "counter", "Context switches of a role's thread.", switches.flatten()),
@@ -174,11 +175,11 @@ pub fn text(looked: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::model::ErrorLine;
+    use crate::watch::model::ErrorRow;
 
     #[test]
-    fn what_others_wrote_ends_no_line() {
-        let error = ErrorLine { who: "strategy-1".into(), what: "says \"a\\b\"\nx".into(), count: 2 };
+    fn metric_labels_are_escaped() {
+        let error = ErrorRow { who: "strategy-1".into(), what: "says \"a\\b\"\nx".into(), count: 2 };
         let text = text(&Snapshot { errors: vec![error], ..Snapshot::default() });
         assert!(
             text.contains(r#"bulkhead_errors_total{who="strategy-1",what="says \"a\\b\"\nx"} 2"#),

@@ -1,23 +1,23 @@
-//! `launcher watch`: a window into a living run, which only reads.
+//! `launcher watch`: a read-only view of an active run.
 //!
 //! ```text
-//! source: a segment's words, copied ─▶ sample: a look ─▶ model: a plain value ─▶ view, JSON, metrics
+//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ view, JSON, metrics
 //! ```
 
-mod accounts;
 mod command;
 mod flags;
-mod follow;
 mod kernel;
 mod keys;
-mod line;
-mod lines;
+mod log_tail;
 mod metrics;
 mod model;
-mod sample;
+mod positions;
+mod rows;
+mod sampler;
 mod screen;
 mod source;
 mod stages;
+mod styled_line;
 mod terminal;
 mod view;
 

@@ -1,27 +1,27 @@
-//! One observation of an active run as a plain value, for the view, scripts and metrics.
+//! A snapshot of an active run as a plain value, for the view, scripts and metrics.
 //!
-//! Texts in it are printable and short, whoever wrote them; numbers may be any.
+//! Texts in it are printable and bounded, even if a hostile process wrote them; numbers may be any.
 
-use super::accounts::Position;
-use super::stages::StageLine;
+use super::positions::Position;
+use super::stages::StageRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Where a run is, as somebody outside sees it.
+/// State of a run, as observed from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Life {
+pub enum ObservedState {
     #[default]
     Setup,
     Running,
-    /// Open orders are still collected.
+    /// Waiting for reports of open orders.
     Draining,
     Over,
-    /// Its launcher was killed, and the run with it.
+    /// The launcher was killed.
     Abandoned,
 }
 
-impl Life {
+impl ObservedState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Setup => "setup",
@@ -32,140 +32,139 @@ impl Life {
         }
     }
 
-    /// Whether nothing more will change.
+    /// Returns `true` if nothing more will change.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Over | Self::Abandoned)
     }
 }
 
-/// One role: what it says of itself, and what the kernel says of its thread.
+/// A role: its own counters and the kernel's facts about its thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RoleLine {
+pub struct RoleRow {
     /// `strategy-0`, `orchestrator`, `gateway-1`.
     pub role: String,
-    /// The thread that it runs on.
+    /// Name of its thread.
     pub thread: String,
-    /// Its process; `None`: there is none now.
+    /// Its process id; `None` without a process.
     pub pid: Option<u32>,
-    /// `starting`, `ready`, `running`, `done`, `failed`; by the kernel's word `stopped` or `gone`;
-    /// `unreadable`: where its status was stands something else.
+    /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
+    /// `gone`; `unreadable` if its status block is invalid.
     pub state: &'static str,
-    /// The core that the kernel last had it on.
+    /// Core that it last ran on.
     pub core: Option<u32>,
-    /// Whether it is pinned to that core alone, by the plan.
+    /// Pinned to that core by the plan.
     pub is_pinned: bool,
-    /// Orders a second since the last look: sent, dispatched or received.
+    /// Orders a second since the last poll: sent, dispatched or received.
     pub rate: Option<f64>,
-    /// Orders that are with it now, by its own counters; `None`: it does not count them.
+    /// Orders in flight, by its own counters; `None` if it does not count them.
     pub in_flight: Option<u64>,
     /// Pushes that found a ring full.
     pub full: u64,
-    /// The longest time away from its duty cycles, in nanoseconds.
+    /// Longest gap between duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Gaps in its log so far, as far as it was read.
+    /// Gaps in its log, as far as it was read.
     pub gaps: u64,
-    /// Since its last duty cycle, in nanoseconds; `None`: it has had none, or claims one in the
+    /// Time since its last duty cycle, in nanoseconds; `None` if it had none, or claims one in the
     /// future.
     pub heartbeat_age_ns: Option<u64>,
-    /// Context switches that it asked for, by the kernel's word.
+    /// Voluntary context switches, by the kernel.
     pub voluntary_switches: Option<u64>,
-    /// Context switches that were forced on it.
+    /// Involuntary context switches.
     pub involuntary_switches: Option<u64>,
-    /// The share of a core that it used since the last look.
+    /// Share of a core used since the last poll.
     pub cpu: Option<f64>,
-    /// Everything that it counts, by name.
+    /// All its counters by name.
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// How full a ring is.
+/// Occupancy of a ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RingLine {
-    /// Its segment's name within the run.
+pub struct RingRow {
+    /// Name of its segment within the run.
     pub ring: String,
-    /// Messages that are in it now; `None`: its technique does not show that to who only reads.
+    /// Messages in the ring; `None` if a reader cannot see that with its technique.
     pub fill: Option<u64>,
-    /// Messages that it has room for.
+    /// Capacity in messages.
     pub capacity: u64,
 }
 
-/// One strategy: its lives, and what it has.
+/// A strategy: its incarnations and positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StrategyLine {
+pub struct StrategyRow {
     pub strategy: u16,
-    /// The number of its incarnation, from 0.
+    /// Number of the incarnation, from 0.
     pub incarnation: u16,
-    /// The launcher has seen the incarnation dead.
+    /// The launcher has fenced the dead incarnation.
     pub is_fenced: bool,
-    /// How often it has died.
+    /// Number of deaths.
     pub incidents: u64,
-    /// What it was quarantined for.
+    /// Reason of its quarantine.
     pub quarantined: Option<String>,
-    /// Orders of dead incarnations that were refused.
+    /// Refused orders of dead incarnations.
     pub refused: u64,
-    /// Reports that no living incarnation was there to take.
+    /// Reports that no running incarnation could take.
     pub orphaned: u64,
-    /// The kill switches that concern it alone or everybody, and what turned each.
+    /// Kill switches that apply to it or to all, with their causes.
     pub killed: Vec<String>,
     pub positions: Vec<Position>,
 }
 
-/// Something that went wrong, and how often.
+/// An error and its number of occurrences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ErrorLine {
+pub struct ErrorRow {
     pub who: String,
     pub what: String,
     pub count: u64,
 }
 
-/// One look at a run.
+/// A snapshot of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     pub version: u32,
     pub run: String,
     pub folder: String,
-    pub state: Life,
-    /// Since the start, in nanoseconds.
+    pub state: ObservedState,
+    /// Time since the start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// `process`, `spsc-mux` and so on.
+    /// Isolation level.
     pub isolation: String,
-    /// What carries the contended hand-offs.
+    /// Technique of the contended hand-offs.
     pub technique: String,
     pub planned: u64,
-    /// Orders sent so far, by the strategies' own counters: of a restarted one, since it began
-    /// again.
+    /// Orders sent, by the strategies' own counters; of a restarted strategy, since its restart.
     pub sent: u64,
-    /// Orders that the engine has dispatched.
+    /// Orders dispatched by the engine.
     pub dispatched: u64,
-    /// Orders whose last report the engine has.
+    /// Orders settled by the engine.
     pub settled: u64,
     pub rejected: u64,
-    /// Orders dispatched a second since the last look.
+    /// Orders dispatched a second since the last poll.
     pub rate: Option<f64>,
-    pub roles: Vec<RoleLine>,
-    pub rings: Vec<RingLine>,
-    pub strategies: Vec<StrategyLine>,
-    /// Kill switches that are on and concern no single strategy.
+    pub roles: Vec<RoleRow>,
+    pub rings: Vec<RingRow>,
+    pub strategies: Vec<StrategyRow>,
+    /// Kill switches that do not apply to a single strategy.
     pub switches: Vec<String>,
-    /// Whether a part of the logs was passed over: positions and switches may lack something.
+    /// A part of the logs was skipped: positions and switches may be incomplete.
     pub is_incomplete: bool,
-    /// What the stages cost, of the orders that were seen.
-    pub stages: Vec<StageLine>,
-    pub errors: Vec<ErrorLine>,
-    /// Segments that could not be read, and why.
+    /// Stage latencies of the observed orders.
+    pub stages: Vec<StageRow>,
+    pub errors: Vec<ErrorRow>,
+    /// Segments that could not be read, with the error.
     pub unreadable: Vec<String>,
 }
 
 impl Snapshot {
-    /// The version of its form.
+    /// Version of the JSON format.
     pub const VERSION: u32 = 1;
 }
 
-/// The longest text of others that is shown, in characters.
+/// Maximum length of a text from another process, in characters.
 const LONGEST: usize = 120;
 
-/// A text that others wrote, as it may be shown: ASCII that prints and a few signs, bounded.
-/// Nothing of it can move a cursor, colour a line or turn its direction.
-pub fn shown(text: &str) -> String {
+/// Sanitizes a text from another process: printable ASCII and a few signs, bounded. It cannot move
+/// a cursor, color a line or change its direction.
+pub fn printable(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…≥≤×".contains(c);
     text.trim().chars().take(LONGEST).map(|c| if plain(c) { c } else { '?' }).collect()
 }
@@ -176,7 +175,10 @@ mod tests {
 
     #[test]
     fn nothing_that_is_shown_moves_a_cursor() {
-        assert_eq!(shown("\u{1b}[2J\u{1b}[Hall is well\u{202e}\u{7}\u{9b}31m"), "?[2J?[Hall is well???31m");
-        assert_eq!(shown(&"é".repeat(1_000)).len(), LONGEST);
+        assert_eq!(
+            printable("\u{1b}[2J\u{1b}[Hall is well\u{202e}\u{7}\u{9b}31m"),
+            "?[2J?[Hall is well???31m"
+        );
+        assert_eq!(printable(&"é".repeat(1_000)).len(), LONGEST);
     }
 }

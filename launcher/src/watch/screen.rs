@@ -1,24 +1,24 @@
-//! The terminal as the view has it: the alternate screen in raw mode, drawn line by line, and given
-//! back as it was.
+//! The terminal of the view: the alternate screen in raw mode, drawn line by line, and restored on
+//! drop.
 
-use super::line::Line;
+use super::styled_line::StyledLine;
 use crate::host::raw_mode;
 use std::fmt::Write as _;
 use std::io::{self, Write, stdout};
 use terminal_size::{Height, Width, terminal_size_of};
 
-/// To the alternate screen, and no cursor.
+/// Switches to the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-/// A cursor, and back to the screen that was there.
+/// Shows the cursor and returns to the main screen.
 const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
-/// The size of a terminal that does not tell it.
+/// Default size of a terminal of unknown size.
 const SIZE: (usize, usize) = (80, 24);
 
-/// The terminal, until this is dropped.
+/// The terminal in view mode, restored on drop.
 pub struct Screen;
 
 impl Screen {
-    /// Takes the terminal. A panic gives it back before it is told of.
+    /// Enters view mode. A panic restores the terminal before its message is printed.
     pub fn open() -> io::Result<Self> {
         raw_mode::enter()?;
         let screen = Self;
@@ -36,8 +36,8 @@ impl Screen {
             .map_or(SIZE, |(Width(columns), Height(rows))| (columns.into(), rows.into()))
     }
 
-    /// Draws lines from the top, as many as there are rows.
-    pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
+    /// Draws lines from the top, up to the number of rows.
+    pub fn draw(&self, lines: &[StyledLine]) -> io::Result<()> {
         let mut text = String::new();
         for (row, line) in (1..).zip(lines) {
             // Cleared first: a line that ends in the last column would lose it otherwise.
@@ -57,7 +57,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back. Where it is gone nothing can be given back, or said.
+/// Restores the terminal; ignores errors, since it may be gone.
 fn leave() {
     let _ = put(LEAVE);
     raw_mode::leave();

@@ -1,9 +1,8 @@
-//! How a living run's memory is read from outside: copied out of its files, which are opened for
-//! reading only.
+//! Reads an active run's memory from outside: copied out of its files, which are opened read-only.
 //!
-//! Nothing is mapped. A segment that somebody cuts short meanwhile is an error here and no signal,
-//! and there is no way to write. Segments without names (sandbox) are found as descriptors of the
-//! run's launcher, whose process must be the one that the plan says.
+//! Nothing is mapped. So a truncated segment is an error here and not a signal, and writing is
+//! impossible. Segments without names (sandbox) are opened through the descriptors of the run's
+//! launcher, whose process must match the plan.
 
 use anyhow::{Context, Result, bail, ensure};
 use protocol::control::{self, Control};
@@ -17,16 +16,16 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// The largest control segment that is read, in words: a plan is a few kilobytes.
+/// Maximum size of a control segment, in words: a plan is a few kilobytes.
 const MOST_CONTROL_WORDS: usize = 1 << 21;
 
-/// `O_NONBLOCK`: whatever stands there, opening it waits for nobody.
+/// `O_NONBLOCK`: opening never blocks, whatever kind of file it is.
 const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 
 /// One segment of a run, open for reading.
-pub struct Segment(File);
+pub struct SegmentFile(File);
 
-impl Segment {
+impl SegmentFile {
     pub fn len(&self) -> io::Result<usize> {
         Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
     }
@@ -41,60 +40,60 @@ impl Segment {
         Ok(())
     }
 
-    /// One word; `None` if it cannot be had.
+    /// Reads one word; `None` if it cannot be read.
     pub fn word(&self, at: usize) -> Option<u64> {
         let mut word = [0];
         self.read(at, &mut word).ok()?;
         Some(word[0])
     }
 
-    /// A copy of its first words, in memory of our own.
+    /// Copies the first words into private memory.
     pub fn copy(&self, words: usize) -> io::Result<ReadOnlyWords> {
         let mut copied = vec![0; words];
         self.read(0, &mut copied)?;
         let ours = Region::heap(words).words();
         for (word, value) in ours.iter().zip(copied) {
-            // Relaxed: nobody else has it.
+            // Relaxed: no other thread has it.
             word.store(value, Ordering::Relaxed);
         }
         Ok(ours.into())
     }
 }
 
-/// A run that was found alive.
-pub struct Living {
+/// A read-only view of an active run.
+pub struct ActiveRunView {
     pub plan: Plan,
-    control: Segment,
+    control: SegmentFile,
 }
 
-impl Living {
-    /// The run with that id.
+impl ActiveRunView {
+    /// Opens the run with that id.
     pub fn open(run: &str) -> Result<Self> {
         let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
-        let control = Segment(open_safely(&name, OpenOptions::new().read(true))?);
+        let control = SegmentFile(open_safely(&name, OpenOptions::new().read(true))?);
         let plan = plan(&name, &control)?;
         ensure!(plan.run == run, "{name} holds the plan of another run");
         Ok(Self { plan, control })
     }
 
-    /// The control segment as it is now, without its plan.
+    /// Copies the control segment without its plan.
     pub fn control(&self) -> io::Result<Control> {
         Ok(Control::new(self.control.copy(control::PLAN + 1)?))
     }
 
-    /// Reads the plan again: the launcher adds the descriptors when it has them.
+    /// Reads the plan again: the launcher adds descriptors during setup.
     pub fn refresh(&mut self) -> Result<()> {
         self.plan = plan(CONTROL, &self.control)?;
         Ok(())
     }
 
-    /// Whether the launcher of the run lives, by the kernel's word.
+    /// Returns `true` if the run's launcher or reaper holds the lock.
     pub fn launcher_lives(&self) -> bool {
         lock::is_held(&self.control.0).unwrap_or(false)
     }
 
-    /// One of its segments, of that kind.
-    pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<Segment> {
+    /// Opens one of its segments of that kind.
+    pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<SegmentFile> {
         let name = self.plan.segment_name(what);
         let handed = self.plan.handles.iter().find(|handle| handle.what == what && !handle.writable);
         let file = match open_safely(&name, OpenOptions::new().read(true)) {
@@ -104,7 +103,7 @@ impl Living {
             },
             file => file.with_context(|| format!("cannot open {name}"))?,
         };
-        let segment = Segment(file);
+        let segment = SegmentFile(file);
         let head = segment.copy(HEADER_WORDS).with_context(|| format!("cannot read {name}"))?;
         let header = Header::read(|i, ordering| head.load(i, ordering), segment.len()?, kind);
         let header = header.with_context(|| format!("segment {name}"))?;
@@ -112,7 +111,7 @@ impl Living {
         Ok(segment)
     }
 
-    /// A segment without a name: the launcher has it open.
+    /// Opens an unnamed segment through the launcher's descriptor.
     fn handed_over(&self, handle: &Handle) -> Result<File> {
         let Plan { launcher_pid, launcher_start, .. } = self.plan;
         if start_time(launcher_pid) != Some(launcher_start) {
@@ -125,7 +124,7 @@ impl Living {
     }
 }
 
-fn plan(name: &str, control: &Segment) -> Result<Plan> {
+fn plan(name: &str, control: &SegmentFile) -> Result<Plan> {
     let words = control.len()?;
     ensure!(words <= MOST_CONTROL_WORDS, "{name} is larger than any control segment");
     let (_, plan) = read_control(name.to_owned(), control.copy(words)?)?;
@@ -137,19 +136,19 @@ pub(super) mod tests {
     use super::*;
     use std::io::Write;
 
-    /// These words, as a segment.
-    pub fn segment_of(words: &[u64]) -> Segment {
+    /// Creates a segment file with these words.
+    pub fn segment_of(words: &[u64]) -> SegmentFile {
         let mut file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         file.write_all(&bytes).unwrap();
-        Segment(file)
+        SegmentFile(file)
     }
 
     #[test]
-    fn what_is_cut_short_is_an_error_and_no_signal() {
+    fn truncated_segment_is_error_without_signal() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&7u64.to_le_bytes()).unwrap();
-        let segment = Segment(file.reopen().unwrap());
+        let segment = SegmentFile(file.reopen().unwrap());
         assert_eq!((segment.len().unwrap(), segment.word(0), segment.word(1)), (1, Some(7), None));
         assert_eq!(segment.copy(1).unwrap().load(0, Ordering::Relaxed), 7);
         file.as_file().set_len(3).unwrap();
@@ -159,6 +158,6 @@ pub(super) mod tests {
 
     #[test]
     fn a_run_that_is_not_there_is_an_error() {
-        assert!(Living::open("20000101-000000000-1-1").is_err());
+        assert!(ActiveRunView::open("20000101-000000000-1-1").is_err());
     }
 }

@@ -1,6 +1,5 @@
-//! Reads keys from the terminal until it is closed.
+//! Reads keys from the terminal until it is closed or a signal comes.
 //!
-//! A terminal that was closed ends it, and so does a signal.
 
 use crate::runtime::signals::Signals;
 use nix::errno::Errno;
@@ -13,33 +12,32 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
-    /// The end of what is typed.
+    /// Enter.
     Enter,
-    /// The last character is meant to go.
+    /// Backspace.
     Backspace,
-    /// Away from what is asked.
+    /// Escape.
     Escape,
     Up,
     Down,
     Interrupt,
-    /// One that has no meaning here.
+    /// Any other key.
     Other,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum KeyInput {
     Keys(Vec<Key>),
-    /// The terminal was closed: nothing comes any more.
+    /// The terminal was closed.
     Closed,
 }
 
-/// Waits so long, but no longer than until a key is pressed, a signal comes or the terminal is
-/// closed.
-pub fn typed(signals: &Signals, at_most: Duration) -> io::Result<Typed> {
+/// Waits for keys, at most `at_most`, or until a signal comes or the terminal is closed.
+pub fn read_keys(signals: &Signals, at_most: Duration) -> io::Result<KeyInput> {
     let stdin = stdin();
     let mut waits =
         [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    // Rounded up: a wait of less than a millisecond would be none.
+    // Rounded up: less than a millisecond would not wait.
     let at_most = at_most.as_millis().saturating_add(1).min(1_000) as u16;
     match poll(&mut waits, PollTimeout::from(at_most)) {
         Ok(_) | Err(Errno::EINTR) => {}
@@ -49,17 +47,17 @@ pub fn typed(signals: &Signals, at_most: Duration) -> io::Result<Typed> {
     if ready.contains(PollFlags::POLLIN) {
         let mut bytes = [0; 256];
         return match nix::unistd::read(&stdin, &mut bytes) {
-            Ok(0) | Err(Errno::EIO) => Ok(Typed::Closed),
-            Ok(len) => Ok(Typed::Keys(keys_of(&bytes[..len]))),
-            Err(Errno::EAGAIN | Errno::EINTR) => Ok(Typed::Keys(Vec::new())),
+            Ok(0) | Err(Errno::EIO) => Ok(KeyInput::Closed),
+            Ok(len) => Ok(KeyInput::Keys(keys_of(&bytes[..len]))),
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(KeyInput::Keys(Vec::new())),
             Err(error) => Err(error.into()),
         };
     }
     let is_closed = ready.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL);
-    Ok(if is_closed { Typed::Closed } else { Typed::Keys(Vec::new()) })
+    Ok(if is_closed { KeyInput::Closed } else { KeyInput::Keys(Vec::new()) })
 }
 
-/// The keys that a terminal in raw mode sends as these bytes.
+/// Parses the bytes of a terminal in raw mode.
 fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some((first, rest)) = bytes.split_first() {
@@ -86,8 +84,8 @@ fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows an escape: `[A` or `OA` for an arrow, `[15~`, or a key with Alt. How many bytes it
-/// has.
+/// Parses the rest of an escape sequence: `[A` or `OA` for an arrow, `[15~`, or a key with Alt.
+/// Returns the key and the number of bytes.
 fn sequence(rest: &[u8]) -> (Key, usize) {
     let is_final = |byte: &u8| (0x40..=0x7E).contains(byte);
     match rest {

@@ -1,27 +1,27 @@
-//! A look as lines of a terminal: what fits into its width and height, the most important first.
+//! Formats a snapshot as terminal lines: what fits into width and height, the most important first.
 
-use super::line::{Line, Style};
-use super::model::{RingLine, RoleLine, Snapshot, StrategyLine};
-use super::stages::StageLine;
+use super::model::{RingRow, RoleRow, Snapshot, StrategyRow};
+use super::stages::StageRow;
+use super::styled_line::{Style, StyledLine};
 use analysis::numbers::{duration, duration_or_dash, percent, short};
 
 /// The narrowest terminal whose width is used in full.
 pub const NARROW: usize = 60;
-/// From here on stages and rings stand side by side, and roles show everything.
+/// From this width on stages and rings are side by side, and roles show all columns.
 const WIDE: usize = 80;
-/// Where the rings begin then.
+/// Column of the rings in the wide layout.
 const RINGS_AT: usize = 47;
 
-/// What the view shows beside the run.
+/// What the view shows in addition to the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// The selected strategy; `None`: nobody can select one.
+pub struct PromptView {
+    /// The selected strategy; `None` without keys.
     pub selected: Option<u16>,
-    /// What the last command came to, or what is being typed.
+    /// Result of the last command, or the text being typed.
     pub message: String,
 }
 
-/// The first characters of a text that fit, the last of them `…` if it is cut.
+/// Truncates a text to `width`, with `…` at the end if it is cut.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -29,35 +29,35 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Two texts, at the left and at the right edge.
+/// Formats two texts at the left and right edges.
 fn edges(left: &str, right: &str, width: usize) -> String {
     let right = cut(right, width);
     let room = width.saturating_sub(right.chars().count() + 1);
     format!("{:<room$} {right}", cut(left, room))
 }
 
-/// A section: its head, and the rows that there is room for.
+/// A section: a heading and its rows.
 #[derive(Default)]
 struct Section {
     head: String,
     rows: Vec<(String, Style)>,
-    /// The row that is to be seen.
+    /// Index of the row that must be visible.
     wanted: usize,
 }
 
 impl Section {
-    /// With at most so many lines in all; the last one says how many more there are.
-    fn lines(self, most: usize) -> Vec<Line> {
-        let mut lines = vec![Line::styled(self.head, Style::Dim)];
+    /// Returns at most `max` lines; the last one says how many more there are.
+    fn lines(self, most: usize) -> Vec<StyledLine> {
+        let mut lines = vec![StyledLine::styled(self.head, Style::Dim)];
         let room = most.saturating_sub(1);
         let all = self.rows.len();
         let fits = if all > room { room.saturating_sub(1) } else { all };
         let first = (self.wanted + 1).saturating_sub(fits).min(all - fits);
         lines.extend(
-            self.rows.into_iter().skip(first).take(fits).map(|(text, style)| Line::styled(text, style)),
+            self.rows.into_iter().skip(first).take(fits).map(|(text, style)| StyledLine::styled(text, style)),
         );
         if fits < all && room > 0 {
-            lines.push(Line::styled(format!("… {} more", all - fits), Style::Dim));
+            lines.push(StyledLine::styled(format!("… {} more", all - fits), Style::Dim));
         }
         lines.truncate(most);
         lines
@@ -90,7 +90,7 @@ fn roles(snapshot: &Snapshot, width: usize) -> Section {
         }
     };
     let head = ["state", "core", "cpu", "rate/s", "open", "full", "gap", "beat", "switch"].map(String::from);
-    let row = |line: &RoleLine| {
+    let row = |line: &RoleRow| {
         let is_bad = matches!(line.state, "failed" | "gone" | "stopped" | "unreadable");
         let core = line.core.map_or_else(|| "–".into(), |core| core.to_string());
         let cpu = line.cpu.map_or_else(|| "–".into(), |cpu| format!("{:.0}%", cpu * 100.0));
@@ -115,9 +115,9 @@ fn roles(snapshot: &Snapshot, width: usize) -> Section {
     Section { head: columns("role", head), rows: snapshot.roles.iter().map(row).collect(), wanted: 0 }
 }
 
-fn strategies(snapshot: &Snapshot, shown: &Shown, width: usize) -> Section {
+fn strategies(snapshot: &Snapshot, shown: &PromptView, width: usize) -> Section {
     let of_switch = if width >= WIDE { 26 } else { 16 };
-    let row = |line: &StrategyLine| {
+    let row = |line: &StrategyRow| {
         let lives = if line.is_fenced { "dead".into() } else { line.incarnation.to_string() };
         let what = match (&line.quarantined, line.killed.first()) {
             (Some(why), _) => why.clone(),
@@ -149,7 +149,7 @@ fn strategies(snapshot: &Snapshot, shown: &Shown, width: usize) -> Section {
 }
 
 /// `-1.23 M`, and of several instruments `0: 12, 3: -4`.
-fn positions(line: &StrategyLine) -> String {
+fn positions(line: &StrategyRow) -> String {
     let net = |net: i64| match net < 0 {
         true => format!("-{}", short(net.unsigned_abs())),
         false => short(net.unsigned_abs()),
@@ -169,7 +169,7 @@ fn stage_columns(stage: &str, p50: &str, p99: &str, samples: &str) -> String {
 }
 
 fn stages(snapshot: &Snapshot) -> Section {
-    let row = |line: &StageLine| {
+    let row = |line: &StageRow| {
         let (p50, p99) = (duration_or_dash(line.p50_ns), duration_or_dash(line.p99_ns));
         (stage_columns(line.stage, &p50, &p99, &short(line.samples)), Style::Plain)
     };
@@ -180,7 +180,7 @@ fn stages(snapshot: &Snapshot) -> Section {
 fn rings(snapshot: &Snapshot, width: usize) -> Section {
     let mut sorted: Vec<_> = snapshot.rings.iter().collect();
     let share = |fill: u64, capacity: u64| fill as f64 / capacity.max(1) as f64;
-    let fullness = |ring: &RingLine| ring.fill.map_or(-1.0, |fill| share(fill, ring.capacity));
+    let fullness = |ring: &RingRow| ring.fill.map_or(-1.0, |fill| share(fill, ring.capacity));
     sorted.sort_by(|a, b| fullness(b).total_cmp(&fullness(a)));
     let rows = sorted.into_iter().map(|ring| {
         let of = ring.fill.map(|fill| format!("{}/{}", short(fill), short(ring.capacity)));
@@ -217,7 +217,7 @@ fn errors(snapshot: &Snapshot, width: usize) -> Section {
     Section { head: format!("{:>10}  what went wrong", "times"), rows, wanted: 0 }
 }
 
-fn head(snapshot: &Snapshot, width: usize) -> [Line; 2] {
+fn head(snapshot: &Snapshot, width: usize) -> [StyledLine; 2] {
     let at = format!("{}  {}", snapshot.state.name(), duration(snapshot.elapsed_ns));
     let first = edges(&format!("bulkhead  {}", snapshot.run), &at, width);
     let open = snapshot.dispatched.saturating_sub(snapshot.settled);
@@ -231,20 +231,20 @@ fn head(snapshot: &Snapshot, width: usize) -> [Line; 2] {
         short(snapshot.rejected)
     );
     let style = if snapshot.state.is_over() { Style::Over } else { Style::Bold };
-    [Line::styled(first, style), Line::styled(edges(&left, &right, width), Style::Plain)]
+    [StyledLine::styled(first, style), StyledLine::styled(edges(&left, &right, width), Style::Plain)]
 }
 
-/// Two sections beside each other.
-fn beside(left: Vec<Line>, right: Vec<Line>) -> Vec<Line> {
+/// Joins two sections side by side.
+fn side_by_side(left: Vec<StyledLine>, right: Vec<StyledLine>) -> Vec<StyledLine> {
     let rows = left.len().max(right.len());
     let (mut left, mut right) = (left.into_iter(), right.into_iter());
-    let row = |_| left.next().unwrap_or_default().beside(RINGS_AT, right.next().unwrap_or_default());
+    let row = |_| left.next().unwrap_or_default().followed_by(RINGS_AT, right.next().unwrap_or_default());
     (0..rows).map(row).collect()
 }
 
-/// The lines of a look, each at most `width` wide and all of them at most `height`. Stages and
-/// rings have their place; roles, strategies and errors share what is left.
-pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) -> Vec<Line> {
+/// Formats a snapshot within `width` and `height`. Stages and rings have fixed space; roles,
+/// strategies and errors share the rest.
+pub fn lines(snapshot: &Snapshot, shown: &PromptView, width: usize, height: usize) -> Vec<StyledLine> {
     let (stages, errors) = (stages(snapshot), errors(snapshot, width));
     let is_wide = width >= WIDE;
     let rings = rings(snapshot, if is_wide { width - RINGS_AT } else { width });
@@ -257,7 +257,7 @@ pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) ->
     let of_errors = errors.height().min(((room - middle) / 4).max(2)).min(room - middle);
     let of_strategies = strategies.height().min(((room - middle - of_errors) / 3).max(3));
     let of_roles = roles.height().min((room - middle - of_errors).saturating_sub(of_strategies));
-    // What the roles do not need is the others'.
+    // Space that roles do not need goes to the others.
     let spare = (room - middle - of_errors).saturating_sub(of_roles + of_strategies);
     let of_strategies = (of_strategies + spare).min(strategies.height());
     let spare = room.saturating_sub(middle + of_errors + of_roles + of_strategies);
@@ -265,7 +265,7 @@ pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) ->
     lines.extend(roles.lines(of_roles));
     lines.extend(strategies.lines(of_strategies));
     if is_wide {
-        lines.extend(beside(stages.lines(middle), rings.lines(middle)));
+        lines.extend(side_by_side(stages.lines(middle), rings.lines(middle)));
     } else {
         let of_rings = rings.height().min(4).min(middle / 2);
         lines.extend(stages.lines(middle - of_rings));
@@ -276,21 +276,21 @@ pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) ->
     lines
 }
 
-/// The last line of the terminal: what the keys do, or what the last command came to.
-fn footer(shown: &Shown, is_over: bool, width: usize) -> Line {
+/// Returns the last line: the key help, or the result of the last command.
+fn footer(shown: &PromptView, is_over: bool, width: usize) -> StyledLine {
     let keys = match (is_over, width >= WIDE) {
         (true, _) => "the run is over: q quits",
         (false, true) => "↑↓ select  k kill  r revive  l limit  K kill all  R revive all  q quit",
         (false, false) => "↑↓ select k kill r revive l limit K R all q quit",
     };
     let text = if shown.message.is_empty() { keys } else { &shown.message };
-    Line::styled(cut(text, width), Style::Dim)
+    StyledLine::styled(cut(text, width), Style::Dim)
 }
 
-/// All of a terminal's rows: a look, and below it what the keys do.
-pub fn frame(snapshot: &Snapshot, shown: &Shown, (width, height): (usize, usize)) -> Vec<Line> {
+/// Formats all rows of the terminal: the snapshot and the key help below.
+pub fn frame(snapshot: &Snapshot, shown: &PromptView, (width, height): (usize, usize)) -> Vec<StyledLine> {
     let mut rows = lines(snapshot, shown, width, height);
-    rows.resize(height.saturating_sub(1), Line::default());
+    rows.resize(height.saturating_sub(1), StyledLine::default());
     rows.push(footer(shown, snapshot.state.is_over(), width));
     rows.into_iter().map(|line| line.clipped(width)).collect()
 }

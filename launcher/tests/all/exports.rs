@@ -191,7 +191,7 @@ read['runs'] = len(read['runs'])
 print(json.dumps(read))
 "#;
 
-/// Two runs beside each other, a file a strategy: the same rows as in one file each.
+/// Two runs, a file for each strategy: the same rows as in one file each.
 #[cfg(feature = "parquet")]
 #[test]
 fn tables_are_kept_by_run_and_strategy() {
@@ -226,7 +226,7 @@ fn tables_are_kept_by_run_and_strategy() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn what_was_built_without_parquet_says_how_to_get_it() {
+fn parquet_export_without_feature_names_build() {
     let refused = output(&["export", "/no/such", "--parquet", "x"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("--features parquet"), "{}", text(&refused.stderr));

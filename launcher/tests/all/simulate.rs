@@ -2,9 +2,11 @@
 //! gives the same run, and what is broken on purpose is found.
 
 use crate::common::{output, slow, text};
-use launcher::simulate::broken::{Defect, Lie};
+use launcher::simulate::broken::{Defect, LogCorruption};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
-use launcher::simulate::{Asked, Mistake, Tally, Trial, simulate, simulate_all, trial};
+use launcher::simulate::{
+    Mistake, SimulationOptions, SimulationTotals, Trial, simulate, simulate_all, trial,
+};
 use protocol::plan::Technique;
 use shm::ring::array_queue::ArrayQueue;
 use std::collections::BTreeMap;
@@ -22,13 +24,13 @@ fn techniques() -> Vec<Technique> {
 #[test]
 fn hundreds_of_runs_hold() {
     let seeds = if slow() { 1_000_000 } else { 300 };
-    let all = simulate_all(seeds, &techniques(), &Asked::default(), |_| {}).unwrap();
+    let all = simulate_all(seeds, &techniques(), &SimulationOptions::default(), |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
-    let mut total = Tally::default();
+    let mut total = SimulationTotals::default();
     let mut by_kind: BTreeMap<&str, u64> = BTreeMap::new();
     let mut by_technique: BTreeMap<&str, u64> = BTreeMap::new();
     for ((technique, kind), tally) in &all.by {
-        total.join(tally);
+        total.merge(tally);
         *by_kind.entry(kind).or_default() += tally.runs;
         *by_technique.entry(technique).or_default() += tally.incidents;
     }
@@ -63,11 +65,11 @@ fn hundreds_of_runs_hold() {
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let seeds = if slow() { 10_000 } else { 200 };
-    let asked = Asked { comebacks: true, ..Asked::default() };
+    let asked = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
     let all = simulate_all(seeds, &techniques(), &asked, |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
-    let mut total = Tally::default();
-    all.by.values().for_each(|tally| total.join(tally));
+    let mut total = SimulationTotals::default();
+    all.by.values().for_each(|tally| total.merge(tally));
     println!("{total:?}");
     assert_eq!((total.runs, all.by.len()), (seeds, 1), "{:?}", all.by);
     assert!(total.returned > 20 * seeds && total.comebacks > seeds, "{total:?}");
@@ -87,7 +89,11 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
 #[test]
 fn each_successor_that_gets_something_wrong_is_found() {
     for mistake in Mistake::ALL {
-        let asked = Asked { comebacks: true, mistake: Some(*mistake), ..Asked::default() };
+        let asked = SimulationOptions {
+            recovery_only: true,
+            mistake: Some(*mistake),
+            ..SimulationOptions::default()
+        };
         let found = (0..200).find_map(|seed| {
             let trial = trial(seed, Technique::default(), &asked).unwrap();
             (!trial.broken.is_empty()).then_some((seed, trial.broken))
@@ -114,12 +120,12 @@ fn line(trial: &Trial) -> String {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_on_every_machine() {
+fn same_seed_gives_same_run_on_every_machine() {
     let techniques = techniques();
     let lines = |seeds: std::ops::Range<u64>| {
         let mut text = String::new();
         for seed in seeds {
-            let trial = trial(seed, technique_of(seed, &techniques), &Asked::default()).unwrap();
+            let trial = trial(seed, technique_of(seed, &techniques), &SimulationOptions::default()).unwrap();
             assert_eq!(trial.broken, Vec::<String>::new(), "seed {seed}");
             text.write_str(&line(&trial)).unwrap();
         }
@@ -167,12 +173,13 @@ fn each_broken_ring_is_found() {
 
 #[test]
 fn each_log_that_lies_is_found() {
-    for lie in Lie::ALL {
+    for lie in LogCorruption::ALL {
         let mut tried = 0;
         for seed in 0..800 {
             let scenario = Scenario::draw(seed, Technique::default()).unwrap();
             // Every thread's log has some records then.
-            let told_in = if *lie == Lie::Passes { ScenarioKind::Switched } else { ScenarioKind::Peace };
+            let told_in =
+                if *lie == LogCorruption::Passes { ScenarioKind::Switched } else { ScenarioKind::Peace };
             if scenario.kind != told_in
                 || scenario.plan.trading().orders.contains(&0)
                 || scenario.plan.trading().venues > 1
@@ -184,14 +191,18 @@ fn each_log_that_lies_is_found() {
             // Not every log has what the lie is about: the next one that has.
             let logs = simulated.logs.len();
             let mut turns = (tried..tried + logs).map(|turn| turn % logs);
-            let Some(whose) = turns.find(|whose| lie.tell(&mut simulated.logs[*whose], seed)) else {
-                assert_eq!(*lie, Lie::Passes, "not every switch has come behind an order that it concerns");
+            let Some(whose) = turns.find(|whose| lie.apply(&mut simulated.logs[*whose], seed)) else {
+                assert_eq!(
+                    *lie,
+                    LogCorruption::Passes,
+                    "not every switch has come behind an order that it concerns"
+                );
                 continue;
             };
             let name = &simulated.scenario.plan.threads[whose].name;
             let broken = simulated.judge().broken;
             assert!(!broken.is_empty(), "seed {seed}: the log of {name} lies ({lie}) and is believed");
-            if *lie == Lie::Passes {
+            if *lie == LogCorruption::Passes {
                 assert!(broken[0].contains("Killed"), "{broken:?}");
             }
             tried += 1;
@@ -209,7 +220,7 @@ fn a_failing_seed_is_named_and_replays() {
     let found = output(&args);
     let stderr = text(&found.stderr);
     assert_eq!(found.status.code(), Some(1), "{stderr}");
-    let again = stderr.lines().find_map(|line| line.trim().strip_prefix("again: launcher ")).unwrap();
+    let again = stderr.lines().find_map(|line| line.trim().strip_prefix("replay: launcher ")).unwrap();
     let args: Vec<&str> = again.split(' ').collect();
     let (once, twice) = (output(&args), output(&args));
     assert_eq!((once.status.code(), &once.stdout), (Some(1), &twice.stdout));
@@ -228,14 +239,17 @@ fn the_command_tells_what_it_did() {
         output(&["simulate", "--seeds", "50", "--json"]).stdout,
         "whoever simulated what"
     );
-    let comebacks = output(&["simulate", "--comebacks", "--seed", "1"]);
-    assert!(text(&comebacks.stdout).contains(" comebacks;"), "{}", text(&comebacks.stdout));
+    let recovery = text(&output(&["simulate", "--crash-recovery", "--seed", "1"]).stdout).to_owned();
+    assert!(recovery.contains(" recovered;") && recovery.ends_with("No promise was broken.\n"), "{recovery}");
     let wrong = output(&["simulate", "--comebacks", "--seeds", "200", "--mistake", "sends-again"]);
     assert_eq!(wrong.status.code(), Some(1));
+    let broken = text(&wrong.stdout).lines().last().unwrap_or_default().to_owned();
+    assert!(broken.starts_with("A promise was broken in ") && broken.ends_with("; see above."), "{broken}");
     let again = text(&wrong.stderr);
-    assert!(again.contains(" --comebacks --mistake sends-again"), "{again}");
+    // The name of version 0.2 is still accepted; messages have the new one.
+    assert!(again.contains(" --crash-recovery --mistake sends-again"), "{again}");
     let people = output(&["simulate", "--seeds", "10"]);
-    assert!(text(&people.stdout).contains("runs") && people.status.success());
+    assert!(text(&people.stdout).ends_with("No promise was broken in 10 runs.\n") && people.status.success());
     let one = output(&["simulate", "--seed", "3"]);
     assert!(text(&one.stdout).starts_with("seed 3: "), "{}", text(&one.stdout));
     let refused = output(&["simulate", "--technique", "pipe"]);

@@ -150,7 +150,7 @@ pub enum BoardError {
         slots: usize,
     },
     /// A name that cannot be one.
-    #[error("{0:?} is no name for a board: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
+    #[error("{0:?} is not a valid name for a board: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
     /// A board has one writer.
     #[error("{0} has a writer that lives: a successor can come when it has ended")]

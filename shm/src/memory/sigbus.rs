@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
-//! is installed only where [`survive`] was called: by the launcher, the warden and the spiller. The
+//! is installed only where [`survive`] was called: by the launcher, the reaper and the spiller. The
 //! engine and the strategies trade through this memory and cannot go on with zeros; SIGBUS ends
 //! them.
 //!

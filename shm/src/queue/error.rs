@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum QueueError {
     /// A name that cannot be one.
-    #[error("{0:?} is no name for a queue: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
+    #[error("{0:?} is not a valid name for a queue: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
     /// A number of producers that queues do not have.
     #[error("{0} producers: queues take 1 to {MAX_PRODUCERS}")]

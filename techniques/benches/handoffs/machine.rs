@@ -10,7 +10,7 @@ pub fn describe(options: &Options) -> String {
             let line = text.lines().find(|line| line.starts_with("model name"))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         })
-        .unwrap_or_else(|| "unknown processor".into());
+        .unwrap_or_else(|| "unknown CPU".into());
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let (a, b) = options.cores;
     format!(

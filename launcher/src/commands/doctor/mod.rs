@@ -1,19 +1,19 @@
-//! Is this machine fit for latency figures? Each check says what it found and how to mend it.
+//! `launcher doctor`: checks whether this machine is fit for latency figures. Each check reports
+//! what it found and how to fix it.
 //!
-//! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would
-//! improve.
+//! A *bad* finding invalidates the figures of the default run; a *note* is a possible improvement.
 
 mod quiet;
 mod shared;
 
 use crate::cli::DoctorFlags;
 use crate::config::Settings;
-use crate::host::groups::Tree;
+use crate::host::cgroups::HostRoot;
 use crate::host::{Machine, System};
 use crate::output;
-use crate::planner::{self, Counts, Identity, Input};
+use crate::planner::{self, Input, OrderCounts, RunIdentity};
 use crate::runtime::active::ActiveRun;
-use crate::runtime::container::{self, groups};
+use crate::runtime::container::{self, cgroups};
 use analysis::lists;
 use analysis::units::human_bytes;
 use anyhow::Result;
@@ -22,13 +22,13 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
     Ok,
     Note,
-    /// Latencies measured here are not to be quoted, or the run cannot start.
+    /// Latencies measured here must not be quoted, or a run cannot start.
     Bad,
 }
 
@@ -42,28 +42,28 @@ impl CheckState {
     }
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at: unique, stable, lower case.
+    /// Name of the check: unique, stable, lower case.
     pub name: &'static str,
     pub state: CheckState,
-    /// What was found, in words.
+    /// What was found.
     pub found: String,
-    /// How to mend it; `None` where there is nothing to mend.
+    /// How to fix it; `None` if nothing needs fixing.
     pub fix: Option<String>,
 }
 
 /// Prints the checks.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
+    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
     let system = System { no_container, unlimited, ..System::read() };
     let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Looks at everything; `living` are the runs that go on.
+/// Runs all checks; `active` are the active runs.
 fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
@@ -89,7 +89,7 @@ fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check>
     ]
 }
 
-/// The checks as a table of at most 80 columns.
+/// Formats the checks as a table of at most 80 columns.
 fn table(checks: &[Check]) -> String {
     let mut table = planner::table();
     for check in checks {
@@ -101,13 +101,13 @@ fn table(checks: &[Check]) -> String {
     }
     let verdict = match worst(checks) {
         CheckState::Ok => "Fit for latency figures.",
-        CheckState::Note => "Fit for latency figures; the notes say what steadies them.",
-        CheckState::Bad => "Not fit for latency figures until what is BAD is mended.",
+        CheckState::Note => "Fit for latency figures; the notes are possible improvements.",
+        CheckState::Bad => "Not fit for latency figures until the BAD checks are fixed.",
     };
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
 
-/// The checks as JSON: `schema`, `fit` and `checks`.
+/// Formats the checks as JSON: `schema`, `fit` and `checks`.
 fn json(checks: &[Check]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
@@ -147,7 +147,7 @@ fn cores(machine: &Machine) -> Check {
     }
 }
 
-/// Whether strategies can be in containers, and what of them would not be limited.
+/// Checks whether strategies can be contained, and what would not be limited.
 fn contained(system: &System) -> Check {
     match (&system.no_container, &system.unlimited) {
         (Some(why), _) => {
@@ -168,10 +168,8 @@ fn quota(system: &System) -> Check {
         None => ok("cpu quota", "none"),
         Some(cores) => bad(
             "cpu quota",
-            format!(
-                "{cores:.1} processors' worth of time: spinning threads will be stopped for milliseconds"
-            ),
-            "lift cpu.max of the control group (a container: start it without --cpus)",
+            format!("{cores:.1} CPUs: spinning threads will be stopped for milliseconds"),
+            "lift cpu.max of the cgroup (a container: start it without --cpus)",
         ),
     }
 }
@@ -243,17 +241,17 @@ fn hypervisor(machine: &Machine) -> Check {
         Some(name) => note(
             "hypervisor",
             format!("{name}: it may stop a core at any time, and the tail will show it"),
-            "quote tails from bare metal, or from a machine with dedicated processors",
+            "quote tails from bare metal, or from a machine with dedicated CPUs",
         ),
     }
 }
 
-/// The default run's plan on this machine, before it has a schedule.
+/// Returns the default run's plan on this machine, before it has a schedule.
 fn default_plan(machine: &Machine) -> Option<Plan> {
     let resolved = planner::resolve(&Settings::default(), machine).ok()?;
     let orders = if let Input::Drawn { orders, .. } = &resolved.input { *orders } else { 0 };
-    let counts = Counts::estimated(orders, &resolved);
-    let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
+    let counts = OrderCounts::estimated(orders, &resolved);
+    let identity = RunIdentity { run: "doctor".into(), pid: 0, start: 0 };
     let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     planner::layout(&resolved, machine, &counts, identity, clock).ok().map(|(plan, _)| plan)
 }
@@ -306,7 +304,7 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    fn checked(tree: &fake::Tree) -> Vec<Check> {
+    fn checked(tree: &fake::FakeHost) -> Vec<Check> {
         check(&tree.machine(), &System::read_at(tree.root()), &[])
     }
 
@@ -319,7 +317,7 @@ mod tests {
         assert_snapshot!(table(&checked(&fake::two_core_vm())), @"
         ok    cores       0,1: 2 of 2 online
         ok    cpu quota   none
-        ok    load        0.1 in the last minute, on 2 processors
+        ok    load        0.1 in the last minute, on 2 CPUs
         ok    other runs  none
         ok    clock       invariant TSC, trusted by the kernel
         ok    governor    not shown here
@@ -343,14 +341,14 @@ mod tests {
         note  hypervisor  unknown: it may stop a core at any time, and the tail will
                           show it
                           → quote tails from bare metal, or from a machine with
-                          dedicated processors
+                          dedicated CPUs
         ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
         ok    shm mount   tmpfs rw,nosuid
         ok    /dev/shm    23.4 GiB free, the default run needs 32 MiB
         ok    huge pages  madvise
         ok    swap        none
 
-        Fit for latency figures; the notes say what steadies them.
+        Fit for latency figures; the notes are possible improvements.
         ");
     }
 
@@ -366,11 +364,10 @@ mod tests {
         BAD   cores       3: 1 of 4 online
                           → allow two cores or more (taskset -c, --cpuset-cpus for a
                           container)
-        BAD   cpu quota   1.5 processors' worth of time: spinning threads will be
-                          stopped for milliseconds
-                          → lift cpu.max of the control group (a container: start it
-                          without --cpus)
-        ok    load        0.1 in the last minute, on 4 processors
+        BAD   cpu quota   1.5 CPUs: spinning threads will be stopped for milliseconds
+                          → lift cpu.max of the cgroup (a container: start it without
+                          --cpus)
+        ok    load        0.1 in the last minute, on 4 CPUs
         ok    other runs  none
         BAD   clock       clock source hpet, no invariant TSC: stamps come from the
                           kernel's clock and cost more
@@ -403,12 +400,12 @@ mod tests {
         note  swap        1024 MiB: shared memory may be swapped out
                           → swapoff -a
 
-        Not fit for latency figures until what is BAD is mended.
+        Not fit for latency figures until the BAD checks are fixed.
         ");
     }
 
     #[test]
-    fn what_is_bad_is_named() {
+    fn bad_checks_are_named() {
         assert_eq!(states(&checked(&fake::server())), ["governor"]);
         assert_eq!(states(&checked(&fake::container())), ["clock"]);
         assert_eq!(states(&checked(&fake::plain(32))), [""; 0]);

@@ -4,16 +4,16 @@ use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
 use analysis::lists;
 
-/// A priority in the middle of those that there are: what people take.
-const USUAL: u8 = 50;
+/// A typical real-time priority.
+const USUAL_PRIORITY: u8 = 50;
 
-/// Whether `--priority` can be had, and what it would bring.
+/// Checks whether `--priority` is available, and what it would bring.
 pub fn priority(system: &System) -> Check {
     let found: &RealTime = &system.real_time;
-    if let Some((why, fix)) = found.obstacle(USUAL) {
+    if let Some((why, fix)) = found.obstacle(USUAL_PRIORITY) {
         return note("priority", format!("no SCHED_FIFO: {why}"), fix);
     }
-    let brings = format!("--priority fifo:{USUAL} keeps ordinary threads off the measured cores");
+    let brings = format!("--priority fifo:{USUAL_PRIORITY} keeps ordinary threads off the measured cores");
     match found.taken() {
         None => ok("priority", brings),
         Some(taken) => note(
@@ -24,8 +24,8 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// How all cores but the first can be kept free of other work by hand: an isolated partition, and
-/// interrupts moved away.
+/// Checks whether all cores but the first can be kept free of other work by hand: an isolated
+/// partition, and interrupts moved away.
 pub fn partition(machine: &Machine, system: &System) -> Check {
     let mount = match (&system.partitions, machine.cores_allowed.len()) {
         (None, _) => {
@@ -50,7 +50,8 @@ pub fn partition(machine: &Machine, system: &System) -> Check {
     )
 }
 
-/// Whether the kernel can tell interrupts, soft interrupts, threads and the hypervisor apart.
+/// Checks whether the kernel can distinguish interrupts, soft interrupts, threads and the
+/// hypervisor.
 pub fn tracers(system: &System) -> Check {
     let Some(tracers) = &system.tracers else {
         return note(
@@ -77,7 +78,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn priority_is_told_with_what_it_brings_and_what_it_lacks() {
+    fn priority_check_names_benefit_and_obstacle() {
         let of = |real_time| priority(&System { real_time, ..System::default() });
         let missing = of(RealTime::default());
         assert!(missing.state == Note && missing.found.contains("no SCHED_FIFO"), "{missing:?}");
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_is_told_with_its_commands_where_it_can_be_had() {
+    fn partition_check_shows_commands() {
         let of = |cores: u32, mount: Option<&str>| {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
             let partitions = mount.map(PathBuf::from);

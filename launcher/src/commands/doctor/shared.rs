@@ -7,15 +7,14 @@ use analysis::units::human_bytes;
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
 
-/// A load of this share of the processors is worth a word; one as great as all of them spoils what
-/// is measured.
+/// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
-/// What ran on the machine in the last minute.
+/// Checks the load of the last minute.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
-    let found = format!("{load:.1} in the last minute, on {cores} processors");
+    let found = format!("{load:.1} in the last minute, on {cores} CPUs");
     let fix = "see `top`: end what else runs, and wait a minute";
     if load >= f64::from(cores) {
         bad("load", found, fix)
@@ -26,7 +25,7 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
-/// Other runs, and the cores they hold.
+/// Checks for other runs and the cores they hold.
 pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if living.is_empty() {
@@ -34,22 +33,22 @@ pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
     }
     let words = |run: &ActiveRun| match run.cores.is_empty() {
         true => format!("run {} (pid {}) uses cores that could not be determined", run.run, run.pid),
-        false => run.in_words(&run.cores.iter().copied().collect::<Vec<_>>()),
+        false => run.describe_cores(&run.cores.iter().copied().collect::<Vec<_>>()),
     };
     let found: Vec<String> = living.iter().map(words).collect();
     let found = found.join("; ");
     let fix = "wait for the end, or measure on other cores with --cores";
-    if living.iter().any(|run| run.cores.is_empty() || !run.shared(&allowed).is_empty()) {
+    if living.iter().any(|run| run.cores.is_empty() || !run.shared_cores(&allowed).is_empty()) {
         bad("other runs", found, fix)
     } else {
         note("other runs", found, "they share caches and memory with you: wait for the end to be sure")
     }
 }
 
-/// Whether shared memory can be written, and how it is mounted.
+/// Checks whether shared memory can be written, and how it is mounted.
 pub fn mount(system: &System) -> Check {
     let Some(mount) = &system.shm_mount else {
-        return note("shm mount", "/dev/shm is no mount of its own", "mount -t tmpfs tmpfs /dev/shm");
+        return note("shm mount", "/dev/shm is not a separate mount", "mount -t tmpfs tmpfs /dev/shm");
     };
     let found = format!("{} {}", mount.kind, mount.flags.join(","));
     if mount.flags.iter().any(|flag| flag == "ro") {
@@ -66,8 +65,7 @@ pub fn mount(system: &System) -> Check {
     ok("shm mount", found)
 }
 
-/// Open files, processes and locked memory that this user may have, against what the default run
-/// takes.
+/// Checks the limits of open files, processes and locked memory against what the default run needs.
 pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
     let said = |name: &str, limit: Option<u64>| match limit {
         None => format!("{name} unlimited"),
@@ -82,7 +80,7 @@ pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
     );
     let few = |limit: Option<u64>, needed: u64| limit.is_some_and(|limit| limit < needed);
     let files = plan.map_or(0, crate::planner::descriptors_needed);
-    // Each process and each thread counts, with the launcher, its warden and the thread that saves.
+    // Each process and thread counts, with the launcher, its reaper and the saving thread.
     let tasks = plan.map_or(0, |plan| (plan.processes.len() + plan.threads.len()) as u64 + 3);
     if few(limits.files, files) {
         return bad(

@@ -1,6 +1,6 @@
 //! The matrix: which faults there are to try, against what.
 
-use crate::config::value::Value;
+use crate::config::value::SettingValue;
 use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
@@ -115,7 +115,7 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
     let mut cells = Vec::new();
     for &isolation in isolations {
         for &technique in techniques {
-            if !planner::reaches(technique, isolation) {
+            if !planner::is_supported(technique, isolation) {
                 continue;
             }
             // What carries the orders makes little difference there: the standard set tries one
@@ -175,7 +175,7 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         venues: Some(Count(2)),
         orders: Some(Count(6_000)),
         window: Some(Nanos(1_200_000_000)),
-        delay: Value::parse("uniform:1ms..20ms").ok(),
+        delay: SettingValue::parse("uniform:1ms..20ms").ok(),
         liveness: Some(LIVENESS),
         ..Settings::default()
     };
@@ -190,7 +190,7 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
     };
     let own = match cell.scenario.fault.target {
         FaultTarget::Exchange(_) | FaultTarget::Engine if contains => Settings {
-            venue: Value::parse(Trading::BOOK).ok(),
+            venue: SettingValue::parse(Trading::BOOK).ok(),
             exchange: Some(ExchangePlacement::Process),
             journal: Some(cell.journal),
             ..own

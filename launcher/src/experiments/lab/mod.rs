@@ -59,7 +59,8 @@ pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     bench::check_sandbox(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
     let folder = match (&flags.resume, flags.out.as_deref()) {
         (Some(folder), _) => folder.clone(),
-        (None, out) => folder::make(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?.canonicalize()?,
+        (None, out) => folder::create_result_folder(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?
+            .canonicalize()?,
     };
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;

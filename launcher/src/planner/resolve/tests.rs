@@ -85,7 +85,7 @@ fn cores_must_be_allowed() {
 }
 
 #[test]
-fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
+fn heap_technique_across_processes_names_twin() {
     let machine = fake::two_core_vm().machine();
     for technique in Technique::all() {
         let words = |isolation| format!("technique={technique} isolation={isolation}");
@@ -103,7 +103,7 @@ fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
 }
 
 #[test]
-fn gateways_have_processes_of_their_own_only_where_strategies_have() {
+fn gateway_processes_require_process_isolation() {
     let machine = fake::two_core_vm().machine();
     assert_eq!(resolved("process=gateways", &machine).plan.placement, Placement::Gateways);
     assert_eq!(resolved("", &machine).plan.placement, Placement::Engine);
@@ -155,7 +155,7 @@ fn ranges_are_named_with_their_flag() {
 }
 
 #[test]
-fn the_limit_of_open_orders_does_not_hold_the_load_back() {
+fn default_open_limit_exceeds_load() {
     let open =
         |words: &str| resolve(&settings(words), &fake::plain(2).machine()).unwrap().plan.trading().max_open;
     assert_eq!(open(""), 65_536);

@@ -1,22 +1,22 @@
-//! Strategies in containers: how they are started, watched and limited. What a container is made of
-//! is in [`system::container`].
+//! Contained strategies: how they are started, watched and limited. [`system::container`] builds
+//! the container itself.
 //!
 //! ```text
-//! launcher ─ starts ─▶ outside (role … --contain) ─┬─▶ init: process 1 in there; checks what it sees
-//!    ▲                    in the control group     └─▶ the strategy: process 2 in there
+//! launcher ─ starts ─▶ shim (role … --contain) ────┬─▶ init: process 1 inside; checks what it sees
+//!    ▲                    in the cgroup            └─▶ the strategy: process 2 inside
 //!    └── ids of both ─────────────┘
 //! ```
-//! The id of the first one comes first, and the strategy is started when the launcher has answered.
+//! The shim sends the id of init first and starts the strategy once the launcher has answered.
 //!
-//! The one outside does nothing but wait. It ends as the strategy has ended, after init and with it
-//! everything else in there: so its end is the end of all of them.
+//! The shim only waits. It exits as the strategy has exited, after init and with it everything else
+//! inside: so its exit is the end of all of them.
 
-pub mod groups;
-mod outside;
+pub mod cgroups;
+mod shim;
 
-pub use outside::role;
+pub use shim::role;
 
-use crate::host::groups::Tree;
+use crate::host::cgroups::HostRoot;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{Read, Write};
@@ -25,24 +25,24 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
 
-/// The flag of `role` by which a process makes a container instead of being the role itself.
+/// The flag of `role` that makes a process a container shim instead of the role itself.
 pub const FLAG: &str = "--contain";
-/// The name of a container's first process among the roles.
+/// Role name of a container's first process.
 const INIT: &str = "init";
-/// The name of who only tries whether there can be a container.
+/// Role name of a process that only probes whether a container can be created.
 const PROBE: &str = "probe";
-/// What a probe is told where a kernel that lacks landlock is good enough.
+/// The probe's argument that accepts a kernel without landlock.
 const WEAKER: &str = "weaker";
 
-/// How long making a container may take.
-const MADE_WITHIN: Duration = Duration::from_secs(20);
-/// The longest line that the one outside says.
-const MOST: usize = 64;
+/// Maximum time to create a container.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum length of a line from the shim.
+const MAX_LINE: usize = 64;
 
-/// Why no container can be had here, and the way out; `None`: it can. Makes one, checks it and ends
-/// it.
+/// Returns why no container can be created here, and the remedy; `None` if it can. Creates one,
+/// checks it and ends it.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
-    if let Some(why) = groups::obstacle(Tree::real()) {
+    if let Some(why) = cgroups::obstacle(HostRoot::real()) {
         return Some(why);
     }
     let why = probe(if weaker_is_fine { WEAKER } else { "" })?;
@@ -50,7 +50,7 @@ pub fn missing(weaker_is_fine: bool) -> Option<String> {
     Some(format!("containers unavailable: {why}.\n{hint}"))
 }
 
-/// Makes a container without some of its parts, as a list; what is wrong with it. For [`missing`],
+/// Creates a container without the listed parts. Returns what is wrong with it. For [`missing`],
 /// and for tests of the check.
 fn probe(what: &str) -> Option<String> {
     let mut command = Command::new("/proc/self/exe");
@@ -66,7 +66,7 @@ fn probe(what: &str) -> Option<String> {
     }
 }
 
-/// What of the system's settings is the likeliest reason, and what to do.
+/// Returns the likeliest system setting that forbids containers, and the remedy.
 fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
     let is = |name: &str, value: &str| sysctl(name).is_some_and(|text| text.trim() == value);
     let way_out = if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
@@ -81,36 +81,36 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
     format!("{way_out}; or use --isolation process")
 }
 
-/// What the launcher knows of a container's inside.
-pub struct Inside {
-    /// The strategy's process id, as seen from here; `None`: it was never started, as far as is
-    /// known.
+/// The launcher's handle of the processes inside a container.
+pub struct ContainerHandle {
+    /// The strategy's process id, as seen by the launcher; `None` if it was never started, as far
+    /// as known.
     pub pid: Option<u32>,
-    /// The strategy, unless it was gone at once.
+    /// Pidfd of the strategy, unless it exited immediately.
     main: Option<OwnedFd>,
-    /// The first process: with it everything in there ends, and its end is seen after all others'.
+    /// Pidfd of the first process: with it everything inside ends, and its exit is seen after all
+    /// others'.
     init: OwnedFd,
 }
 
-/// A container that was not made.
-pub struct Unmade {
-    /// The reason; what the process outside says stands on its stderr.
+/// A container that could not be created.
+pub struct ContainerFailure {
+    /// The reason; the shim's own message is on its stderr.
     pub why: anyhow::Error,
-    /// What there is of it. A strategy may run in there until the end of its first process is seen.
-    pub inside: Option<Inside>,
+    /// The part that exists. A strategy may run inside until the exit of its first process is seen.
+    pub handle: Option<ContainerHandle>,
 }
 
-impl Inside {
-    /// Waits until the process that makes a container has done so. It says who is the first process
-    /// before it starts the strategy, and waits for an answer: so whatever happens to it, nobody
-    /// runs in there whose end cannot be seen.
-    pub fn of(outside: &mut Child) -> Result<Self, Box<Unmade>> {
-        let unmade = |why| Box::new(Unmade { why, inside: None });
+impl ContainerHandle {
+    /// Waits until the shim has created the container. The shim sends the id of the first process
+    /// before it starts the strategy, and waits for an answer: so in every case no process runs
+    /// inside whose exit cannot be seen.
+    pub fn from_shim(outside: &mut Child) -> Result<Self, Box<ContainerFailure>> {
+        let unmade = |why| Box::new(ContainerFailure { why, handle: None });
         let pipes = outside.stdout.take().zip(outside.stdin.take());
         let (mut said, mut told) = pipes.context("it has no pipes").map_err(unmade)?;
-        let deadline = Instant::now() + MADE_WITHIN;
-        // Neither id can be another's: the one outside waits for them only once its stdin is
-        // closed.
+        let deadline = Instant::now() + STARTUP_TIMEOUT;
+        // Neither id can be reused: the shim reaps them only once its stdin is closed.
         let init = read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?));
         let mut inside = Self { pid: None, main: None, init: init.map_err(unmade)? };
         let started = told.write_all(b"\n").map_err(anyhow::Error::from);
@@ -119,30 +119,30 @@ impl Inside {
                 (inside.pid, inside.main) = (Some(pid), process::pidfd_open(pid).ok());
                 Ok(inside)
             }
-            Err(why) => Err(Box::new(Unmade { why, inside: Some(inside) })),
+            Err(why) => Err(Box::new(ContainerFailure { why, handle: Some(inside) })),
         }
     }
 
-    /// The strategy, or what is in its place.
+    /// Returns the strategy's pidfd, or that of init in its place.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }
 
-    /// The first process, whose end is that of everything in there. What the one outside would have
-    /// reaped is reaped now if that one is gone: a namespace of process ids ends with the last
-    /// process in it that somebody reaps.
+    /// Returns the pidfd of the first process, whose exit ends everything inside. If the shim is
+    /// gone, the processes it would have reaped are reaped now: a PID namespace ends with its last
+    /// process once that is reaped.
     pub fn init(&self) -> &OwnedFd {
         self.main.iter().chain([&self.init]).for_each(|process| process::reap(process.as_fd()));
         &self.init
     }
 }
 
-/// The next line that the one outside says: a process id.
+/// Reads the next line from the shim: a process id.
 fn read_id(said: &mut ChildStdout, deadline: Instant) -> Result<u32> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || line.len() > MOST {
+        if left.is_zero() || line.len() > MAX_LINE {
             bail!("it says nothing");
         }
         if !process::wait_readable(&[said.as_fd()], left)?[0] {

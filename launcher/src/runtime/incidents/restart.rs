@@ -1,7 +1,7 @@
-//! Whether a dead strategy is started again, and how.
+//! Decides whether a dead strategy is restarted, and restarts it.
 
-use super::{Children, IncidentStage, Incidents};
-use crate::runtime::restarts::RestartDecision;
+use super::{IncidentStage, Incidents, ProcessControl};
+use crate::runtime::restart_policy::RestartDecision;
 use crate::runtime::stuck::Liveness;
 use analysis::record::StayedDown;
 use anyhow::{Context, Result};
@@ -11,11 +11,11 @@ use protocol::wire::MAX_EPOCH;
 use std::time::Duration;
 
 impl Incidents<'_> {
-    /// The pause after which a strategy is started again; `None`: it stays down, and it is noted
-    /// why. Whoever misbehaved does, and who hung before its first duty cycle. Of one that said
-    /// that it was done nothing is noted: there is nothing left to do.
-    pub(super) fn decide(&mut self, strategy: u16, incident: usize) -> Option<Duration> {
-        let case = &mut self.cases[usize::from(strategy)];
+    /// Returns the pause before a strategy is restarted, or `None` if it stays down, with a note
+    /// that says why. Quarantined strategies and those that hung before their first duty cycle stay
+    /// down. A strategy that had reported done gets no note: nothing is left to do.
+    pub(super) fn decide_restart(&mut self, strategy: u16, incident: usize) -> Option<Duration> {
+        let case = &mut self.strategies[usize::from(strategy)];
         let state = status::state(&self.segments.threads[case.thread]);
         if self.segments.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
             return None;
@@ -25,11 +25,11 @@ impl Incidents<'_> {
         let stayed_down = if died.quarantined.is_some() {
             StayedDown { restarts: 0, why: cause }
         } else if case.has_hung_at_start {
-            StayedDown { restarts: 0, why: format!("it was started again and {cause}") }
+            StayedDown { restarts: 0, why: format!("it was restarted and {cause}") }
         } else if case.epoch >= MAX_EPOCH {
             StayedDown {
                 restarts: MAX_EPOCH.into(),
-                why: format!("a run has no room for more; the last: {cause}"),
+                why: format!("the maximum number of incarnations; the last: {cause}"),
             }
         } else {
             match case.policy.charge_death(case.end) {
@@ -44,29 +44,28 @@ impl Incidents<'_> {
         None
     }
 
-    /// Starts a strategy in its next epoch. A start that fails is a death of its own.
+    /// Starts a strategy in its next epoch. A failed start counts as another death.
     pub(super) fn restart(
         &mut self,
         strategy: u16,
         incident: usize,
-        children: &mut impl Children,
+        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         now: u64,
     ) -> Result<()> {
-        let case = &mut self.cases[usize::from(strategy)];
+        let case = &mut self.strategies[usize::from(strategy)];
         case.epoch += 1;
         case.stage = IncidentStage::Starting(incident);
         let (epoch, process, thread) = (case.epoch, case.process, case.thread);
-        self.segments.renew(strategy);
-        liveness.restarted(thread, now);
+        self.segments.reset_strategy(strategy);
+        liveness.reset_thread(thread, now);
         self.segments.control.revive(strategy, epoch);
         let Err(error) = children.restart(self.segments, process) else { return Ok(()) };
-        // Nobody runs in this epoch: what is known of the last one's process is all that there is
-        // to know.
-        let Some(death) = children.death(process).context("cannot watch a process")? else {
+        // No process runs in this epoch: the proof of the last one's death still holds.
+        let Some(death) = children.proof_of_death(process).context("cannot watch a process")? else {
             return Err(error);
         };
-        let next = self.begin(strategy, 0, format!("cannot be started: {error:#}"), now);
+        let next = self.record_incident(strategy, 0, format!("cannot be started: {error:#}"), now);
         self.fence(strategy, next, &death, now);
         Ok(())
     }

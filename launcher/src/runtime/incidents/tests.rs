@@ -12,9 +12,9 @@ const MS: u64 = 1_000_000;
 /// The strategy that dies; strategy 0 lives.
 const VICTIM: u16 = 1;
 
-struct Nobody;
+struct NoAgent;
 
-impl Agent<AnyClock> for Nobody {
+impl Agent<AnyClock> for NoAgent {
     fn duty_cycle(&mut self, _: &mut Cycle<AnyClock>) -> usize {
         0
     }
@@ -22,7 +22,7 @@ impl Agent<AnyClock> for Nobody {
 
 /// What becomes of the next incarnation.
 #[derive(Clone, Copy, PartialEq)]
-enum Fate {
+enum NextIncarnation {
     /// It ends at once.
     Dies,
     /// It cannot be started.
@@ -34,16 +34,16 @@ enum Fate {
 }
 
 /// Processes that do what the test says.
-struct Scripted {
+struct ScriptedProcesses {
     ended: Vec<bool>,
-    fate: Fate,
+    fate: NextIncarnation,
     /// When the next incarnation was started, or was to be.
     starts: Vec<u64>,
     now: u64,
 }
 
-impl Children for Scripted {
-    fn ended(&self, process: usize) -> Option<bool> {
+impl ProcessControl for ScriptedProcesses {
+    fn exited_normally(&self, process: usize) -> Option<bool> {
         self.ended[process].then_some(false)
     }
 
@@ -51,7 +51,7 @@ impl Children for Scripted {
         false
     }
 
-    fn how(&self, _: usize) -> String {
+    fn exit_text(&self, _: usize) -> String {
         "exit 7".into()
     }
 
@@ -60,36 +60,36 @@ impl Children for Scripted {
     }
 
     fn kill(&mut self, process: usize) {
-        self.ended[process] = self.fate != Fate::Stays;
+        self.ended[process] = self.fate != NextIncarnation::Stays;
     }
 
-    fn death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>> {
-        Ok(self.ended[process].then(|| ProofOfDeath::from_simulated::<AnyClock>(Box::new(Nobody))))
+    fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>> {
+        Ok(self.ended[process].then(|| ProofOfDeath::from_simulated::<AnyClock>(Box::new(NoAgent))))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
         assert!(self.ended[process]);
         self.starts.push(self.now);
         match self.fate {
-            Fate::Fails => bail!("no such program"),
-            fate => self.ended[process] = fate == Fate::Dies,
+            NextIncarnation::Fails => bail!("no such program"),
+            fate => self.ended[process] = fate == NextIncarnation::Dies,
         }
         Ok(())
     }
 }
 
 /// A run whose victim has just ended, with an engine that repairs at once.
-struct Bench {
+struct IncidentFixture {
     segments: Segments,
-    children: Scripted,
+    children: ScriptedProcesses,
     /// Each fault of the plan strikes when the victim lives.
     is_planned: bool,
     clock: VirtualClock,
     seen: Cell<u64>,
 }
 
-impl Bench {
-    fn new(fate: Fate) -> Self {
+impl IncidentFixture {
+    fn new(fate: NextIncarnation) -> Self {
         let words = "strategies=2 venues=1 orders=10 on_death=restart";
         let (mut plan, _) = planned_with(words, "", &Machine::default()).unwrap();
         (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
@@ -101,7 +101,7 @@ impl Bench {
         let clock = VirtualClock::default();
         clock.set(MS);
         let children =
-            Scripted { ended: vec![false; plan.processes.len()], fate, starts: Vec::new(), now: MS };
+            ScriptedProcesses { ended: vec![false; plan.processes.len()], fate, starts: Vec::new(), now: MS };
         Self { segments, children, is_planned: false, clock, seen: Cell::new(0) }
     }
 
@@ -113,27 +113,27 @@ impl Bench {
         liveness.open(self.clock.now());
         let engine = RepairsWriter::new(self.segments.repairs.as_ref().unwrap());
         let control = self.segments.control.control();
-        let others = (0..plan.threads.len()).filter(|thread| *thread != incidents.cases[1].thread);
+        let others = (0..plan.threads.len()).filter(|thread| *thread != incidents.strategies[1].thread);
         let others: Vec<usize> = others.collect();
-        let victim = incidents.cases[1].process;
-        self.children.ended[victim] = self.children.fate != Fate::Stays;
+        let victim = incidents.strategies[1].process;
+        self.children.ended[victim] = self.children.fate != NextIncarnation::Stays;
         for now in (1..=until_ms).map(|ms| ms * MS) {
             self.clock.set(now);
             self.children.now = now;
-            liveness.awake(now);
+            liveness.mark_awake(now);
             let pulse = LivenessSample { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: now };
-            others.iter().for_each(|thread| liveness.see(*thread, pulse, now));
+            others.iter().for_each(|thread| liveness.observe(*thread, pulse, now));
             if self.is_planned {
-                incidents.fault(VICTIM, now);
+                incidents.record_fault(VICTIM, now);
             }
-            incidents.look(&mut self.children, &mut liveness, &self.clock)?;
+            incidents.poll(&mut self.children, &mut liveness, &self.clock)?;
             let life = control.incarnation(VICTIM);
             if life.fenced && !engine.was_repaired(VICTIM, life.epoch) {
                 engine.set_repaired(VICTIM, life.epoch, now, now);
             }
             self.seen.set(now);
-            assert!(incidents.is_living(0));
-            if incidents.cases[1].stage == IncidentStage::Down {
+            assert!(incidents.is_running(0));
+            if incidents.strategies[1].stage == IncidentStage::Down {
                 break;
             }
         }
@@ -151,7 +151,7 @@ impl Bench {
 /// It ends before its first order, each time.
 #[test]
 fn a_crash_loop_backs_off_and_stays_down() {
-    let mut bench = Bench::new(Fate::Dies);
+    let mut bench = IncidentFixture::new(NextIncarnation::Dies);
     let (list, notes, is_down) = bench.play(60_000).unwrap();
     assert!(is_down);
     assert_eq!((bench.children.starts.len(), list.len()), (8, 9));
@@ -168,8 +168,8 @@ fn a_crash_loop_backs_off_and_stays_down() {
 }
 
 #[test]
-fn a_strategy_that_cannot_be_started_is_down_and_ends_nothing() {
-    let mut bench = Bench::new(Fate::Fails);
+fn unstartable_strategy_stays_down_without_ending_run() {
+    let mut bench = IncidentFixture::new(NextIncarnation::Fails);
     let (list, notes, is_down) = bench.play(60_000).unwrap();
     assert!(is_down);
     assert_eq!((bench.children.starts.len(), list.len()), (8, 9));
@@ -181,7 +181,7 @@ fn a_strategy_that_cannot_be_started_is_down_and_ends_nothing() {
 
 #[test]
 fn one_that_hangs_at_its_start_stays_down() {
-    let mut bench = Bench::new(Fate::Hangs);
+    let mut bench = IncidentFixture::new(NextIncarnation::Hangs);
     let (list, notes, is_down) = bench.play(120_000).unwrap();
     assert!(is_down && bench.seen.get() < 32_000 * MS, "{}", bench.seen.get());
     assert_eq!((bench.children.starts.len(), list.len()), (1, 2));
@@ -190,7 +190,7 @@ fn one_that_hangs_at_its_start_stays_down() {
 
 #[test]
 fn deaths_by_faults_of_the_plan_cost_nothing() {
-    let mut bench = Bench::new(Fate::Dies);
+    let mut bench = IncidentFixture::new(NextIncarnation::Dies);
     bench.is_planned = true;
     let (list, notes, is_down) = bench.play(500).unwrap();
     assert!(!is_down && notes.is_empty());
@@ -198,8 +198,8 @@ fn deaths_by_faults_of_the_plan_cost_nothing() {
 }
 
 #[test]
-fn a_process_that_never_ends_is_not_waited_for_for_ever() {
-    let mut bench = Bench::new(Fate::Stays);
+fn unkillable_process_ends_run_after_timeout() {
+    let mut bench = IncidentFixture::new(NextIncarnation::Stays);
     // Nothing is heard of it.
     let error = bench.play(120_000).unwrap_err().to_string();
     assert!(error.contains("strategy-1 (pid 10") && error.contains("has not ended for 30s"), "{error}");

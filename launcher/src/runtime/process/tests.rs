@@ -6,7 +6,7 @@ fn sleeper() -> Child {
 }
 
 #[test]
-fn a_child_that_cannot_be_watched_is_not_left_behind() {
+fn unwatchable_child_is_killed_and_reaped() {
     let child = sleeper();
     let pid = child.id();
     let start = start_time(pid).unwrap();
@@ -24,7 +24,7 @@ fn last_words_are_no_scraps_of_a_backtrace() {
                  at /rustc/lib.rs:1:2\n  11: mine::main\nnote: Some details are omitted\n";
     std::fs::write(&path, trace).unwrap();
     let mut process = Process::watch("strategy-0", sleeper(), path, process::pidfd_open).unwrap();
-    assert_eq!(process.last_words(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
+    assert_eq!(process.stderr_tail(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
     process.end();
 }
 
@@ -36,24 +36,24 @@ fn one_that_has_ended_gets_no_signal() {
     process.status = Some(ExitStatus::from_raw(0));
     process.kill();
     process.stop();
-    assert!(process.death().unwrap().is_none(), "it was signalled");
+    assert!(process.proof_of_death().unwrap().is_none(), "it was signalled");
     assert_eq!(process.child.try_wait().unwrap(), None);
     process.status = None;
     process.kill();
     process.end();
-    assert_eq!(process.how(), "signal 9 (SIGKILL)");
-    process.end_late(Duration::from_secs(5));
-    assert_eq!(process.how(), "signal 9 (SIGKILL)", "it had ended");
+    assert_eq!(process.exit_text(), "signal 9 (SIGKILL)");
+    process.end_overdue(Duration::from_secs(5));
+    assert_eq!(process.exit_text(), "signal 9 (SIGKILL)", "it had ended");
 }
 
 #[test]
-fn one_that_does_not_end_when_it_is_told_to_is_said_to_have_been_killed_for_that() {
+fn process_killed_after_deadline_reports_delay() {
     let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
-    process.end_late(Duration::from_secs(5));
-    assert_eq!(process.how(), "killed 5,000 ms after it was told to end");
+    process.end_overdue(Duration::from_secs(5));
+    assert_eq!(process.exit_text(), "killed 5,000 ms after it was asked to exit");
     let child = Command::new("true").spawn().unwrap();
     let mut process = Process::watch("quick", child, PathBuf::new(), process::pidfd_open).unwrap();
     process::wait_readable(&[process.pidfd()], Duration::from_secs(30)).unwrap();
-    process.end_late(Duration::from_secs(5));
-    assert_eq!(process.how(), "exit 0", "it had ended, and nobody had looked");
+    process.end_overdue(Duration::from_secs(5));
+    assert_eq!(process.exit_text(), "exit 0", "it had ended, and nobody had looked");
 }

@@ -31,7 +31,7 @@ fn read(path: &Path, plan: &Plan) -> Vec<u64> {
 }
 
 #[test]
-fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
+fn spilled_file_is_completed_after_spiller_dies() {
     let (plan, log, spilled) = world();
     let ring = topology::log_ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
 }
 
 #[test]
-fn a_file_that_a_spiller_still_writes_is_left_alone() {
+fn file_locked_by_spiller_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
     let place = OpenDir::open(folder.path()).unwrap();
@@ -83,7 +83,7 @@ fn a_file_that_a_spiller_still_writes_is_left_alone() {
 }
 
 #[test]
-fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
+fn unwritable_file_does_not_delay_others() {
     let (plan, log, spilled) = world();
     let ring = topology::log_ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
         (ChunkSpiller::new(first.0, first.1, ring), closed),
         (ChunkSpiller::new(second.0, second.1, ring), good),
     ];
-    assert!(round(&mut threads).is_err(), "it is open for reading only");
+    assert!(move_chunks(&mut threads).is_err(), "it is open for reading only");
     assert_eq!(threads[1].1.metadata().unwrap().len(), RECORDS_AT + CHUNK_BYTES);
     assert_eq!((threads[0].0.pending_chunks(), threads[1].0.pending_chunks()), (1, 0), "it is tried again");
 }

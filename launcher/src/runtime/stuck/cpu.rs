@@ -1,5 +1,5 @@
-//! Kernel accounts of a silent thread or process: whether it wants to run, and for how long it
-//! could.
+//! The kernel's CPU account of a silent thread or process: whether it is runnable, and how long it
+//! has run.
 
 use core::time::Duration;
 use system::process;
@@ -7,40 +7,41 @@ use system::process;
 /// The kernel's account of a thread, or of all threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuAccount {
-    /// It runs, or waits for a core: it neither sleeps nor is it stopped.
+    /// Runnable: it runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
-    /// How long it has run since it was started.
+    /// CPU time since its start.
     pub ran: Duration,
 }
 
 impl CpuAccount {
-    /// Asks the kernel. `None` where there is no such thread in that process, or no such account.
-    pub fn of(pid: u32, tid: u64) -> Option<Self> {
+    /// Reads the account of a thread. `None` if the process has no such thread, or the kernel keeps
+    /// no account.
+    pub fn of_thread(pid: u32, tid: u64) -> Option<Self> {
         let tid = process::host_thread_id(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
         Self::parse(&text("stat")?, &text("schedstat")?)
     }
 
-    /// The same of a whole process: what its threads have run together, and whether one of them
-    /// wants to.
+    /// Reads the account of a process: the CPU time of its threads together, runnable if one of
+    /// them is.
     pub fn of_process(pid: u32) -> Option<Self> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
-        let accounts = ids.filter_map(|tid| Self::of(pid, tid));
+        let accounts = ids.filter_map(|tid| Self::of_thread(pid, tid));
         accounts.reduce(|sum, one| Self {
             is_runnable: sum.is_runnable || one.is_runnable,
             ran: sum.ran + one.ran,
         })
     }
 
-    /// Whether it wants to run and has hardly run since that account: for less than a quarter of
-    /// that time.
+    /// Returns `true` if it is runnable and has run for less than a quarter of `time` since the
+    /// account `first`.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
-    /// From the two files. The name in `stat` is the thread's own choice: the state stands behind
-    /// its last parenthesis.
+    /// Parses the two files. The name in `stat` is chosen by the thread: the state follows the last
+    /// parenthesis.
     fn parse(stat: &str, schedstat: &str) -> Option<Self> {
         let state = stat.rsplit_once(')')?.1.split_whitespace().next()?;
         let ran = schedstat.split_whitespace().next()?.parse().ok()?;
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_its_core_and_who_sleeps_are_not_starved() {
+    fn running_or_sleeping_thread_is_not_starved() {
         let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
         let (first, time) = (account(true, 1000), Duration::from_millis(400));
         let is_starved = |is_runnable, ms| account(is_runnable, ms).is_starved_since(&first, time);
@@ -73,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_knows_this_thread_and_not_a_stranger_s() {
+    fn account_exists_for_own_thread_only() {
         let (pid, tid) = (std::process::id(), system::process::thread_id());
-        let account = CpuAccount::of(pid, tid.into()).unwrap();
+        let account = CpuAccount::of_thread(pid, tid.into()).unwrap();
         assert!(account.is_runnable);
-        assert_eq!(CpuAccount::of(pid, 1), None, "that is a thread of another process");
+        assert_eq!(CpuAccount::of_thread(pid, 1), None, "that is a thread of another process");
     }
 }

@@ -3,60 +3,61 @@
 
 use std::time::Duration;
 
-/// How many limits excuses make a wait at most, where nothing else is said.
-const LIMITS: u64 = 6;
-/// The launcher looks far more often than this, in nanoseconds, however short a limit is.
-const ASLEEP_NS: u64 = 1_000_000_000;
+/// Maximum length of an excused wait, in limits, unless set otherwise.
+const DEFAULT_STRETCH: u64 = 6;
+/// Minimum gap that counts as a pause of the machine, in nanoseconds, however short a limit is.
+const MIN_ASLEEP_NS: u64 = 1_000_000_000;
 
-/// A wait that ends at its limit, later for who is excused. Times are nanoseconds since one moment.
-/// A caller that never calls [`Deadline::look`] may use another unit.
+/// A wait that ends at its limit, or later if it is excused. Times are nanoseconds since one
+/// moment. A caller that never calls [`Deadline::mark_awake`] may use another unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: u64,
-    limits: u64,
+    stretch: u64,
     since: u64,
-    looked: u64,
+    last_awake: u64,
 }
 
 impl Deadline {
-    /// Begins now.
+    /// Starts a wait at `now`.
     pub const fn new(limit: u64, now: u64) -> Self {
-        Self { limit, limits: LIMITS, since: now, looked: now }
+        Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
     }
 
-    /// A deadline in nanoseconds.
+    /// Starts a wait with a limit in nanoseconds.
     pub const fn within(limit: Duration, now_ns: u64) -> Self {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
-    /// Returns the same deadline, which excuses make as long as that many limits at most.
+    /// Sets the maximum length of an excused wait, in limits.
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
-        Self { limits, ..self }
+        Self { stretch: limits, ..self }
     }
 
-    /// Begins the wait again, unless it has begun later: what it waits for has come, or the
-    /// launcher was away.
+    /// Restarts the wait unless it started later: the awaited event has come, or the launcher was
+    /// paused.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
         }
     }
 
-    /// Notes that the launcher is awake. A gap of half of the limit since its last look means that
-    /// the machine stood still: the wait begins again. Called several times within the limit, or a
-    /// second if that is longer.
-    pub const fn look(&mut self, now_ns: u64) {
-        let asleep = if self.limit / 2 > ASLEEP_NS { self.limit / 2 } else { ASLEEP_NS };
-        if now_ns.saturating_sub(self.looked) > asleep {
+    /// Records that the launcher is awake. A gap of half of the limit since the last call means
+    /// that the machine was paused: the wait restarts. Must be called several times within the
+    /// limit, or within a second if that is longer.
+    pub const fn mark_awake(&mut self, now_ns: u64) {
+        let asleep = if self.limit / 2 > MIN_ASLEEP_NS { self.limit / 2 } else { MIN_ASLEEP_NS };
+        if now_ns.saturating_sub(self.last_awake) > asleep {
             self.since = now_ns;
         }
-        self.looked = now_ns;
+        self.last_awake = now_ns;
     }
 
-    /// Returns since when the limit counts. `excused`: when an excuse was last seen, 0 for never.
+    /// Returns the time from which the limit counts. `excused`: when an excuse was last seen, 0 for
+    /// never.
     pub const fn since(&self, excused: u64) -> u64 {
-        let longest = self.since.saturating_add(self.limit.saturating_mul(self.limits - 1));
+        let longest = self.since.saturating_add(self.limit.saturating_mul(self.stretch - 1));
         let excused = if excused < longest { excused } else { longest };
         if excused > self.since { excused } else { self.since }
     }
@@ -78,12 +79,12 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// The second at which a wait of five is over for one who looks at these, with the second at
-    /// which each sees the last excuse.
+    /// Returns the second at which a wait of five is over if polled at these seconds, each with the
+    /// second of the last excuse.
     fn over(looks: impl IntoIterator<Item = u64>, excused: impl Fn(u64) -> u64) -> Option<u64> {
         let mut deadline = Deadline::within(Duration::from_secs(5), 0);
         looks.into_iter().find(|second| {
-            deadline.look(second * S);
+            deadline.mark_awake(second * S);
             deadline.is_over(second * S, excused(*second) * S)
         })
     }
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(over((1..3).chain(4..100), |_| 0), Some(6), "not for so short a time");
         let mut short = Deadline::within(Duration::from_millis(1), 0);
         let mut is_over_at = |now| {
-            short.look(now);
+            short.mark_awake(now);
             short.is_over(now, 0)
         };
         assert!(is_over_at(S / 20), "a launcher that looks less often than the limit is not asleep");
@@ -121,8 +122,8 @@ mod tests {
 
     #[test]
     fn deadlines_that_believe_everything_are_found() {
-        // One that any excuse restarts is never over; one that counts the launcher's sleep ends too
-        // early.
+        // A deadline that any excuse restarts never ends; one that counts the launcher's pause ends
+        // too early.
         let believes = |now: u64, excused: u64| now - excused > 5 * S;
         assert_eq!((1..100).find(|second| believes(second * S, second * S)), None);
         let counts = Deadline::within(Duration::from_secs(5), 0);

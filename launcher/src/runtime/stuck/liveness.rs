@@ -1,19 +1,20 @@
-//! When a thread counts as hanging, and when its status says what no honest thread says.
+//! Failure detector: when a thread counts as hung, and when its status holds values that no correct
+//! thread writes.
 //!
-//! The suspect writes its status itself, so it is not believed. A heartbeat counts when the
-//! launcher, on its own clock, sees it *change*. What excuses a silent thread is what the launcher
-//! itself knows:
+//! The status is written by the suspect itself, so it is not trusted. A heartbeat counts when the
+//! launcher, on its own clock, sees it *change*. A silent thread is excused only by what the
+//! launcher knows itself:
 //!
 //! | what the launcher knows | the deadline |
 //! |---|---|
-//! | the barrier is shut | none here: `--start-timeout` |
-//! | the process was started again and has not had a duty cycle yet | [`START`] |
-//! | all its threads say that they are done | [`END`] for the process to end, or the plan's deadline if that is longer |
-//! | it wants to run, and has not run for a quarter of the deadline since half of it went by | up to [`STARVED`] times the plan's |
-//! | anything else, whatever state it says it is in | the plan's |
+//! | the barrier is closed | none here: `--start-timeout` |
+//! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
+//! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
+//! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
+//! | anything else, whatever state it reports | the plan's |
 //!
-//! Which thread it is it says itself, once: the first number that is seen of an incarnation stays,
-//! and only a thread of its own process is looked at.
+//! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
+//! a thread of its own process is queried.
 
 use super::{CpuAccount, Deadline};
 use analysis::units::Nanos;
@@ -22,97 +23,98 @@ use protocol::plan::Plan;
 use protocol::status::{LivenessSample, ThreadState};
 use std::time::Duration;
 
-/// How long an incarnation that was started again may take until its first duty cycle.
-pub const START: Duration = Duration::from_secs(30);
-/// How long a process may take to end after all its threads said that they are done, at least.
-pub const END: Duration = Duration::from_secs(1);
-/// How many deadlines a thread that waits for a core may be silent.
-pub const STARVED: u32 = 10;
-/// How far the counters of two cores may differ: a thread that is moved may see the time go back so
-/// far.
-const SKEW: Duration = Duration::from_millis(1);
+/// Maximum time of a restarted incarnation until its first duty cycle.
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Minimum time for a process to exit after all its threads reported done.
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How many deadlines a starved thread may be silent.
+pub const STARVED_LIMITS: u32 = 10;
+/// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
+const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
-/// What is wrong with a thread.
+/// A liveness fault of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspicion {
-    /// No new heartbeat for so long.
+pub enum LivenessFault {
+    /// No new heartbeat for this duration.
     Silent(Duration),
-    /// It said that it was done so long ago, and its process is still there.
-    DoesNotEnd(Duration),
-    /// Its status holds what no honest thread writes.
-    Forged(Forgery),
+    /// It reported done this long ago, and its process still runs.
+    NotExiting(Duration),
+    /// Its status holds values that no correct thread writes.
+    Forged(ForgedStatus),
 }
 
-/// What no honest thread writes.
+/// Values in a status block that no correct thread writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgery {
-    /// A heartbeat of the future.
+pub enum ForgedStatus {
+    /// A heartbeat in the future.
     Future,
-    /// A heartbeat before the last one.
+    /// A heartbeat earlier than the last one.
     Past,
-    /// A state that there is not.
+    /// A nonexistent state.
     UnknownState,
-    /// A state that comes before the last one, or one of a run that has not begun.
+    /// A state earlier than the last one, or a state of a run that has not started.
     ImpossibleState,
 }
 
-impl fmt::Display for Suspicion {
+impl fmt::Display for LivenessFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |time: &Duration| Nanos(time.as_nanos() as u64);
         match self {
             Self::Silent(time) => write!(f, "hangs: no duty cycle for {}", shown(time)),
-            Self::DoesNotEnd(time) => write!(f, "hung: reported done {} ago but has not exited", shown(time)),
-            Self::Forged(Forgery::Future) => f.write_str("its heartbeat lies in the future"),
-            Self::Forged(Forgery::Past) => f.write_str("its heartbeat went back"),
-            Self::Forged(Forgery::UnknownState) => f.write_str("invalid thread state in status block"),
-            Self::Forged(Forgery::ImpossibleState) => f.write_str("its state went back, or ahead of the run"),
+            Self::NotExiting(time) => write!(f, "hung: reported done {} ago but has not exited", shown(time)),
+            Self::Forged(ForgedStatus::Future) => f.write_str("forged heartbeat: it lies in the future"),
+            Self::Forged(ForgedStatus::Past) => f.write_str("forged heartbeat: it went back"),
+            Self::Forged(ForgedStatus::UnknownState) => f.write_str("invalid thread state in status block"),
+            Self::Forged(ForgedStatus::ImpossibleState) => {
+                f.write_str("forged thread state: it went back, or is ahead of the run")
+            }
         }
     }
 }
 
-/// The deadlines of all threads, what was seen of each, and how long the launcher has been awake.
-/// Times are ticks.
+/// Liveness of all threads: deadlines, what was observed of each, and how long the launcher has
+/// been awake. Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
     ns_per_tick: f64,
     now: u64,
     awake_since: u64,
-    /// When a thread was last seen that only its wait for a core excused.
-    starved: u64,
+    /// When a thread was last excused only by waiting for a core.
+    last_starved: u64,
     is_open: bool,
     watches: Vec<ThreadWatch>,
 }
 
-/// What was seen of one thread.
+/// What was observed of one thread.
 #[derive(Clone, Copy, Debug)]
 struct ThreadWatch {
     state: ThreadState,
     heartbeat: u64,
     /// Restarted when the heartbeat or the state is seen to change.
     deadline: Deadline,
-    /// It had no duty cycle yet since its process was started again.
+    /// It has had no duty cycle since its process was restarted.
     is_starting: bool,
-    forged: Option<Forgery>,
-    /// What the kernel said first in this silence, and what it said last.
+    forged: Option<ForgedStatus>,
+    /// First and last CPU account in this silence.
     accounts: Option<(CpuAccount, CpuAccount)>,
-    /// The kernel's number of it, as it said first; 0: not yet.
+    /// Thread id, as first reported; 0 if not yet.
     tid: u64,
 }
 
 impl Liveness {
-    /// The plan's deadline for each thread; the barrier is shut.
+    /// Creates the state with the plan's deadline for each thread and a closed barrier.
     pub fn new(plan: &Plan, now: u64) -> Self {
         let (limit, ns_per_tick) = (Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick);
         let watches = Vec::new();
         let mut new =
-            Self { limit, ns_per_tick, now, awake_since: now, starved: now, is_open: false, watches };
-        new.watches = vec![new.watch(now, false); plan.threads.len()];
+            Self { limit, ns_per_tick, now, awake_since: now, last_starved: now, is_open: false, watches };
+        new.watches = vec![new.new_watch(now, false); plan.threads.len()];
         new
     }
 
-    /// A thread of which nothing was seen yet.
-    fn watch(&self, now: u64, is_starting: bool) -> ThreadWatch {
+    /// Creates the state of an unobserved thread.
+    fn new_watch(&self, now: u64, is_starting: bool) -> ThreadWatch {
         ThreadWatch {
             state: ThreadState::Starting,
             heartbeat: 0,
@@ -125,31 +127,31 @@ impl Liveness {
     }
 
     fn deadline(&self, now: u64, is_starting: bool) -> Deadline {
-        let limit = if is_starting { START.max(self.limit) } else { self.limit };
-        Deadline::new(self.ticks(limit), now).stretched_to(STARVED.into())
+        let limit = if is_starting { START_TIMEOUT.max(self.limit) } else { self.limit };
+        Deadline::new(self.ticks(limit), now).stretched_to(STARVED_LIMITS.into())
     }
 
-    /// The barrier is about to open: from now on every thread has its deadline.
+    /// Starts every thread's deadline: the barrier is about to open.
     pub fn open(&mut self, now: u64) {
         self.is_open = true;
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
     }
 
-    /// A thread's process is about to be started again, with a status that was made anew.
-    pub fn restarted(&mut self, thread: usize, now: u64) {
-        self.watches[thread] = self.watch(now, true);
+    /// Resets a thread whose process is about to be restarted with a fresh status block.
+    pub fn reset_thread(&mut self, thread: usize, now: u64) {
+        self.watches[thread] = self.new_watch(now, true);
     }
 
-    /// The launcher is awake at this tick; it says so several times within each deadline. If it was
-    /// away all threads were.
-    pub fn awake(&mut self, now: u64) {
+    /// Records that the launcher is awake; called several times within each deadline. After a pause
+    /// of the launcher all deadlines restart.
+    pub fn mark_awake(&mut self, now: u64) {
         if now.saturating_sub(self.now) > self.ticks(self.limit / 2) {
             self.awake_since = now;
             self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
         }
         self.now = now;
-        if self.watches.iter().any(|watch| self.excuses(watch)) {
-            self.starved = now;
+        if self.watches.iter().any(|watch| self.is_excused(watch)) {
+            self.last_starved = now;
         }
     }
 
@@ -158,15 +160,15 @@ impl Liveness {
         self.awake_since
     }
 
-    /// Returns when a thread was last seen whose silence only its wait for a core excused, in
-    /// ticks; at first when this was made.
-    pub const fn starved(&self) -> u64 {
-        self.starved
+    /// Returns when a thread was last excused only by waiting for a core, in ticks; initially the
+    /// time of creation.
+    pub const fn last_starved(&self) -> u64 {
+        self.last_starved
     }
 
-    /// Takes note of a thread's pulse, which was read before this tick.
-    pub fn see(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
-        let skew = self.ticks(SKEW);
+    /// Records a thread's pulse, which was read before this tick.
+    pub fn observe(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
+        let skew = self.ticks(CLOCK_SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
         let mut watch = self.watches[thread];
         if watch.tid == 0 {
@@ -174,13 +176,13 @@ impl Liveness {
         }
         let is_early = !self.is_open && matches!(state, ThreadState::Running | ThreadState::Done);
         let forged = if !ThreadState::is_known(pulse.state) {
-            Some(Forgery::UnknownState)
+            Some(ForgedStatus::UnknownState)
         } else if state < watch.state || is_early {
-            Some(Forgery::ImpossibleState)
+            Some(ForgedStatus::ImpossibleState)
         } else if heartbeat > now.saturating_add(skew) {
-            Some(Forgery::Future)
+            Some(ForgedStatus::Future)
         } else if heartbeat < watch.heartbeat.saturating_sub(skew) {
-            Some(Forgery::Past)
+            Some(ForgedStatus::Past)
         } else {
             None
         };
@@ -197,21 +199,22 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread has been silent for so long that the kernel is to be asked about
-    /// it.
-    pub fn asks_the_kernel(&self, thread: usize) -> bool {
+    /// Returns `true` if a thread has been silent long enough that its CPU account is needed.
+    pub fn needs_cpu_account(&self, thread: usize) -> bool {
         let watch = &self.watches[thread];
-        self.is_open && watch.state != ThreadState::Done && self.silence(watch) > self.ticks(self.limit / 2)
+        self.is_open
+            && watch.state != ThreadState::Done
+            && self.silent_ticks(watch) > self.ticks(self.limit / 2)
     }
 
-    /// Returns the kernel's number of a thread, as its incarnation said it first: what it says
-    /// later may be another thread's, which sleeps and waits for a core where it spins itself.
+    /// Returns the thread id that the incarnation reported first: a later one may be that of
+    /// another thread, which waits for a core while this one hangs.
     pub fn tid(&self, thread: usize) -> u64 {
         self.watches[thread].tid
     }
 
-    /// Takes note of the kernel's account of a silent thread; `None`: it has none.
-    pub fn account(&mut self, thread: usize, account: Option<CpuAccount>) {
+    /// Records the kernel's CPU account of a silent thread; `None` if it has none.
+    pub fn record_cpu_account(&mut self, thread: usize, account: Option<CpuAccount>) {
         let accounts = &mut self.watches[thread].accounts;
         *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
     }
@@ -221,55 +224,55 @@ impl Liveness {
         watch.accounts.is_some_and(|(first, last)| last.is_starved_since(&first, self.limit))
     }
 
-    /// Returns `true` if a thread is silent for longer than it may be, and only the wait for a core
+    /// Returns `true` if a thread is silent for longer than allowed, and only the wait for a core
     /// excuses it.
-    fn excuses(&self, watch: &ThreadWatch) -> bool {
+    fn is_excused(&self, watch: &ThreadWatch) -> bool {
         let limit = self.ticks(self.limit);
         self.is_starved(watch)
             && watch.state != ThreadState::Done
-            && (limit..=limit.saturating_mul(STARVED.into())).contains(&self.silence(watch))
+            && (limit..=limit.saturating_mul(STARVED_LIMITS.into())).contains(&self.silent_ticks(watch))
     }
 
-    /// Returns `true` if something that began at this tick lasts longer than a thread may be
-    /// silent, and half as long again: any thread that is not silent now has begun a duty cycle
-    /// since. Nothing is while a thread is excused, which has not.
+    /// Returns `true` if something that started at this tick has lasted one and a half deadlines:
+    /// any thread that is not silent now has started a duty cycle since. Never while a thread is
+    /// excused.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
             && self.now.saturating_sub(since.max(self.awake_since)) > self.ticks(self.limit + self.limit / 2)
-            && !self.watches.iter().any(|watch| self.excuses(watch))
+            && !self.watches.iter().any(|watch| self.is_excused(watch))
     }
 
-    /// Returns how often it must be awake, at least.
-    pub fn interval(&self) -> Duration {
+    /// Returns the maximum interval between two calls of [`Liveness::mark_awake`].
+    pub fn max_interval(&self) -> Duration {
         self.limit / 4
     }
 
-    /// Returns what is wrong with a thread, if something is. `shares`: all threads of its process.
-    pub fn suspicion(&self, thread: usize, shares: &[u32]) -> Option<Suspicion> {
+    /// Returns a thread's liveness fault, if any. `shares`: all threads of its process.
+    pub fn fault(&self, thread: usize, shares: &[u32]) -> Option<LivenessFault> {
         let watch = &self.watches[thread];
         if let Some(forgery) = watch.forged {
-            return Some(Suspicion::Forged(forgery));
+            return Some(LivenessFault::Forged(forgery));
         }
         if !self.is_open {
             return None;
         }
         if watch.state == ThreadState::Done {
-            let limit = self.limit.max(END);
+            let limit = self.limit.max(EXIT_TIMEOUT);
             let is_late = |watch: &ThreadWatch| {
-                watch.state == ThreadState::Done && self.silence(watch) > self.ticks(limit)
+                watch.state == ThreadState::Done && self.silent_ticks(watch) > self.ticks(limit)
             };
             let is_late = shares.iter().all(|thread| is_late(&self.watches[*thread as usize]));
-            return is_late.then_some(Suspicion::DoesNotEnd(limit));
+            return is_late.then_some(LivenessFault::NotExiting(limit));
         }
         let is_starved = self.is_starved(watch);
-        let limits = if is_starved { STARVED } else { 1 };
-        let limit = if watch.is_starting { START.max(self.limit) } else { self.limit };
+        let limits = if is_starved { STARVED_LIMITS } else { 1 };
+        let limit = if watch.is_starting { START_TIMEOUT.max(self.limit) } else { self.limit };
         let is_over = watch.deadline.is_over(self.now, if is_starved { self.now } else { 0 });
-        is_over.then_some(Suspicion::Silent(limit * limits))
+        is_over.then_some(LivenessFault::Silent(limit * limits))
     }
 
-    /// How long a thread has been silent while the launcher was awake, in ticks.
-    const fn silence(&self, watch: &ThreadWatch) -> u64 {
+    /// Returns how long a thread has been silent while the launcher was awake, in ticks.
+    const fn silent_ticks(&self, watch: &ThreadWatch) -> u64 {
         self.now.saturating_sub(watch.deadline.since(0))
     }
 

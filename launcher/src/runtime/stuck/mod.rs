@@ -1,32 +1,31 @@
-//! Stuck or waiting? How the launcher tells a thread, a process or a run that will never go on from
-//! one that could not go on yet.
+//! Distinguishes a stuck thread, process or run from one that is only waiting for CPU time.
 //!
-//! Time alone says nothing. On a busy machine a thread is silent because others have the cores;
-//! after a pause of a virtual machine everybody is late at once. The suspect's own word says
-//! nothing either: it may be broken. So each wait is a [`Deadline`]. It counts only time in which
-//! the launcher was awake, and the kernel's account of the suspect's CPU time ([`CpuAccount`])
-//! stretches it, up to a bound: which thread is its own a process says itself, and a hostile one
-//! must not be waited for without end.
+//! Elapsed time alone proves nothing. On a busy machine a thread is silent because others have the
+//! cores; after a pause of a virtual machine every thread is late at once. The suspect's own status
+//! proves nothing either. So each wait is a [`Deadline`]. It counts only time in which the launcher
+//! was awake, and the kernel's account of the suspect's CPU time ([`CpuAccount`]) extends it, up to
+//! a bound: a process reports its own thread ids, so a hostile one must not be waited for without
+//! end.
 //!
-//! | the question | who answers | excused by |
+//! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | its wait for a core, up to [`liveness::STARVED`] limits |
-//! | Does a process end? | [`Grace`], by the kernel's word | a wait for a core of one of its threads, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by the engine's counters and the schedule | a starved thread, up to 6 limits |
-//! | Is everybody ready, drained, settled, closed? | a plain [`Deadline`] of the supervisor | a starved thread, reports that still come, up to 6 limits |
-//! | Is a slot of the submit ring never written? | [`blocked_slot`], by the producers' announcements | a starved thread |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits |
+//! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by its counters | a starved thread, up to 6 limits |
+//! | Is every role ready, drained, closed? | a [`Deadline`] | starved, late: up to 6 limits |
+//! | Is a slot of the submit ring never written? | [`blocked_slot`] | a starved thread |
 
 mod cpu;
 mod deadline;
-mod grace;
 pub mod liveness;
+mod shutdown_timeout;
 mod stall;
 
 pub use cpu::CpuAccount;
 pub use deadline::Deadline;
-pub use grace::Grace;
-pub use liveness::{Liveness, Suspicion};
-pub use stall::{Moved, StallWatch};
+pub use liveness::{Liveness, LivenessFault};
+pub use shutdown_timeout::ShutdownTimeout;
+pub use stall::{ProgressCounters, StallWatch};
 
 use protocol::plan::Role;
 use protocol::supervision::Repairs;
@@ -46,7 +45,7 @@ use protocol::supervision::Repairs;
 /// |---|---|
 /// | a strategy whose death is contained | it is quarantined, as an incident |
 /// | a strategy whose death is not, or that has ended | the run ends in its name |
-/// | nobody who lives | the run ends in the engine's name: the claimant is unknown, and nobody is blamed |
+/// | no running strategy | the run ends in the engine's name: the claimant is unknown |
 pub fn blocked_slot(
     repairs: &Repairs,
     liveness: &Liveness,

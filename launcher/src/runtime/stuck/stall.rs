@@ -1,58 +1,58 @@
-//! A run in which nothing moves any more although something should: orders that were lost leave
-//! strategies waiting for ever.
+//! Stall detection: a run that makes no progress although it should, for example because lost
+//! orders leave strategies waiting.
 //!
-//! What should move is known without asking a strategy: the engine says how many orders it has
-//! taken and settled, and the schedule says when the next order is due. A run that waits for an
-//! order that is due in an hour does not stall.
+//! Expected progress is known without trusting a strategy: the engine counts orders taken and
+//! settled, and the schedule says when the next order is due. A run that waits for an order that is
+//! due in an hour does not stall.
 
 use super::Deadline;
 use std::time::Duration;
 
-/// How long nothing may move, beyond the longest delay of a venue.
+/// Maximum time without progress, in addition to the longest delay of a venue.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// When the engine last moved an order.
+/// Watches when the engine last made progress.
 #[derive(Clone, Copy, Debug)]
 pub struct StallWatch {
     deadline: Deadline,
-    moved: u64,
+    progress_count: u64,
 }
 
-/// What the engine says about its orders.
+/// The engine's progress counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Counts everything that it does with an order.
+pub struct ProgressCounters {
+    /// Counts everything done with an order.
     pub count: u64,
     /// Orders at venues.
     pub open: u64,
 }
 
 impl StallWatch {
-    /// Watches a run whose venues take that long at most. Times are nanoseconds since the start of
-    /// the run.
+    /// Creates a watch for a run whose venues delay orders by at most `max_delay_ns`. Times are
+    /// nanoseconds since the start of the run.
     pub const fn new(max_delay_ns: u64) -> Self {
-        Self::silent_for(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
+        Self::with_limit(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
     }
 
-    /// Watches for a silence of that length.
-    pub const fn silent_for(limit: Duration) -> Self {
-        Self { deadline: Deadline::within(limit, 0), moved: 0 }
+    /// Creates a watch for a period without progress of that length.
+    pub const fn with_limit(limit: Duration) -> Self {
+        Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }
 
-    /// Returns `true` if the run stalls. `awake_since_ns`: since when the launcher has been awake
-    /// without a break. `starved_ns`: when a thread was last seen to wait for a core. `due_after`:
-    /// the earliest time after the given one at which a strategy that is not done is due to send;
-    /// [`None`] if one of them has nothing left to send and only waits for reports.
-    pub fn look(
+    /// Records the engine's counters. Returns `true` if the run stalls. `awake_since_ns`: since
+    /// when the launcher has been awake without a break. `starved_ns`: when a thread was last
+    /// starved. `due_after`: the earliest time after the given one at which a strategy that is not
+    /// done is due to send; [`None`] if one of them only waits for reports.
+    pub fn check_stall(
         &mut self,
         now_ns: u64,
         awake_since_ns: u64,
         starved_ns: u64,
-        engine: Moved,
+        engine: ProgressCounters,
         due_after: impl FnOnce(u64) -> Option<u64>,
     ) -> bool {
-        if engine.count != self.moved {
-            self.moved = engine.count;
+        if engine.count != self.progress_count {
+            self.progress_count = engine.count;
             self.deadline.restart(now_ns);
         }
         self.deadline.restart(awake_since_ns);
@@ -64,7 +64,7 @@ impl StallWatch {
         now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
-    /// Returns how long it waits.
+    /// Returns the limit.
     pub const fn limit(&self) -> Duration {
         Duration::from_nanos(self.deadline.limit())
     }
@@ -76,58 +76,65 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn moved(count: u64, open: u64) -> Moved {
-        Moved { count, open }
+    fn moved(count: u64, open: u64) -> ProgressCounters {
+        ProgressCounters { count, open }
     }
 
-    /// Strategies that are due at these times, as the supervisor asks for it.
+    /// Returns the next due time, as the supervisor does.
     fn due(times: &[u64]) -> impl Fn(u64) -> Option<u64> + '_ {
         |since| times.iter().copied().find(|time| *time > since)
     }
 
     #[test]
-    fn orders_that_are_at_a_venue_come_back_or_the_run_stalls() {
+    fn unreturned_orders_at_venue_stall_run() {
         let mut stall = StallWatch::new(5 * S);
-        assert!(!stall.look(S, 0, 0, moved(7, 3), due(&[100 * S])));
+        assert!(!stall.check_stall(S, 0, 0, moved(7, 3), due(&[100 * S])));
         assert!(
-            !stall.look(16 * S, 0, 0, moved(7, 3), due(&[100 * S])),
+            !stall.check_stall(16 * S, 0, 0, moved(7, 3), due(&[100 * S])),
             "the longest delay, and the silence"
         );
-        assert!(stall.look(16 * S + 1, 0, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
-        assert!(!stall.look(16 * S + 2, 0, 0, moved(8, 2), due(&[])), "one came");
+        assert!(stall.check_stall(16 * S + 1, 0, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
+        assert!(!stall.check_stall(16 * S + 2, 0, 0, moved(8, 2), due(&[])), "one came");
     }
 
     #[test]
-    fn a_slow_schedule_is_waited_for_and_an_order_that_was_due_is_not() {
+    fn overdue_order_stalls_but_future_order_does_not() {
         let mut stall = StallWatch::new(0);
         let times = [3600 * S, 7200 * S];
-        assert!(!stall.look(S, 0, 0, moved(2, 0), due(&times)));
-        assert!(!stall.look(3610 * S, 0, 0, moved(2, 0), due(&times)));
-        assert!(stall.look(3610 * S + 1, 0, 0, moved(2, 0), due(&times)), "it was due and did not come");
+        assert!(!stall.check_stall(S, 0, 0, moved(2, 0), due(&times)));
+        assert!(!stall.check_stall(3610 * S, 0, 0, moved(2, 0), due(&times)));
+        assert!(
+            stall.check_stall(3610 * S + 1, 0, 0, moved(2, 0), due(&times)),
+            "it was due and did not come"
+        );
     }
 
     #[test]
-    fn who_waits_for_a_core_holds_it_up_and_not_for_ever() {
+    fn starved_thread_extends_stall_limit_up_to_bound() {
         let mut stall = StallWatch::new(0);
-        assert!(!stall.look(S, 0, 0, moved(2, 1), |_| None));
-        // One that is always seen to wait.
-        let always =
-            (2..).map(|second| second * S).find(|now| stall.look(*now, 0, *now, moved(2, 1), |_| None));
+        assert!(!stall.check_stall(S, 0, 0, moved(2, 1), |_| None));
+        // A thread that is always starved.
+        let always = (2..)
+            .map(|second| second * S)
+            .find(|now| stall.check_stall(*now, 0, *now, moved(2, 1), |_| None));
         assert_eq!(always, Some(62 * S), "since the first second, six times ten");
-        assert!(!stall.look(16 * S, 0, 9 * S, moved(3, 1), |_| None), "one came");
-        assert!(!stall.look(30 * S, 0, 25 * S, moved(3, 1), |_| None));
+        assert!(!stall.check_stall(16 * S, 0, 9 * S, moved(3, 1), |_| None), "one came");
+        assert!(!stall.check_stall(30 * S, 0, 25 * S, moved(3, 1), |_| None));
         assert!(
-            stall.look(35 * S + 1, 0, 25 * S, moved(3, 1), |_| None),
+            stall.check_stall(35 * S + 1, 0, 25 * S, moved(3, 1), |_| None),
             "everybody has run, and nothing moves"
         );
     }
 
     #[test]
-    fn who_only_waits_for_reports_that_the_engine_does_not_have_waits_in_vain() {
+    fn missing_reports_stall_run() {
         let mut stall = StallWatch::new(0);
-        assert!(!stall.look(S, 0, 0, moved(2, 0), |_| None));
-        assert!(!stall.look(11 * S, 0, 0, moved(2, 0), |_| None));
-        assert!(stall.look(11 * S + 1, 0, 0, moved(2, 0), |_| None));
-        assert!(!stall.look(11 * S + 1, 5 * S, 0, moved(2, 0), |_| None), "the machine slept in between");
+        assert!(!stall.check_stall(S, 0, 0, moved(2, 0), |_| None));
+        assert!(!stall.check_stall(11 * S, 0, 0, moved(2, 0), |_| None));
+        assert!(stall.check_stall(11 * S + 1, 0, 0, moved(2, 0), |_| None));
+        assert!(
+            !stall.check_stall(11 * S + 1, 5 * S, 0, moved(2, 0), |_| None),
+            "the machine slept in between"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Conditions that end a run as failed: a hang, an uncontained violation, an abnormal exit.
 
 use super::{Supervisor, failure};
-use crate::runtime::incidents::with_own_words;
+use crate::runtime::incidents::with_own_message;
 use crate::runtime::process::Process;
 use crate::runtime::stuck::blocked_slot;
 use analysis::record::RunOutcome;
@@ -11,11 +11,11 @@ use protocol::role::RoleKind;
 use protocol::status::{ThreadState, ThreadStatus};
 use std::time::Duration;
 
-/// How long a strategy that gives up has to end, so that the kernel can say how.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a failed strategy has to exit, so that the kernel can say how.
+const EXIT_WAIT: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
-    /// The place in the plan of the process that a thread belongs to.
+    /// Returns the index in the plan of the process that owns a thread.
     pub(super) fn owner_index(&self, thread: usize) -> usize {
         let owns = |process: &protocol::plan::ProcessPlan| process.threads.contains(&(thread as u32));
         self.plan.processes.iter().position(owns).unwrap_or(0)
@@ -25,17 +25,17 @@ impl Supervisor<'_> {
         self.processes.all.get(self.owner_index(thread))
     }
 
-    /// The failure of the process that a thread belongs to.
+    /// Returns a failure of the process that owns a thread.
     pub(super) fn failure_of(&self, thread: usize, what: String) -> RunOutcome {
         let process = &self.processes.all[self.owner_index(thread)];
         failure(&process.name, process.pid(), what)
     }
 
-    /// The failure of a process that has ended before its threads were done, or of which a thread
-    /// has failed, but for those whose deaths are contained.
-    pub(super) fn ended_early(&mut self) -> Result<Option<RunOutcome>> {
+    /// Returns the failure of a process that exited before its threads were done, or of which a
+    /// thread failed, unless its death is contained.
+    pub(super) fn check_early_exits(&mut self) -> Result<Option<RunOutcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            if self.contained.owns(index) {
+            if self.containment.supervises(index) {
                 continue;
             }
             let mut threads = process.threads.iter().map(|thread| *thread as usize);
@@ -50,45 +50,44 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// Why the process at this place of the plan failed, in words: what the kernel says of it, and
-    /// what it says itself. `failed`: what a thread of it says that gave up. Where a strategy can
-    /// have written that, it comes last.
+    /// Returns why a process failed: how the kernel says it exited, and its own message. `failed`:
+    /// the status of a thread that reported an error. A strategy's own message comes last.
     fn cause(&mut self, process: usize, failed: Option<ThreadStatus>) -> Result<String> {
         let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
         let planned = &self.plan.processes[process];
         let has_strategy = self.plan.roles_of(planned).any(|role| role.kind() == RoleKind::Strategy);
         let thread = planned.threads.first().map_or(0, |thread| *thread as usize);
         let is_ready = self.state(thread) >= ThreadState::Ready;
-        let unattached = if is_ready { String::new() } else { self.unattached(thread) };
+        let unattached = if is_ready { String::new() } else { self.attach_hint(thread) };
         let child = &mut self.processes.all[process];
         if has_strategy {
-            child.await_end(LAST_WORDS)?;
+            child.wait_for_exit(EXIT_WAIT)?;
             let how = match child.status {
-                Some(status) if status.success() => format!("{} before it had finished", child.how()),
-                Some(_) => child.how(),
+                Some(status) if status.success() => format!("{} before it had finished", child.exit_text()),
+                Some(_) => child.exit_text(),
                 None => "gave up".into(),
             } + &unattached;
-            return Ok(with_own_words(&how, &words.unwrap_or_else(|| child.last_words())));
+            return Ok(with_own_message(&how, &words.unwrap_or_else(|| child.stderr_tail())));
         }
-        let what = words.unwrap_or_else(|| child.how());
-        Ok(match child.last_words() {
+        let what = words.unwrap_or_else(|| child.exit_text());
+        Ok(match child.stderr_tail() {
             words if words.is_empty() || words.contains(&what) => what,
             words => format!("{what}: {words}"),
         })
     }
 
-    /// A quarantine that nobody contains, or damage that nobody can.
-    pub(super) fn misconduct(&self) -> Option<RunOutcome> {
+    /// Returns the failure for a quarantine that is not contained, or for damage that cannot be.
+    pub(super) fn check_violations(&self) -> Option<RunOutcome> {
         if let Some(what) = self.repairs.damage() {
             let engine = self.plan.thread_of(Role::Orchestrator)?;
             let what = format!(
-                "{what}: a strategy has damaged memory that all of them write ({}), nobody can trade on; with spsc-mux \
+                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with spsc-mux \
                  each has its own",
                 self.plan.technique
             );
             return Some(self.failure_of(engine, what));
         }
-        let incidents = self.contained.incidents.as_ref();
+        let incidents = self.containment.incidents.as_ref();
         let is_contained =
             |strategy| incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes));
         if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
@@ -103,14 +102,16 @@ impl Supervisor<'_> {
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
-    pub(super) fn suspect(&self) -> Option<RunOutcome> {
-        let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contained.owns(*index));
+    /// Returns the failure of the first thread that hangs or forges its status, unless its death is
+    /// contained.
+    pub(super) fn check_liveness(&self) -> Option<RunOutcome> {
+        let others =
+            self.plan.processes.iter().enumerate().filter(|(index, _)| !self.containment.supervises(*index));
         for (index, process) in others.filter(|(index, _)| self.processes.all[*index].status.is_none()) {
             for thread in process.threads.iter().map(|thread| *thread as usize) {
-                let Some(suspicion) = self.liveness.suspicion(thread, &process.threads) else { continue };
+                let Some(suspicion) = self.liveness.fault(thread, &process.threads) else { continue };
                 let what = if process.threads.len() == 1 {
-                    // It will not end by itself. Of a process with several threads the others may.
+                    // It will not exit by itself. In a process with several threads the others may.
                     self.processes.all[index].kill();
                     suspicion.to_string()
                 } else {
@@ -122,28 +123,29 @@ impl Supervisor<'_> {
         None
     }
 
-    /// A strategy that has overwritten a header, where no death is contained; elsewhere it is an
-    /// incident.
-    fn forged_header(&self) -> Option<RunOutcome> {
-        let forged = |strategy| Some((strategy, self.segments.headers.forgery(strategy)?));
+    /// Returns the failure of a strategy that has overwritten a header, where deaths are not
+    /// contained; otherwise that is an incident.
+    fn check_headers(&self) -> Option<RunOutcome> {
+        let forged = |strategy| Some((strategy, self.segments.headers.forged_by(strategy)?));
         let (strategy, forgery) = (0..self.plan.trading().strategies).find_map(forged)?;
         Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
     }
 
-    /// A process that had to be killed at the end, or died then, is a failure too.
-    pub(super) fn ended_in_order(&self, outcome: RunOutcome) -> RunOutcome {
+    /// Turns a process that had to be killed at the end, or died then, into a failure of the run.
+    pub(super) fn check_exits(&self, outcome: RunOutcome) -> RunOutcome {
         if outcome != RunOutcome::Complete {
             return outcome;
         }
         let mut ends = self.processes.all.iter().enumerate();
         let bad = ends.find(|(index, process)| {
-            !process.status.is_some_and(|status| status.success()) && !self.contained.excuses(*index)
+            !process.status.is_some_and(|status| status.success())
+                && !self.containment.explains_exit_of(*index)
         });
         match bad {
             Some((_, process)) => {
-                failure(&process.name, process.pid(), format!("exited abnormally: {}", process.how()))
+                failure(&process.name, process.pid(), format!("exited abnormally: {}", process.exit_text()))
             }
-            None if self.contained.incidents.is_none() => self.forged_header().unwrap_or(outcome),
+            None if self.containment.incidents.is_none() => self.check_headers().unwrap_or(outcome),
             None => outcome,
         }
     }

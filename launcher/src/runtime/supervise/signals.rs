@@ -1,6 +1,6 @@
 //! Injects the faults that are signals ([`crate::faults::schedule`]).
 
-use super::{BUSY_LOOK, Incidents, Supervisor};
+use super::{BUSY_POLL_INTERVAL, Incidents, Supervisor};
 use crate::faults::schedule::{DueFault, Presence, Victim};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
@@ -18,21 +18,21 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// The time until the next fault; if it is due and still there, its victim has yet to begin,
-    /// until the next look.
+    /// Returns the time until the next fault. If one is due and waits for its victim to start,
+    /// until the next poll.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
             Some(due) if self.start_ticks > 0 => {
                 let left = due.checked_sub(self.now_ns()).filter(|left| *left > 0);
-                left.map_or(BUSY_LOOK, Duration::from_nanos)
+                left.map_or(BUSY_POLL_INTERVAL, Duration::from_nanos)
             }
             _ => Duration::MAX,
         }
     }
 
-    /// The time until a strategy that is paused is started again.
+    /// Returns the time until a paused strategy is restarted.
     pub(super) fn until_restart(&self) -> Duration {
-        let due = self.contained.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        let due = self.containment.incidents.as_ref().and_then(Incidents::next_restart_ns);
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
@@ -44,14 +44,14 @@ impl Supervisor<'_> {
         let strategies = 0..self.plan.trading().strategies;
         let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy)).collect();
         let mut due = Vec::new();
-        while let Some(fault) = self.faults.due(now, |strategy| presences[usize::from(strategy)]) {
+        while let Some(fault) = self.faults.pop_due(now, |strategy| presences[usize::from(strategy)]) {
             due.push(fault);
         }
         for DueFault { fault: which, kind, target, .. } in due {
             let stops = kind == FaultKind::Stop;
             let role = match target {
                 Victim::Launcher if stops => {
-                    self.struck(which);
+                    self.record_strike(which);
                     fault::stop();
                     continue;
                 }
@@ -61,7 +61,7 @@ impl Supervisor<'_> {
                 Victim::Exchange(venue) => Role::Exchange(venue),
                 Victim::Gateway(index) => Role::Gateway(index),
             };
-            // One that has said everything has no fault any more.
+            // A role that is done gets no fault any more.
             let is_done = |thread| self.state(thread) == ThreadState::Done;
             if matches!(target, Victim::Exchange(_) | Victim::Gateway(_) | Victim::Engine)
                 && self.plan.thread_of(role).is_some_and(is_done)
@@ -75,20 +75,20 @@ impl Supervisor<'_> {
             } else {
                 child.kill()
             }
-            self.struck(which);
-            self.contained.fault(role, done_at);
+            self.record_strike(which);
+            self.containment.record_fault(role, done_at);
         }
     }
 
-    fn struck(&mut self, fault: usize) {
+    fn record_strike(&mut self, fault: usize) {
         self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
     }
 
-    /// Whether a strategy is there to have a fault.
+    /// Returns whether a strategy can receive a fault.
     fn presence(&self, strategy: u16) -> Presence {
         let role = Role::Strategy(strategy);
         let is_living =
-            self.contained.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy));
+            self.containment.incidents.as_ref().is_none_or(|incidents| incidents.is_running(strategy));
         let has_process = self.process_of(role).is_some_and(|child| child.status.is_none());
         presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }
@@ -98,13 +98,13 @@ impl Supervisor<'_> {
     }
 }
 
-/// The same by what its thread says of itself, which is believed as far as it has a process and no
-/// incident is open: one that says `Ready` again and again would be waited for, but the liveness
-/// checks find it.
+/// Decides from the thread's own state, which is trusted only if the process exists and no incident
+/// is open: a strategy that keeps reporting `Ready` would be waited for, but the liveness check
+/// finds it.
 fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> Presence {
     match state {
-        Some(ThreadState::Running) if is_living => Presence::There,
-        Some(ThreadState::Ready) if is_living && has_process => Presence::Begins,
+        Some(ThreadState::Running) if is_living => Presence::Running,
+        Some(ThreadState::Ready) if is_living && has_process => Presence::Starting,
         _ => Presence::Gone,
     }
 }
@@ -126,8 +126,8 @@ mod tests {
                 }
             }
         }
-        let begins = (Ready, true, true, Presence::Begins);
-        let runs = [true, false].map(|has_process| (Running, true, has_process, Presence::There));
+        let begins = (Ready, true, true, Presence::Starting);
+        let runs = [true, false].map(|has_process| (Running, true, has_process, Presence::Running));
         assert_eq!(there, [begins, runs[0], runs[1]]);
     }
 }

@@ -1,12 +1,12 @@
-//! The waits before and after trading: until every thread is ready; until trading is over,
-//! exchanges have closed and the engine has settled.
+//! Waits before and after trading: until every thread is ready; until trading is over, exchanges
+//! have closed and the engine has drained.
 //!
-//! An order may rest at an exchange for ever, so what rests expires once nothing more is to come.
-//! That is when every order that the plan has was sent and has arrived where it goes; or, where
-//! strategies send fewer, when nothing has moved for some seconds and no order is due: before the
-//! run would be said to stall. Then exchanges close and the engine settles.
+//! An order may rest at an exchange for ever, so resting orders expire once no more orders come:
+//! every planned order was sent and has arrived; or, where strategies send fewer, there was no
+//! progress for some seconds and no order is due. That is before the run counts as stalled. Then
+//! exchanges close and the engine drains.
 
-use super::{GRACE, LOOK, Phase, Supervisor, at_venues, orchestrator};
+use super::{POLL_INTERVAL, PhaseEnd, SHUTDOWN_GRACE, Supervisor, at_venues, orchestrator};
 use crate::runtime::stuck::StallWatch;
 use analysis::record::RunOutcome;
 use anyhow::Result;
@@ -18,75 +18,74 @@ use protocol::tape::TapeView;
 use shm::memory::ReadOnlyWords;
 use std::time::{Duration, Instant};
 
-/// An engine that was idle for so long has nothing more to do.
-const SETTLED: Duration = Duration::from_millis(20);
-/// How often the launcher looks for an end that is near.
-const CLOSED: Duration = Duration::from_millis(1);
-/// How long nothing moves at the end of trading.
+/// An engine that was idle this long has drained.
+const ENGINE_IDLE: Duration = Duration::from_millis(20);
+/// Poll interval near the end.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum time without progress at the end of trading.
 const QUIET: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
-    /// Waits until every thread says that it is ready.
-    pub(super) fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
+    /// Waits until every thread reports ready.
+    pub(super) fn wait_until_ready(&mut self, timeout: Duration) -> Result<PhaseEnd> {
         let began = Instant::now();
         let mut deadline = self.deadline(timeout);
         loop {
             self.note_ready_processes();
             let late = (0..self.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
-            let Some(late) = late else { return Ok(Phase::Over) };
-            if self.signals.take() > 0 {
-                return Ok(Phase::Interrupted);
+            let Some(late) = late else { return Ok(PhaseEnd::Completed) };
+            if self.signals.take_requests() > 0 {
+                return Ok(PhaseEnd::Interrupted);
             }
-            if self.has_waited(&mut deadline) {
+            if self.is_wait_over(&mut deadline) {
                 let what =
-                    format!("hangs at the start: not ready after {timeout:?}{}", self.unattached(late));
-                return Ok(Phase::Failed(self.failure_of(late, what)));
+                    format!("hangs at the start: not ready after {timeout:?}{}", self.attach_hint(late));
+                return Ok(PhaseEnd::Failed(self.failure_of(late, what)));
             }
-            // The longer it takes, the more rarely: each start-up is known to within a twentieth.
-            let pause = (began.elapsed() / 20).clamp(Duration::from_millis(1), LOOK);
-            if let Some(outcome) = self.look_within(pause)? {
-                return Ok(Phase::Failed(outcome));
+            // The interval grows with the time: each start-up is known to within a twentieth.
+            let pause = (began.elapsed() / 20).clamp(Duration::from_millis(1), POLL_INTERVAL);
+            if let Some(outcome) = self.poll_within(pause)? {
+                return Ok(PhaseEnd::Failed(outcome));
             }
         }
     }
 
-    /// Takes note of the processes whose threads have all come to the barrier.
+    /// Marks the processes whose threads have all reached the barrier.
     fn note_ready_processes(&mut self) {
         for (index, process) in self.plan.processes.iter().enumerate() {
             let is_there = |thread: &u32| self.state(*thread as usize) >= ThreadState::Ready;
             if !self.processes.all[index].account.is_ready() && process.threads.iter().all(is_there) {
-                self.processes.all[index].ready();
+                self.processes.all[index].mark_ready();
             }
         }
     }
 
-    /// What to say of a thread that never came to be ready, if it is that of somebody else's
-    /// program.
-    pub(super) fn unattached(&self, thread: usize) -> String {
+    /// Returns a hint for a thread that never became ready, if it belongs to a user's program.
+    pub(super) fn attach_hint(&self, thread: usize) -> String {
         let program = self.plan.program_of(&self.plan.processes[self.owner_index(thread)]);
         program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
     }
 
-    /// Watches for the end of trading, if there is any: the plan has exchanges.
-    pub(super) fn closing(&self) -> Option<StallWatch> {
-        self.plan.trading().books().next().map(|_| StallWatch::silent_for(QUIET))
+    /// Returns a watch for the end of trading if the plan has exchanges.
+    pub(super) fn watch_for_close(&self) -> Option<StallWatch> {
+        self.plan.trading().books().next().map(|_| StallWatch::with_limit(QUIET))
     }
 
-    /// Returns `true` if trading is over. `sent`: so many orders were sent.
+    /// Returns `true` if trading is over. `sent`: orders sent so far.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
         let of_dead =
-            |gateway| self.contained.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway));
+            |gateway| self.containment.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway));
         (sent >= self.plan.trading().total_orders()
             && have_all_arrived(self.plan, self.threads, sent, of_dead))
-            || (!is_any_due() && self.is_silent(quiet))
+            || (!is_any_due() && self.is_stalled(quiet))
     }
 
-    /// Trading is over: until every exchange has written down its last book, which it does when it
-    /// finds the run draining; until the engine has settled; and until whoever died just now is
-    /// back: it has something to say at the end. Each for a bounded time.
-    pub(super) fn let_everybody_finish(&mut self) -> Result<Option<RunOutcome>> {
+    /// Waits at the end of trading, each for a bounded time: until every exchange has written its
+    /// last book, which it does when it finds the run draining; until the engine has drained; and
+    /// until roles that died just now have restarted, since they have final records to write.
+    pub(super) fn wait_for_orderly_end(&mut self) -> Result<Option<RunOutcome>> {
         let is_open = |(_, tape): &(u16, ReadOnlyWords)| {
             TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
         };
@@ -100,46 +99,45 @@ impl Supervisor<'_> {
         if let Some(outcome) = self.wait_while(close)? {
             return Ok(Some(outcome));
         }
-        if let Some(outcome) = self.let_the_engine_settle()? {
+        if let Some(outcome) = self.wait_for_engine_drain()? {
             return Ok(Some(outcome));
         }
-        // Nobody has a fault any more.
-        self.faults.end();
-        self.wait_while(|all| all.contained.is_returning())
+        // No more faults are injected.
+        self.faults.clear();
+        self.wait_while(|all| all.containment.is_restarting())
     }
 
-    /// Looks for trouble as long as that is so, for a bounded time.
+    /// Polls for failures while `condition` holds, for a bounded time.
     fn wait_while(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> Result<Option<RunOutcome>> {
-        let mut deadline = self.deadline(GRACE);
-        while is_so(self) && !self.has_waited(&mut deadline) {
-            if let Some(outcome) = self.look_within(CLOSED)? {
+        let mut deadline = self.deadline(SHUTDOWN_GRACE);
+        while is_so(self) && !self.is_wait_over(&mut deadline) {
+            if let Some(outcome) = self.poll_within(CLOSE_POLL_INTERVAL)? {
                 return Ok(Some(outcome));
             }
         }
         Ok(None)
     }
 
-    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a
-    /// strategy that says that it is done and is not. Until the engine has a report of each order
-    /// that it dispatched and has found nothing more to do for a while; not for long, should it
-    /// never have.
-    fn let_the_engine_settle(&mut self) -> Result<Option<RunOutcome>> {
-        let died = self.contained.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+    /// Waits until the engine has a report of each dispatched order and was idle for a while, for a
+    /// bounded time. Orders of dead strategies are still in flight then, and so are those of a
+    /// strategy that falsely reported done.
+    fn wait_for_engine_drain(&mut self) -> Result<Option<RunOutcome>> {
+        let died = self.containment.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
         let engine = self.plan.thread_of(Role::Orchestrator);
         let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };
-        let mut deadline = self.deadline(GRACE);
+        let mut deadline = self.deadline(SHUTDOWN_GRACE);
         let mut last = None;
-        while !self.has_waited(&mut deadline) {
+        while !self.is_wait_over(&mut deadline) {
             let busy = self.status(engine).get(StatusField::BusyTicks);
             if last == Some(busy) && !is_open(self) {
                 break;
             }
             last = Some(busy);
-            let until = Instant::now() + SETTLED;
-            // Who comes back may have died just now.
+            let until = Instant::now() + ENGINE_IDLE;
+            // A restarted role may have died just now.
             while Instant::now() < until {
-                if let Some(outcome) = self.look_within(until.saturating_duration_since(Instant::now()))? {
+                if let Some(outcome) = self.poll_within(until.saturating_duration_since(Instant::now()))? {
                     return Ok(Some(outcome));
                 }
             }
@@ -149,8 +147,8 @@ impl Supervisor<'_> {
 }
 
 /// Returns `true` if every order that was sent is refused, at its venue, or closed with its
-/// gateway: by what all threads have counted. `of_dead` gives the orders of a gateway that is dead
-/// and resumes nothing.
+/// gateway, by the counters of all threads. `of_dead` returns the orders of a gateway that is
+/// permanently dead.
 pub fn have_all_arrived(
     plan: &Plan,
     threads: &[ReadOnlyWords],
@@ -165,7 +163,7 @@ pub fn have_all_arrived(
         of_dead(gateway).unwrap_or_else(counted)
     };
     let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-    // A gateway that answers for its venue does not hand it all that it takes; nor did a dead one.
+    // A gateway that answers for its venue does not forward all orders; nor did one that died.
     let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
     let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {

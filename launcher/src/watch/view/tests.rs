@@ -1,10 +1,10 @@
 use super::*;
-use crate::watch::accounts::Position;
-use crate::watch::model::{ErrorLine, Life, RingLine, shown as printable};
-use crate::watch::stages::Stages;
+use crate::watch::model::{ErrorRow, ObservedState, RingRow, printable};
+use crate::watch::positions::Position;
+use crate::watch::stages::StageSampler;
 
-fn role(role: String, rate: f64) -> RoleLine {
-    RoleLine {
+fn role(role: String, rate: f64) -> RoleRow {
+    RoleRow {
         role,
         state: "running",
         core: Some(1),
@@ -15,21 +15,21 @@ fn role(role: String, rate: f64) -> RoleLine {
         voluntary_switches: Some(3),
         involuntary_switches: Some(1_240),
         cpu: Some(0.998),
-        ..RoleLine::default()
+        ..RoleRow::default()
     }
 }
 
 fn snapshot(strategies: u16) -> Snapshot {
-    let mut roles: Vec<RoleLine> =
+    let mut roles: Vec<RoleRow> =
         (0..strategies).map(|index| role(format!("strategy-{index}"), 19_876.0)).collect();
     roles[0].state = "stopped";
     roles.extend([role("orchestrator".into(), 39_752.4), role("gateway-0".into(), 39_000.0)]);
-    let strategies: Vec<StrategyLine> = (0..strategies)
-        .map(|strategy| StrategyLine { strategy, incarnation: 1, incidents: 1, ..StrategyLine::default() })
+    let strategies: Vec<StrategyRow> = (0..strategies)
+        .map(|strategy| StrategyRow { strategy, incarnation: 1, incidents: 1, ..StrategyRow::default() })
         .collect();
     let mut snapshot = Snapshot {
         run: "20261121-104455123-4711-815".into(),
-        state: Life::Running,
+        state: ObservedState::Running,
         elapsed_ns: 12_300_000_000,
         isolation: "process".into(),
         technique: "spsc-mux".into(),
@@ -41,7 +41,7 @@ fn snapshot(strategies: u16) -> Snapshot {
         rate: Some(39_752.4),
         roles,
         strategies,
-        stages: Stages::new(1.0).lines(),
+        stages: StageSampler::new(1.0).rows(),
         ..Snapshot::default()
     };
     for (place, line) in (1..).zip(&mut snapshot.stages) {
@@ -50,15 +50,15 @@ fn snapshot(strategies: u16) -> Snapshot {
     snapshot.strategies[0].killed = vec!["strategy-0 by operator".into()];
     snapshot.strategies[0].positions = vec![Position { instrument: 0, net: -1_234_567, fills: 9 }];
     for (ring, fill) in [("submit-0", Some(4_096)), ("inbox-0", Some(17)), ("completion-0", None)] {
-        snapshot.rings.push(RingLine { ring: ring.into(), fill, capacity: 4_096 });
+        snapshot.rings.push(RingRow { ring: ring.into(), fill, capacity: 4_096 });
     }
     let what = printable("it says itself: \"\u{1b}[2J all is well \u{202e}\"");
-    snapshot.errors.push(ErrorLine { who: "strategy-1".into(), what, count: 2 });
+    snapshot.errors.push(ErrorRow { who: "strategy-1".into(), what, count: 2 });
     snapshot
 }
 
 fn drawn(snapshot: &Snapshot, width: usize, height: usize) -> String {
-    let shown = Shown { selected: Some(0), message: String::new() };
+    let shown = PromptView { selected: Some(0), message: String::new() };
     let rows = frame(snapshot, &shown, (width, height));
     assert!(rows.iter().all(|row| row.width() <= width));
     rows.iter().map(|row| row.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
@@ -79,7 +79,7 @@ fn many_strategies_are_counted_where_they_do_not_fit() {
     insta::assert_snapshot!(drawn(&snapshot(40), 80, 24));
 }
 
-/// What other processes write are numbers and texts: whatever they are, lines fit.
+/// Whatever numbers and texts other processes write, lines fit.
 #[test]
 fn any_figures_fit_any_terminal() {
     let mut wild = snapshot(256);
@@ -93,13 +93,13 @@ fn any_figures_fit_any_terminal() {
         line.positions = vec![Position { instrument: u64::MAX, net: i64::MIN, fills: u64::MAX }; 5];
         line.incidents = u64::MAX;
     }
-    wild.rings[0] = RingLine { ring: "r".repeat(200), fill: Some(u64::MAX), capacity: 0 };
+    wild.rings[0] = RingRow { ring: "r".repeat(200), fill: Some(u64::MAX), capacity: 0 };
     wild.elapsed_ns = u64::MAX;
     for (width, height) in [(1, 1), (20, 3), (59, 10), (60, 24), (79, 24), (80, 24), (81, 5), (200, 300)] {
         let text = drawn(&wild, width, height);
         assert_eq!(text.lines().count(), height);
         assert!(!text.contains('\u{1b}'));
-        let shown = Shown { selected: Some(3), message: String::new() };
+        let shown = PromptView { selected: Some(3), message: String::new() };
         let many = lines(&wild, &shown, width, height).len();
         assert!(many < height || height == 1, "{many} lines of {height}");
     }
@@ -107,7 +107,7 @@ fn any_figures_fit_any_terminal() {
 
 #[test]
 fn the_end_is_said() {
-    let over = Snapshot { state: Life::Abandoned, ..snapshot(1) };
+    let over = Snapshot { state: ObservedState::Abandoned, ..snapshot(1) };
     let text = drawn(&over, 80, 24);
     assert!(text.contains("abandoned") && text.contains("the run is over: q quits"), "{text}");
 }

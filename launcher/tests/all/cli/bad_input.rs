@@ -176,7 +176,7 @@ fn names_that_are_no_text_are_refused_or_read() {
 }
 
 #[test]
-fn what_has_no_end_and_what_never_begins_hold_nobody_up() {
+fn endless_or_silent_input_never_blocks() {
     for flag in ["--schedule", "--instruments"] {
         usage_error(&[flag, "/dev/zero"], &["/dev/zero"]);
     }
@@ -210,7 +210,7 @@ fn what_has_no_end_and_what_never_begins_hold_nobody_up() {
 }
 
 #[test]
-fn a_recorded_flow_says_how_long_it_takes_and_how_fast_it_comes() {
+fn recorded_flow_shows_duration_and_rate() {
     let launcher = Launcher::new();
     let flow = launcher.out.path().with_extension("csv");
     let rows: String = (0..2000).map(|n| format!("{},{n},new,{n},S,limit,gtc,1,5\n", n * 100)).collect();
@@ -248,7 +248,7 @@ fn a_command_that_is_misspelt_is_told_the_nearest() {
 }
 
 #[test]
-fn what_a_full_disk_says_is_said_once() {
+fn full_disk_is_reported_once() {
     let launcher = Launcher::new();
     launcher.summary(&["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms"]);
     let folder = launcher.folders()[0].clone();
@@ -288,12 +288,12 @@ fn the_folder_of_a_sweep_says_what_reads_it() {
 
 #[test]
 fn clean_can_only_say_what_it_would_remove() {
-    // A name with a process that there is not, and no control segment: of a dead run.
+    // A name with a nonexistent process, and no control segment: of a dead run.
     let name = "bulkhead.20200101-000000000-5-2147483600.submit";
     let path = std::path::Path::new("/dev/shm").join(name);
     std::fs::write(&path, [0; 64]).unwrap();
     let said = text(&output(&["clean", "--dry-run"]).stdout);
-    // Another run that starts meanwhile removes it as well.
+    // Another run that starts now removes it as well.
     let was_there = said.contains(name) && said.contains("would be removed");
     assert!(was_there || !path.exists(), "{said}");
     let _ = std::fs::remove_file(&path);
@@ -360,6 +360,23 @@ fn a_log_of_another_run_is_refused() {
     let report = output(&["report", folders[1].to_str().unwrap()]);
     assert_eq!(report.status.code(), Some(1));
     assert!(text(&report.stderr).contains("another run"), "{}", text(&report.stderr));
+}
+
+#[test]
+fn missing_folder_is_usage_error_of_every_command() {
+    for command in ["inspect", "report", "open", "export --perfetto /dev/null", "delete", "compare ."] {
+        let words: Vec<&str> = command.split_whitespace().chain(["no-such-run"]).collect();
+        let output = output(&words);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains("no-such-run"), "{command}: {stderr}");
+    }
+}
+
+#[test]
+fn doctor_exits_1_exactly_with_bad_checks() {
+    let output = output(&["doctor"]);
+    let is_bad = text(&output.stdout).lines().any(|line| line.starts_with("BAD"));
+    assert_eq!(output.status.code(), Some(i32::from(is_bad)), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn journal(act: &str, folder: &tempfile::TempDir, more: &[&str]) -> (String, Str
 }
 
 #[test]
-fn a_journal_is_listed_verified_dumped_and_cut_only_where_it_is_damaged() {
+fn journal_commands_cut_only_damaged_journals() {
     let (folder, writer) = three_records();
     let dumped = journal("dump", &folder, &["--from", "2", "--format", "csv"]);
     assert_eq!(dumped.0, "sequence,length,payload\n2,4,73656c6c\n3,6,63616e63656c\n");
@@ -57,7 +57,7 @@ fn a_journal_is_listed_verified_dumped_and_cut_only_where_it_is_damaged() {
 }
 
 #[test]
-fn who_follows_a_journal_sees_what_comes_and_stops_at_ctrl_c() {
+fn journal_follow_prints_new_records_until_ctrl_c() {
     let (folder, mut writer) = three_records();
     let seen = folder.path().join("seen");
     let mut child = command(&["journal", "follow", folder.path().to_str().unwrap()])
@@ -73,16 +73,16 @@ fn who_follows_a_journal_sees_what_comes_and_stops_at_ctrl_c() {
 }
 
 #[test]
-fn what_is_no_journal_is_refused_by_name() {
+fn non_journal_is_refused_by_name() {
     let empty = tempfile::tempdir().unwrap();
     let name = empty.path().display().to_string();
     for act in ["list", "verify", "dump", "cut"] {
         let (printed, error, code) = journal(act, &empty, &[]);
         assert_eq!((printed.as_str(), code), ("", Some(1)), "{act}: {error}");
-        assert!(error.contains(&name) && error.contains("no journal"), "{act}: {error}");
+        assert!(error.contains(&name) && error.contains("not a journal"), "{act}: {error}");
     }
     let (_, error, code) = journal("list", &empty, &["--format", "csv"]);
     assert!(code == Some(2) && error.contains("--format"), "{error}");
     let missing = output(&["journal", "verify", "/nowhere"]);
-    assert!(missing.status.code() == Some(1) && text(&missing.stderr).contains("/nowhere"));
+    assert!(missing.status.code() == Some(2) && text(&missing.stderr).contains("/nowhere"));
 }

@@ -33,7 +33,7 @@ fn watched(words: &[&str]) -> (u64, String) {
     (most << 10, text(&output.stdout))
 }
 
-/// So many orders, of four strategies, in a folder that is written as it is made up.
+/// The given number of orders, of four strategies, in a folder that is written as it is made up.
 fn long(orders: u64) -> TempDir {
     let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let shape = Shape { strategies: 4, orders: orders / 4, period: 2_000, delay: 900_000, ..Shape::PLAIN };
@@ -148,13 +148,13 @@ fn nothing_is_left_of_a_report_that_is_killed() {
 }
 
 #[test]
-fn memory_that_is_too_little_or_no_size_is_refused() {
+fn invalid_or_small_max_memory_is_refused() {
     let mut fixture = Fixture::new(Shape { orders: 1, ..Shape::PLAIN });
     fixture.record.plan.trading_mut().orders = vec![100_000_000; 2];
     let folder = fixture.write();
     let run = folder.path().to_str().unwrap();
     for (size, wanted) in
-        [("64M", "at least 128M for this run of 200,000,000"), ("lots", "no size"), ("64", "no size")]
+        [("64M", "at least 128M for this run of 200,000,000"), ("lots", "not a size"), ("64", "not a size")]
     {
         for words in [&["report", run][..], &["export", run, "--perfetto", "/dev/null"]] {
             let output = command(words).args(["--max-memory", size]).output().unwrap();

@@ -24,7 +24,7 @@ impl Random {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    fn choose<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 }
@@ -120,7 +120,7 @@ fn replace(value: &mut Value, random: &mut Random) {
         nested,
         Value::Array(vec![json!(7); 10_000]),
     ];
-    *value = random.of(&hostile).clone();
+    *value = random.choose(&hostile).clone();
 }
 
 /// Mutates a file; what was done to it.
@@ -153,7 +153,7 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
             format!("{block:?} zeroed")
         }
         5 => {
-            let other = random.of(others);
+            let other = random.choose(others);
             bytes = fs::read(other).unwrap();
             format!("swapped for {}", other.display())
         }
@@ -177,7 +177,7 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
             let words = [0, 1, u64::MAX, 1 << 63, 1 << 40, 0xFFFF, 1 << 32];
             let at = start / 8 * 8;
             let end = (at + 8).min(len);
-            let word = random.of(&words).to_le_bytes();
+            let word = random.choose(&words).to_le_bytes();
             bytes[at..end].copy_from_slice(&word[..end - at]);
             format!("another word at {at}")
         }
@@ -275,10 +275,10 @@ fn mutated_folders_give_plain_answers_in_time() {
             fs::create_dir(folder).unwrap();
         }
         fs::write(&victim, "precious").unwrap();
-        let source: &PathBuf = random.of(&sources);
+        let source: &PathBuf = random.choose(&sources);
         copy(source, &case);
         let all = files(&case);
-        let file = random.of(&all).clone();
+        let file = random.choose(&all).clone();
         let what = mutate(&file, &all, &mut random);
         let what = format!("seed {seed}: {}: {what}", file.strip_prefix(&case).unwrap().display());
         let before = outside_of(world.path(), &shelf);

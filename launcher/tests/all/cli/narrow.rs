@@ -1,12 +1,12 @@
 //! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is
 //! lost.
 
-use crate::common::{Launcher, text};
+use crate::common::{Launcher, text, wait_until};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-/// What the launcher prints on a terminal with so many columns; `None`: there is no `script` to
-/// make one.
+/// Returns what the launcher prints on a terminal of that width; `None`: no `script` to make one.
 fn on_terminal(columns: u16, args: &str) -> Option<String> {
     let launcher = env!("CARGO_BIN_EXE_launcher");
     let line = format!("stty cols {columns} rows 50; NO_COLOR=1 {launcher} {args} 2>/dev/null");
@@ -49,4 +49,28 @@ fn tables_are_as_wide_as_the_terminal() {
     for cell in ["p99.99", "round_trip", "max gap", "busy"] {
         assert!(narrow.contains(cell) && wide.as_ref().unwrap().contains(cell), "{cell}: {narrow}");
     }
+}
+
+#[test]
+fn open_runs_xdg_open_on_terminal() {
+    let launcher = Launcher::new();
+    launcher.summary(&["--orders", "2000", "--window", "100ms", "--delay", "1ms", "--strategies", "2"]);
+    let folder = launcher.folders()[0].clone();
+    let bin = tempfile::tempdir().unwrap();
+    let opened = bin.path().join("opened");
+    let program = bin.path().join("xdg-open");
+    std::fs::write(&program, format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap());
+    let open = format!("{} open {}", env!("CARGO_BIN_EXE_launcher"), folder.display());
+    // Into a pipe: only the path.
+    let piped = Command::new("sh").args(["-c", &open]).env("PATH", &path).output().unwrap();
+    assert!(text(&piped.stdout).trim().ends_with("report.html") && !opened.exists());
+    let mut script = Command::new("script");
+    script.args(["-qec", &open, "/dev/null"]).env("PATH", &path).stdin(Stdio::null());
+    let Ok(made) = script.output() else { return };
+    let page = text(&made.stdout).trim().to_owned();
+    wait_until("xdg-open got the page", || {
+        std::fs::read_to_string(&opened).is_ok_and(|got| got.trim() == page)
+    });
 }

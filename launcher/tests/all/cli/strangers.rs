@@ -13,15 +13,15 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What stands in the place of a file.
+/// A special file in place of a regular one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trap {
+enum SpecialFile {
     Link,
     Dangling,
     Pipe,
 }
 
-impl Trap {
+impl SpecialFile {
     const ALL: [Self; 3] = [Self::Link, Self::Dangling, Self::Pipe];
 
     fn set(self, place: &Path, outside: &Path) {
@@ -35,12 +35,12 @@ impl Trap {
 }
 
 /// A folder with a finished run in it, `shelf/run`, and a victim outside of it.
-struct World {
+struct ForeignFolder {
     outside: tempfile::TempDir,
     run: PathBuf,
 }
 
-impl World {
+impl ForeignFolder {
     fn new() -> Self {
         let outside = tempfile::tempdir().unwrap();
         let run = outside.path().join("shelf/run");
@@ -52,7 +52,7 @@ impl World {
         Self { outside, run }
     }
 
-    fn trap(&self, trap: Trap, name: &str) {
+    fn trap(&self, trap: SpecialFile, name: &str) {
         trap.set(&self.run.join(name), self.outside.path());
     }
 
@@ -98,8 +98,8 @@ impl World {
 
 #[test]
 fn traps_in_place_of_results_harm_nobody() {
-    for trap in Trap::ALL {
-        let world = World::new();
+    for trap in SpecialFile::ALL {
+        let world = ForeignFolder::new();
         let names = [
             "summary.json",
             "timeline.json",
@@ -128,8 +128,8 @@ fn traps_in_place_of_results_harm_nobody() {
 
 #[test]
 fn traps_in_place_of_the_record_are_named() {
-    for trap in Trap::ALL {
-        let world = World::new();
+    for trap in SpecialFile::ALL {
+        let world = ForeignFolder::new();
         for name in ["run.json", ".run.json.new", "summary.json"] {
             world.trap(trap, name);
         }
@@ -146,15 +146,15 @@ fn traps_in_place_of_the_record_are_named() {
 
 #[test]
 fn traps_in_place_of_logs_are_named() {
-    for trap in Trap::ALL {
-        let world = World::new();
+    for trap in SpecialFile::ALL {
+        let world = ForeignFolder::new();
         world.trap(trap, "engine.stamps");
         world.trap(trap, "orchestrator.stamps");
         let thread = if world.run.join("gateway-0.stamps").exists() { "orchestrator" } else { "engine" };
         for (words, code, said) in world.attacked() {
             if words[0] == "report" && words.len() == 2 || words.contains(&"--perfetto".to_owned()) {
                 assert_eq!(code, Some(1), "{trap:?} {words:?}: {said}");
-                let why = if trap == Trap::Pipe { "not a regular file" } else { "a symbolic link" };
+                let why = if trap == SpecialFile::Pipe { "not a regular file" } else { "a symbolic link" };
                 assert!(said.contains(&format!("{thread}.stamps: {why}")), "{words:?}: {said}");
             }
         }
@@ -165,7 +165,7 @@ fn traps_in_place_of_logs_are_named() {
 /// there.
 #[test]
 fn rescued_logs_replace_traps_and_follow_none() {
-    for trap in Trap::ALL {
+    for trap in SpecialFile::ALL {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("victim");
         let mut fixture = Fixture::new(Shape::default());
@@ -200,7 +200,7 @@ fn rescued_logs_replace_traps_and_follow_none() {
 
 #[test]
 fn journals_with_traps_are_refused() {
-    for trap in Trap::ALL {
+    for trap in SpecialFile::ALL {
         let outside = tempfile::tempdir().unwrap();
         let folder = outside.path().join("journal");
         fs::create_dir(&folder).unwrap();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes so long unless it hangs.
+/// Timeout of every wait: nothing here takes this long unless it hangs.
 pub const LIMIT: Duration = Duration::from_secs(90);
 
 /// A run that lasts until it is ended: low rate, 60 s.
@@ -154,7 +154,7 @@ impl Running {
     }
 }
 
-/// Of a test that fails in the middle: its run would go on beside the other tests and leave its
+/// Of a test that fails in the middle: its run would continue during the other tests and leave its
 /// logs behind.
 impl Drop for Running {
     fn drop(&mut self) {
@@ -163,7 +163,7 @@ impl Drop for Running {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The warden saves the logs before the folder goes.
+        // The reaper saves the logs before the folder goes.
         let began = Instant::now();
         while !segments(self.pid()).is_empty() && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(20));
@@ -245,7 +245,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// launcher's pid.
 pub fn family(launcher: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    // Sandboxed ones are told a descriptor and not the run's id: children of the launcher, or of
+    // Sandboxed processes get a descriptor and not the run's id: children of the launcher, or of
     // nobody any more.
     let is_child = |entry: &std::fs::DirEntry| {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
@@ -303,7 +303,7 @@ pub fn segments(launcher: u32) -> Vec<String> {
 /// Nothing of that launcher's run is left, neither processes nor segments.
 pub fn assert_nothing_left(launcher: u32) {
     wait_until("all processes are gone", || family(launcher).is_empty());
-    // Of a launcher that was killed the warden removes them, behind the end of everybody else.
+    // Of a launcher that was killed the reaper removes them, behind the end of everybody else.
     wait_until("all segments are gone", || segments(launcher).is_empty());
 }
 

@@ -39,7 +39,7 @@ fn row<'a>(rows: &'a [Value], isolation: &str, fault: &str) -> &'a Value {
 }
 
 #[test]
-fn a_process_contains_what_takes_a_thread_s_process_down() {
+fn process_contains_faults_that_kill_threaded_run() {
     let faults = ["kill", "segv", "scribble"];
     let flags = "--technique spsc-mux --isolation thread,process --fault kill;segv;scribble --idle park";
     let flags: Vec<&str> = flags.split_whitespace().collect();
@@ -64,7 +64,7 @@ fn a_process_contains_what_takes_a_thread_s_process_down() {
 }
 
 #[test]
-fn a_death_in_the_middle_of_a_push_is_contained_in_a_shared_ring_too() {
+fn death_during_push_to_shared_ring_is_contained() {
     let faults = "kill@push:half-written:500;hang@push:claimed:500";
     let flags = ["--technique", "array-queue", "--isolation", "process", "--fault", faults];
     let (rows, _out) = rows_with_yes(&flags, &["kill in a push, half-written"]);
@@ -102,7 +102,7 @@ fn a_fault_that_never_came_is_not_contained() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_a_usage_error() {
+fn impossible_containment_test_is_usage_error() {
     for (flags, word) in [
         (&["--isolation", "process", "--technique", "std-mpsc"][..], "its twin over shared memory"),
         (&["--work", "0ns,500ns"], "launcher sweep"),
@@ -117,7 +117,7 @@ fn what_cannot_be_tried_is_a_usage_error() {
 
 /// What a journal buys: without one the run ends with its exchange.
 #[test]
-fn an_exchange_comes_back_with_a_journal_and_not_without() {
+fn exchange_restarts_only_with_journal() {
     let out = tempfile::tempdir().unwrap();
     let flags =
         ["--technique", "spsc-mux", "--isolation", "process", "--fault", "kill:exchange", "--idle", "park"];

@@ -44,7 +44,7 @@ fn json(path: &Path) -> Value {
 }
 
 #[test]
-fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
+fn planned_sweep_on_two_hosts_compares_within_each() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
     let said = plan(&folder, "50ms", "2");
@@ -92,7 +92,7 @@ fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
 }
 
 #[test]
-fn a_launcher_that_is_killed_in_the_middle_is_made_up_for() {
+fn killed_sweep_worker_is_replaced() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
     plan(&folder, "1s", "1");
@@ -119,7 +119,7 @@ fn a_launcher_that_is_killed_in_the_middle_is_made_up_for() {
 }
 
 #[test]
-fn what_cannot_be_planned_or_made_is_said_first() {
+fn impossible_sweep_plan_is_refused_first() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
     refused(sweep(&["--run", "0"], &folder), 1, &["not the folder of a planned sweep", "--plan FOLDER"]);

@@ -152,7 +152,7 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
 }
 
 #[test]
-fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
+fn bill_has_comparable_row_for_each_level() {
     let out = tempfile::tempdir().unwrap();
     let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
     let stdout = ok(&launcher(&out, words, TINY).output().unwrap());
@@ -261,7 +261,7 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
 }
 
 #[test]
-fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
+fn max_rate_search_ends_with_result() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --find-max-rate --p999 1ns --steps 2 --rate 100k --window 120ms --delay fixed:1ms";
     let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
@@ -274,7 +274,7 @@ fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_runs() {
+fn impossible_sweep_is_refused_before_running() {
     for (line, code, wanted) in [
         ("sweep --preset sead", 2, "did you mean seed?"),
         ("sweep --technique ,", 2, "--technique A,B"),

@@ -1,5 +1,5 @@
 //! Threads that give their core away by their own idle strategy, in real runs: what orders wait for
-//! them meanwhile has a cause of its own.
+//! them then has a cause of its own.
 
 use super::programs::{BOOK, Program};
 use crate::common::Launcher;
@@ -41,7 +41,7 @@ fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
 }
 
 #[test]
-fn who_waits_for_a_thread_that_gave_its_core_away_is_told_so() {
+fn wait_for_descheduled_thread_is_attributed() {
     for idle in ["park", "yield", "backoff"] {
         let launcher = Launcher::new();
         // One core for all of them: nobody goes on before somebody else has given it away.
@@ -69,7 +69,7 @@ fn who_waits_for_a_thread_that_gave_its_core_away_is_told_so() {
 }
 
 #[test]
-fn who_polls_all_the_time_never_slept() {
+fn spinning_threads_record_no_sleeps() {
     let launcher = Launcher::new();
     let flags = ["--strategies", "1", "--venues", "1", "--threading", "shared", "--idle", "spin"];
     launcher.summary(&[&flags[..], &["--orders", "5000", "--window", "500ms"]].concat());
@@ -86,7 +86,7 @@ fn who_polls_all_the_time_never_slept() {
 /// The C library turns the same loop, a poll at a time.
 #[test]
 fn a_program_in_c_says_when_it_slept() {
-    let Some(program) = Program::of("examples/c/strategy.c") else { return };
+    let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2000", "--idle", "park"];

@@ -42,7 +42,7 @@ fn check(case: &Value, but: &[&str]) {
 }
 
 #[test]
-fn at_every_level_nothing_is_torn_and_versions_add_up() {
+fn board_values_are_consistent_at_every_level() {
     let launcher = Launcher::new();
     let flags = ["--mode", "poisson:2k,stress", "--duration", "150ms", "--readers", "2", "--size", "64"];
     let levels = ["--isolation", "thread,process,sandbox", "--allow-weaker-sandbox"];
@@ -109,7 +109,7 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
         assert!(of("torn") == 0 && of("reads") > 0, "{reader:#}");
         assert!(reader["name"] == "reader-0" || of("reads") + of("missed") == writes, "{reader:#}");
     }
-    // Written by who ends in order: the successor.
+    // Written by the writer that exits normally: the successor.
     assert!(case["duration_ns"].as_u64() > case["deaths"][0]["at_ns"].as_u64(), "{case:#}");
     let deaths = case["deaths"].as_array().unwrap();
     let died: Vec<_> =
@@ -119,7 +119,7 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
 }
 
 #[test]
-fn whoever_ends_it_what_there_is_is_saved_and_nothing_is_left() {
+fn interrupted_board_saves_results_and_cleans_up() {
     for (how, code) in [("INT", Some(130)), ("KILL", None)] {
         let launcher = Launcher::new();
         let running = start(&launcher, &["--mode", "poisson:2k", "--duration", "60s", "--readers", "1"]);

@@ -85,7 +85,7 @@ fn watch_ends_at_a_signal_and_at_its_key() {
     end(running);
 }
 
-/// A pipe that is full, and a terminal that takes nothing more: the write does not come back.
+/// A pipe that is full, and a terminal that takes nothing more: the write never returns.
 #[test]
 fn watch_ends_at_a_signal_while_nobody_reads() {
     let launcher = Launcher::new();

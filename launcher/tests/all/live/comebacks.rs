@@ -1,5 +1,5 @@
-//! Exchanges and engines that are killed and come back from their journals: nothing is lost,
-//! nothing is done twice.
+//! Exchanges and engines that are killed and recover from their journals: nothing is lost, nothing
+//! is done twice.
 
 use super::exchange::plays_the_morning;
 use crate::common::{Launcher, assert_nothing_left, command, in_place, signal, text, wait_for, wait_until};
@@ -44,7 +44,7 @@ fn kills<const N: usize>(times: [u64; N]) -> String {
 /// The trades and the last book are those of the real exchange, however often its successor had to
 /// take over.
 #[test]
-fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
+fn killed_exchange_reproduces_recorded_session() {
     let faults = kills([150, 350, 550, 1_000, 6_000]);
     let more = |journal| {
         [
@@ -56,7 +56,7 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     for (strategies, journal) in [(1, "process"), (8, "group")] {
         let summary = plays_the_morning(strategies, "process", &more(journal));
         let died = comebacks(&summary);
-        // On a slow machine several kills are one comeback.
+        // On a slow machine several kills are one restart.
         assert!(!died.is_empty(), "{died:#?}");
         let is_back =
             |one: &Value| one["detect_to_recovery_ns"].is_u64() && one["cause"] == "signal 9 (SIGKILL)";
@@ -64,8 +64,8 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     }
 }
 
-/// Runs with these faults; every order must come back that its strategy lived to see, and all that
-/// were at the exchange be answered. Gives what died.
+/// Runs with these faults; every order must be returned whose strategy still ran, and all that were
+/// at the exchange be answered. Gives what died.
 fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
     loses_nothing_with(faults, "process", more)
 }
@@ -96,7 +96,7 @@ fn loses_nothing_with(faults: &str, journal: &str, more: &[&str]) -> Vec<Value> 
 }
 
 #[test]
-fn every_order_is_answered_once_although_exchanges_are_killed_and_killed_again() {
+fn orders_answered_once_despite_repeated_exchange_kills() {
     // The third comes while the second's successor starts, or just behind that.
     let died = loses_nothing(
         "kill:exchange@300ms; kill:exchange@900ms; kill:exchange@915ms; kill:strategy-1@1300ms",
@@ -117,14 +117,14 @@ fn hung_exchange_or_engine_comes_back_and_loses_nothing() {
 
 /// The engine's orders are the strategies': all of them are answered, once.
 #[test]
-fn every_order_is_answered_once_although_the_engine_is_killed_and_killed_again() {
+fn orders_answered_once_despite_repeated_engine_kills() {
     let faults = "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@1100ms; \
                   kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms";
     for journal in ["process", "group"] {
         let died = loses_nothing_with(faults, journal, &[]);
         let engines = died.iter().filter(|one| one["role"] == "engine").count();
         // On a slow machine a kill finds the successor of the last one on its way, and both are one
-        // comeback.
+        // restart.
         assert!((1..=5).contains(&engines), "{died:#?}");
         assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
     }
@@ -141,13 +141,13 @@ fn market_data_goes_on_behind_a_death() {
 
 /// Together with a strategy.
 #[test]
-fn every_order_is_answered_once_although_an_exchange_and_a_strategy_are_killed_together() {
+fn orders_answered_once_despite_exchange_and_strategy_kill() {
     loses_nothing("kill:exchange@500ms; kill:strategy-1@500ms", &[]);
 }
 
 /// Its spare dies as well: a snapshot and the rest of the log are enough.
 #[test]
-fn an_exchange_comes_back_from_a_snapshot_also_without_its_spare() {
+fn exchange_recovers_from_snapshot_without_standby() {
     let launcher = Launcher::new();
     let flags = ["--orders", "500k", "--window", "18s", "--journal", "process", "--liveness", "1s"];
     let running = launcher.start(&[&BASE[..], &flags].concat());
@@ -171,7 +171,7 @@ fn an_exchange_comes_back_from_a_snapshot_also_without_its_spare() {
 /// What the kernel says of a disk on which nothing can be prepared any more: the exchange, or the
 /// engine, stops and says so, and the run ends.
 #[test]
-fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
+fn unwritable_journal_disk_ends_run_with_reason() {
     let alone = |script: &str, arguments: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).args(arguments).output()
@@ -214,7 +214,7 @@ fn without_a_journal_a_killed_exchange_ends_the_run() {
     assert!(said.contains("exchange"), "{said}");
 }
 
-/// One that can never come back is not started for ever: its journal is damaged while it is dead.
+/// A role that cannot recover is not restarted for ever: its journal is damaged while it is dead.
 #[test]
 fn a_damaged_journal_ends_the_run_with_its_reason() {
     let launcher = Launcher::new();
@@ -236,7 +236,7 @@ fn a_damaged_journal_ends_the_run_with_its_reason() {
     signal(pid, "STOP");
     let path = segment().unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // A bit of a record in the middle: what is behind it was written, so it is no torn end.
+    // A bit of a record in the middle: what is behind it was written, so it is not a torn tail.
     bytes[4096 + 77] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     // Its spare had read that before.

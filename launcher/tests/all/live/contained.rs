@@ -53,7 +53,7 @@ fn every_technique_that_reaches_in_carries_a_contained_run() {
     assert!(text(&refused.stderr).contains("Use another --technique"), "{}", text(&refused.stderr));
 }
 
-/// The control groups of that launcher's run.
+/// The cgroups of that launcher's run.
 fn groups(launcher: u32) -> Vec<String> {
     let found =
         std::process::Command::new("find").args(["/sys/fs/cgroup", "-name", "bulkhead.*"]).output().unwrap();
@@ -104,7 +104,7 @@ fn look_into(running: &Running) {
 }
 
 #[test]
-fn a_strategy_in_a_container_has_what_it_was_handed_and_nothing_is_left_of_it() {
+fn contained_strategy_sees_only_its_segments() {
     if unsupported() {
         return;
     }
@@ -137,7 +137,7 @@ fn a_launcher_that_is_killed_leaves_no_container() {
 }
 
 #[test]
-fn who_kills_the_one_outside_kills_all_of_it() {
+fn killing_container_shim_ends_container() {
     if unsupported() {
         return;
     }
@@ -200,7 +200,7 @@ fn deaths_in_containers_are_what_they_are_outside() {
 }
 
 #[test]
-fn who_takes_what_is_everybody_s_is_stopped_in_a_container() {
+fn resource_exhaustion_is_limited_in_container() {
     if unsupported() {
         return;
     }
@@ -244,12 +244,12 @@ fn a_container_that_is_broken_on_purpose_is_found() {
 }
 
 #[test]
-fn a_program_trades_from_its_container_and_keeps_the_same_account_as_the_engine() {
+fn contained_program_and_engine_agree_on_fills() {
     if unsupported() {
         return;
     }
     // Under /tmp, which a container has of its own: its folder is shown all the same.
-    let Some(program) = Program::of("examples/c/strategy.c") else { return };
+    let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2400", "--idle", "park"];
@@ -266,11 +266,11 @@ fn a_program_trades_from_its_container_and_keeps_the_same_account_as_the_engine(
 }
 
 #[test]
-fn nothing_that_no_namespace_separates_leads_out_of_a_container() {
+fn container_blocks_escapes_outside_namespaces() {
     if unsupported() {
         return;
     }
-    let Some(program) = Program::of("tests/c/escapee.c") else { return };
+    let Some(program) = Program::compile("tests/c/escapee.c") else { return };
     let name = format!("bulkhead-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let _listener = UnixListener::bind_addr(&address).unwrap();
@@ -286,11 +286,11 @@ fn nothing_that_no_namespace_separates_leads_out_of_a_container() {
 
 /// Signals to its own group reach nobody who is to see its end.
 #[test]
-fn a_program_that_stops_its_whole_group_is_ended_all_the_same() {
+fn program_stopping_its_process_group_is_ended() {
     if unsupported() {
         return;
     }
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let contained = ["--on-death", "restart", "--liveness", "1s"];
     let (_launcher, output) = with_broken(&program, "stop", &[CONTAINER, &contained].concat());
     let summary: Value = serde_json::from_slice(&output.stdout)

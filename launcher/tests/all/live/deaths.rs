@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
-fn death_or_hang_of_any_process_ends_run_with_its_name() {
+fn death_or_hang_ends_run_naming_process() {
     for (victim, name, says) in [
         ("strategy-1", "KILL", "SIGKILL"),
         ("engine", "ABRT", "SIGABRT"),
@@ -36,7 +36,7 @@ fn death_or_hang_of_any_process_ends_run_with_its_name() {
 }
 
 #[test]
-fn a_process_that_is_late_at_the_start_is_named() {
+fn process_late_at_start_is_named() {
     let launcher = Launcher::new();
     let mut command = launcher.run(LONG);
     let output = command.args(["--start-timeout", "1ns"]).output().unwrap();
@@ -47,7 +47,7 @@ fn a_process_that_is_late_at_the_start_is_named() {
 }
 
 #[test]
-fn ctrl_c_ends_in_order_and_reports_what_was_measured() {
+fn ctrl_c_drains_and_reports_measured_orders() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);
     let pid = running.pid();
@@ -65,11 +65,11 @@ fn ctrl_c_ends_in_order_and_reports_what_was_measured() {
 }
 
 #[test]
-fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
+fn killed_launcher_leaves_only_mergeable_logs() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
-    assert!(family(pid).len() >= 4, "two strategies, the engine, the warden");
+    assert!(family(pid).len() >= 4, "two strategies, the engine, the reaper");
     assert!(!segments(pid).is_empty());
     signal(pid, "KILL");
     running.child.wait().unwrap();
@@ -99,7 +99,7 @@ fn a_stopped_role_ends_with_its_launcher_too() {
 }
 
 #[test]
-fn a_start_while_the_warden_saves_the_logs_leaves_them_to_it() {
+fn start_during_log_rescue_leaves_logs_alone() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
@@ -111,13 +111,13 @@ fn a_start_while_the_warden_saves_the_logs_leaves_them_to_it() {
 }
 
 #[test]
-fn what_even_the_warden_could_not_remove_the_next_start_does() {
+fn next_start_removes_segments_of_killed_reaper() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
-    // A launcher that sees its warden die starts another one.
+    // A launcher that sees its reaper die starts another one.
     signal(pid, "STOP");
-    signal(running.process("warden"), "KILL");
+    signal(running.process("reaper"), "KILL");
     signal(pid, "KILL");
     running.child.wait().unwrap();
     wait_until("its children are gone", || family(pid).is_empty());
@@ -128,26 +128,26 @@ fn what_even_the_warden_could_not_remove_the_next_start_does() {
 }
 
 #[test]
-fn a_killed_warden_is_named_and_another_one_watches() {
+fn a_killed_reaper_is_named_and_another_one_watches() {
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
         let flags = [LONG, &["--isolation", isolation, "--allow-weaker-sandbox"]].concat();
         let running = launcher.start(&flags);
-        let (pid, first) = (running.pid(), running.process("warden"));
+        let (pid, first) = (running.pid(), running.process("reaper"));
         signal(first, "KILL");
-        let wardens = || -> Vec<u32> {
-            let found = family(pid).into_iter().filter(|(_, line)| line.contains("role warden "));
-            found.map(|(warden, _)| warden).filter(|warden| *warden != first).collect()
+        let reapers = || -> Vec<u32> {
+            let found = family(pid).into_iter().filter(|(_, line)| line.contains("role reaper "));
+            found.map(|(reaper, _)| reaper).filter(|reaper| *reaper != first).collect()
         };
-        wait_until("there is another one", || !wardens().is_empty());
+        wait_until("there is another one", || !reapers().is_empty());
         // It does what the first one would have done.
         signal(pid, "KILL");
         let (_, _, stderr) = running.end();
         assert!(
-            stderr.contains(&format!("the warden (pid {first}) has ended: signal 9 (SIGKILL)")),
+            stderr.contains(&format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))")),
             "{stderr}"
         );
-        // A sandboxed warden is told no run's id, and is nobody's child now.
+        // A sandboxed reaper does not get the run's id, and is orphaned now.
         wait_until("nothing is left", || family(pid).is_empty() && segments(pid).is_empty());
         wait_until("the logs are saved", || launcher.folders()[0].join("engine.stamps").exists());
     }
@@ -161,7 +161,7 @@ fn ignores_hangups() -> bool {
 }
 
 #[test]
-fn who_sent_the_end_shows_in_the_exit_code() {
+fn exit_code_names_ending_signal() {
     for (name, wanted) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         if name == "HUP" && ignores_hangups() {
             eprintln!("SKIPPED: SIGHUP: these tests run under nohup, and so would the launcher");
@@ -200,7 +200,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
 }
 
 #[test]
-fn a_reader_that_goes_away_costs_neither_the_run_nor_its_exit_code() {
+fn closed_reader_keeps_run_and_exit_code() {
     for (fault, wanted) in [(None, 0), (Some("kill:engine@100ms"), 1)] {
         let launcher = Launcher::new();
         let mut command = launcher.run(SHORT);

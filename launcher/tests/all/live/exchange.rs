@@ -93,7 +93,7 @@ fn eight_strategies_make_the_same_morning() {
     plays_the_morning(8, "sandbox", &["--exchange", "process", "--idle", "park"]);
 }
 
-/// What a strategy can have at most: each order has at most so many units.
+/// What a strategy can have at most: each order has a maximum quantity.
 fn reports(summary: &Value) -> u64 {
     summary["orders"]["returned"].as_u64().unwrap()
 }
@@ -137,7 +137,7 @@ const EVERY_CONTROL: &str = "max-order-volume=1000000000000,max-order-value=1000
     max-gross-exposure=100000000000000,max-net-exposure=100000000000000,max-loss=100000000000,kill-message-rate=10000000";
 
 #[test]
-fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
+fn maker_and_taker_positions_match_their_fills() {
     let launcher = Launcher::new();
     let folder = tempfile::tempdir().unwrap();
     let (flow, instruments) = (data("flow.csv"), folder.path().join("instruments.csv"));
@@ -173,7 +173,7 @@ fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
 /// What rests is open until trading is over, so a strategy may come to the end of what it may have
 /// open: it is said how many orders that were, and what to do.
 #[test]
-fn orders_that_were_not_sent_are_told_with_the_reason_and_the_way_out() {
+fn unsent_orders_are_reported_with_remedy() {
     let told = |max_open: &str| {
         let launcher = Launcher::new();
         let book = ["--venue", "book", "--venues", "1", "--strategies", "2", "--idle", "park"];
@@ -195,7 +195,7 @@ fn orders_that_were_not_sent_are_told_with_the_reason_and_the_way_out() {
 }
 
 #[test]
-fn what_cannot_be_an_exchange_is_refused() {
+fn impossible_exchange_settings_are_refused() {
     let launcher = Launcher::new();
     let refused = |flags: &[&str], words: &[&str]| {
         let output = launcher.run(flags).output().unwrap();

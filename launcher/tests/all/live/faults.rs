@@ -29,7 +29,7 @@ const ENDS: &[(&str, &str)] = &[
     ("exit", "exit 3"),
     ("oom", "SIGABRT"),
     ("leak", "SIGABRT"),
-    ("forge", "its heartbeat lies in the future"),
+    ("forge", "forged heartbeat: it lies in the future"),
     ("feign", "has not exited"),
 ];
 
@@ -94,7 +94,7 @@ fn the_steps_of_a_push() {
 }
 
 #[test]
-fn what_ends_a_thread_ends_its_process_and_a_hang_is_seen() {
+fn thread_fault_ends_process_and_hang_is_detected() {
     for (kind, how) in [("segv", "SIGSEGV"), ("exit", "exit 3"), ("leak", "SIGABRT"), ("hang", "hangs")] {
         let stderr = ended_by(THREAD, &format!("{kind}:strategy-1@order:20"));
         assert!(stderr.contains("all (pid") && stderr.contains(how), "{kind}: {stderr}");
@@ -114,7 +114,7 @@ fn a_scribbler_harms_itself_only() {
 }
 
 #[test]
-fn a_scribbler_with_all_in_its_reach_does_not_hang_the_launcher() {
+fn scribbling_strategy_does_not_hang_launcher() {
     ended_by(&["--technique", "array-queue"], "scribble:strategy-1@200ms");
     ended_by(THREAD, "scribble:strategy-1@200ms");
 }
@@ -128,7 +128,7 @@ fn a_flood_is_noticed() {
 }
 
 #[test]
-fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
+fn lost_orders_end_run_before_schedule_ends() {
     for technique in ["spsc-mux", "array-queue"] {
         let launcher = Launcher::new();
         let fault = ["--fault", "lose:strategy-1@order:30"];
@@ -146,8 +146,8 @@ fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
 }
 
 #[test]
-fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
-    let forged = "quarantined: forged-status: its heartbeat lies in the future";
+fn forged_status_during_push_blocks_no_one() {
+    let forged = "quarantined: forged-status: forged heartbeat: it lies in the future";
     let feigned = "hung: reported done 1s ago but has not exited";
     for (fault, cause) in [("forge", forged), ("feign", feigned)] {
         let launcher = Launcher::new();
@@ -163,7 +163,7 @@ fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
 }
 
 #[test]
-fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
+fn unwritten_claim_in_shared_ring_is_quarantined() {
     for (technique, whens) in [
         ("array-queue", &["order:20", "push:written:20", "100ms"][..]),
         ("linked", &["order:20"]),
@@ -188,7 +188,7 @@ fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
 }
 
 #[test]
-fn who_holds_a_place_ends_the_run_where_no_death_is_contained() {
+fn unwritten_claim_ends_uncontained_run() {
     for (isolation, who) in [("process", "strategy-1"), ("thread", "all")] {
         let launcher = Launcher::new();
         let flags = ["--technique", "array-queue", "--liveness", "1s", "--isolation", isolation];
@@ -205,7 +205,7 @@ fn who_holds_a_place_ends_the_run_where_no_death_is_contained() {
 }
 
 #[test]
-fn who_hangs_in_a_shared_ring_hangs_and_is_no_holder() {
+fn hang_in_shared_ring_is_reported_as_hang() {
     let launcher = Launcher::new();
     let flags = ["--technique", "array-queue", "--on-death", "restart", "--liveness", "1s"];
     let fault = ["--fault", "hang:strategy-1@push:claimed:20"];
@@ -217,7 +217,7 @@ fn who_hangs_in_a_shared_ring_hangs_and_is_no_holder() {
 }
 
 #[test]
-fn a_ring_of_its_own_is_held_in_nobody_s_way() {
+fn unwritten_claim_in_own_ring_blocks_only_itself() {
     let launcher = Launcher::new();
     let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--idle", "park", "--json"];
     let output = launcher
@@ -286,11 +286,11 @@ fn a_process_maps_read_only_what_it_only_reads() {
     assert_nothing_left(pid);
 }
 
-/// A fault that cannot have struck is no success that goes without saying.
+/// A fault that cannot have fired is not a silent success.
 #[test]
 fn a_fault_that_never_struck_is_said() {
     let launcher = Launcher::new();
-    // The second one finds nobody: the first one was before it, and nobody comes back.
+    // The second one finds nobody: the first one came earlier, and no strategy is restarted.
     let nobody = "kill:strategy-0@20ms; stop:strategy-0@60ms";
     for (fault, why) in [
         ("kill:strategy-0@order:99999", "order 99999"),

@@ -61,7 +61,7 @@ fn forged_headers_harm_no_successor() {
 /// The attacker dies at once, so that nobody sees its headers before its death; so does the one
 /// that only overwrote them.
 #[test]
-fn who_forges_headers_and_dies_is_found_all_the_same() {
+fn dead_strategy_with_forged_header_is_quarantined() {
     if sandbox_is_missing() {
         return;
     }
@@ -72,7 +72,7 @@ fn who_forges_headers_and_dies_is_found_all_the_same() {
 }
 
 #[test]
-fn an_engine_with_a_journal_comes_back_to_forged_headers() {
+fn journaled_engine_restarts_despite_forged_headers() {
     if sandbox_is_missing() {
         return;
     }
@@ -93,7 +93,7 @@ fn an_engine_with_a_journal_comes_back_to_forged_headers() {
 }
 
 #[test]
-fn a_forged_header_ends_the_run_where_no_death_is_contained() {
+fn forged_header_ends_uncontained_run() {
     let launcher = Launcher::new();
     let how = ["--isolation", "process", "--fault", "forge-header:strategy-1@order:20"];
     let output = launcher.run(&[SHORT, &how].concat()).output().unwrap();
@@ -103,9 +103,9 @@ fn a_forged_header_ends_the_run_where_no_death_is_contained() {
 }
 
 /// It zeroes the engine's doorbell where it can, and rings for nothing, until the launcher takes it
-/// for hung. All orders of the others come back.
+/// for hung. All orders of the others are returned.
 #[test]
-fn who_jams_its_doorbells_keeps_nobody_waiting() {
+fn jammed_doorbells_block_no_one() {
     if sandbox_is_missing() {
         return;
     }

@@ -65,7 +65,7 @@ fn assert_confined(pid: u32) {
 }
 
 #[test]
-fn an_exchange_with_a_journal_is_confined_with_all_its_threads_and_so_is_its_successor() {
+fn journaled_exchange_and_successor_are_confined() {
     if unsupported() {
         return;
     }
@@ -84,7 +84,7 @@ fn an_exchange_with_a_journal_is_confined_with_all_its_threads_and_so_is_its_suc
 /// Another folder stands under its journal's name: it is not its own, and the next segment cannot
 /// be made there.
 #[test]
-fn an_exchange_cannot_open_a_file_outside_its_journals_folder() {
+fn exchange_opens_files_only_in_journal_folder() {
     if unsupported() {
         return;
     }

@@ -41,8 +41,8 @@ fn account(launcher: &Launcher, running: Running) -> Value {
     summary
 }
 
-/// One run, in which that role is killed so often at most, in its duty cycles or just behind a
-/// death, now and then with somebody else; how often that was.
+/// One run, in which that role is killed up to a number of times, in its duty cycles or just after
+/// a death, now and then with somebody else; how often that was.
 fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
     let (launcher, running) = loaded(orders);
     let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());
@@ -91,11 +91,11 @@ fn until_enough(role: &str, run: impl Fn(usize) -> usize) {
 }
 
 #[test]
-fn every_order_is_answered_once_however_often_an_exchange_is_killed() {
+fn orders_answered_once_for_any_exchange_kills() {
     until_enough("exchange", |most| kills("exchange-0", "60k", ["spare:exchange-0", "strategy-1"], most));
 }
 
 #[test]
-fn every_order_is_answered_once_however_often_the_engine_is_killed() {
+fn orders_answered_once_for_any_engine_kills() {
     until_enough("engine", |most| kills("engine", "12k", ["exchange-0", "strategy-1"], most));
 }

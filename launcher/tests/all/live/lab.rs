@@ -14,7 +14,7 @@ fn lab(out: &Path, flags: &str) -> Command {
 }
 
 #[test]
-fn every_event_comes_once_at_every_level_however_it_is_waited_for() {
+fn lab_events_arrive_once_for_every_wait() {
     let out = tempfile::tempdir().unwrap();
     let grid = "--technique array-queue,pipe,std-mpsc --isolation thread,process,sandbox --wait busy,park --producers 2 \
                 --consumers 1,2 --producer fast --consumer fast --events 501 --runs 1 --capacity 100 --json";
@@ -76,7 +76,7 @@ fn a_killed_end_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn an_interrupted_lab_goes_on_and_a_killed_one_leaves_no_process() {
+fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     let out = tempfile::tempdir().unwrap();
     let (running, _) = long(out.path(), "unix-seqpacket", "lab-producer-0");
     let launcher = running.pid();

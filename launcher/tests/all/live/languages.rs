@@ -1,6 +1,5 @@
-//! The same strategy in every language beside each other in one run, and what a collector's pause
-//! in one does to the others. Python and Java where `.ci/languages.sh` has made them ready; said
-//! loudly where not.
+//! The same strategy in every language in one run, and what a collector's pause in one does to the
+//! others. Python and Java where `.ci/languages.sh` has made them ready; said loudly where not.
 
 use super::programs::{BOOK, Program, libraries, planned, told};
 use crate::common::{Launcher, text};
@@ -90,8 +89,8 @@ fn rust() -> Option<String> {
 }
 
 #[test]
-fn the_same_strategy_in_every_language_keeps_the_same_account_as_the_engine() {
-    let (c, cpp) = (Program::of("examples/c/strategy.c"), Program::of("examples/cpp/strategy.cpp"));
+fn strategies_in_every_language_agree_with_engine() {
+    let (c, cpp) = (Program::compile("examples/c/strategy.c"), Program::compile("examples/cpp/strategy.cpp"));
     let java = Java::new();
     let commands: Vec<String> = [
         c.as_ref().map(|c| c.exec("")),
@@ -155,7 +154,7 @@ fn served(merged: &Merged, strategy: u16, times: &[(u64, u64)]) -> usize {
     own.filter(|(_, row)| within(row.began(), row.ended())).count()
 }
 
-/// A run with a player beside a program that collects garbage every 40 orders.
+/// A run with a player and a program that collects garbage every 40 orders.
 fn collects(program: &str) {
     let launcher = Launcher::new();
     let kinds = format!("player,{program} 0 40");
@@ -193,13 +192,13 @@ fn collects(program: &str) {
 }
 
 #[test]
-fn what_a_collector_does_to_its_strategy_in_python_it_does_to_no_other() {
+fn python_collector_pause_stays_in_its_strategy() {
     let Some(python) = python("examples/strategy.py") else { return };
     collects(&python);
 }
 
 #[test]
-fn what_a_collector_does_to_its_strategy_in_java_it_does_to_no_other() {
+fn java_collector_pause_stays_in_its_strategy() {
     let Some(java) = Java::new() else { return };
     collects(&java.exec("Strategy"));
 }
@@ -219,7 +218,7 @@ fn templates_trade() {
 }
 
 #[test]
-fn mistakes_in_python_are_exceptions_and_a_strategy_that_leaves_by_one_is_dead() {
+fn uncaught_python_exception_ends_its_strategy() {
     let Some(python) = python("examples/strategy.py") else { return };
     let python = python.split(' ').next().unwrap().trim_start_matches("exec:").to_owned();
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 //!
 //! The merge of each run is the ledger: every order of every incarnation has its stamps, so a lost,
 //! doubled, overtaken or invented one is a violation, and an incarnation may lose one order: the
-//! one that it was about to push when it died. Beside it this test watches from outside that
+//! one that it was about to push when it died. In addition this test watches from outside that
 //! nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
 
 use crate::common::{Launcher, assert_nothing_left, segments};
@@ -34,16 +34,16 @@ const FLAGS: &[&str] = &[
 
 /// What a process has open and holds: descriptors, and kilobytes of memory of its own.
 #[derive(Clone, Copy, Debug, Default)]
-struct Holds {
+struct ProcessResources {
     descriptors: usize,
     own_kb: u64,
 }
 
-fn holds(pid: u32) -> Option<Holds> {
+fn holds(pid: u32) -> Option<ProcessResources> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let own_kb = anonymous.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(Holds { descriptors: fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count(), own_kb })
+    Some(ProcessResources { descriptors: fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count(), own_kb })
 }
 
 /// Makes one run, watches launcher and engine, and returns its summary.
@@ -69,7 +69,7 @@ fn run(technique: &str, isolation: &str, seed: u64) -> Value {
     let (code, stdout, stderr) = running.end();
     assert_eq!(code, Some(0), "{technique}, {isolation}: {stderr}\n{stdout}");
     assert_nothing_left(pid);
-    let flat = |what: &str, of: &dyn Fn(&(Holds, Holds)) -> u64, slack: u64| {
+    let flat = |what: &str, of: &dyn Fn(&(ProcessResources, ProcessResources)) -> u64, slack: u64| {
         // The first samples are of the start, the last of the end.
         let samples: Vec<u64> = seen.iter().map(of).collect();
         let middle = &samples[samples.len() / 5..samples.len() * 4 / 5];
@@ -109,7 +109,7 @@ fn check(summary: &Value, what: &str) -> (u64, u64) {
 }
 
 #[test]
-fn a_thousand_kills_lose_nothing_but_the_order_in_hand() {
+fn thousand_kills_lose_only_unfinished_orders() {
     let wanted = if crate::common::slow() { 10_000 } else { 1_000 };
     let (mut kills, mut lost, mut sent, mut runs) = (0, 0, 0, 0);
     let mut by_technique = vec![0; TECHNIQUES.len()];

@@ -41,7 +41,7 @@ fn orders_are_triggered_wherever_strategies_and_the_exchange_run() {
         let flags = ["--isolation", isolation, "--exchange", exchange, "--idle", idle];
         let summary = Launcher::new().summary(&[MARKET, &flags].concat());
         assert_eq!(summary["orders"]["lost"], 0, "{flags:?}");
-        // Whoever was last, the exchange has written down its last book.
+        // Whichever was last, the exchange has written down its last book.
         assert!(!summary.to_string().contains("end of trading"), "{flags:?}");
         let written = number(&summary, "versions_written");
         // Both listen to the one instrument: each version is heard by each, or missed, but for
@@ -90,7 +90,7 @@ fn nobody_pays_where_nobody_listens_or_it_is_off() {
     );
 }
 
-/// Read-only also by the page table, by whoever does not write it.
+/// Read-only also in the page table of processes that do not write it.
 #[test]
 fn a_strategy_cannot_write_the_board() {
     for isolation in ["process", "sandbox"].into_iter().filter(|isolation| supported(isolation)) {
@@ -117,7 +117,7 @@ fn a_strategy_cannot_write_the_board() {
 }
 
 #[test]
-fn an_order_of_a_real_run_shows_what_triggered_it() {
+fn inspected_order_shows_its_trigger() {
     let launcher = Launcher::new();
     launcher.summary(MARKET);
     let folder = &launcher.folders()[0];

@@ -1,4 +1,4 @@
-//! Two runs on the same cores tell each other, and `doctor` names whoever holds them.
+//! Two runs on the same cores warn each other, and `doctor` names the one that holds them.
 
 use crate::common::{LONG, Launcher, output, signal, text};
 use analysis::document::Document;

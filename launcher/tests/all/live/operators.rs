@@ -1,4 +1,4 @@
-//! Kill switches and limits beside living runs: by operators in another terminal, by limits, by a
+//! Kill switches and limits of active runs: by operators in another terminal, by limits, by a
 //! death.
 
 use crate::common::{
@@ -29,18 +29,18 @@ const FLAGS: &[&str] = &[
     "continue",
 ];
 
-/// A command beside the run: its exit code, and what it said.
+/// Runs a command during the run: its exit code and output.
 fn told(args: &[&str]) -> (Option<i32>, String) {
     let output = output(args);
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
-struct Operated {
+struct OperatedRun {
     running: Running,
     run: String,
 }
 
-impl Operated {
+impl OperatedRun {
     fn start(launcher: &Launcher, more: &[&str]) -> Self {
         let file = launcher.out.path().with_extension("csv");
         std::fs::write(&file, "name\nAAA\nBBB\n").unwrap();
@@ -101,10 +101,10 @@ fn kills(summary: &Value) -> Vec<(String, String)> {
 
 fn operates(more: &[&str], limit: &[&str], name: &str) {
     let launcher = Launcher::new();
-    let run = Operated::start(&launcher, more);
+    let run = OperatedRun::start(&launcher, more);
     let pid = run.running.pid();
 
-    // A death first: what it does shows in the end.
+    // A death first: its effect shows at the end.
     run.does("limits", &["--strategy", "1", "kill-on-death=on"]);
     signal(run.running.process("strategy-1"), "KILL");
     wait_until("it is dead", || !family(pid).iter().any(|(_, line)| line.contains("role strategy-1 ")));
@@ -158,7 +158,8 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     for kill in summary["trading"]["kills"].as_array().unwrap() {
         let is_operators = kill["cause"] == "operator";
         assert_eq!(kill["order_to_seen_ns"].is_u64(), is_operators, "{kill}");
-        // Everybody was revived at last, the dead one as well; the limits' kills came later.
+        // All strategies were revived at last, the crashed one as well; the limits' kills came
+        // later.
         let is_limits = kill["cause"].as_str().unwrap().starts_with("limit");
         assert_eq!(kill["revived_ns"].is_u64(), !is_limits, "{kill}");
         assert!(kill["seen_to_done_ns"].is_u64(), "all that was open is confirmed: {kill}");
@@ -167,12 +168,12 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     assert!(summary["orders"]["cancelled"].as_u64().unwrap() > STRATEGIES as u64);
 }
 
-/// Kills a venue while it does that, and a strategy dies; in the end the run must be valid, and
+/// Kills a venue while it does that, and a strategy dies; at the end the run must be valid, and
 /// nothing open. How many orders the engine says that it has cancelled.
 fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     let launcher = Launcher::new();
     let flags = ["--isolation", "process", "--venue", venue, "--fault", fault, "--venue-timeout", timeout];
-    let run = Operated::start(&launcher, &flags);
+    let run = OperatedRun::start(&launcher, &flags);
     let pid = run.running.pid();
     // Whenever the fault begins and ends, some of these are in the middle of it.
     for _ in 0..3 {
@@ -196,17 +197,18 @@ fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     orders["cancelled"].as_u64().unwrap()
 }
 
-/// Whoever holds the lock of the desk keeps every kill switch out: command and run say who it is.
+/// A process that holds the command channel's lock blocks every kill switch: command and run name
+/// it.
 #[test]
 fn a_locked_desk_is_named_by_command_and_run() {
     let launcher = Launcher::new();
-    let run = Operated::start(&launcher, &["--isolation", "process"]);
+    let run = OperatedRun::start(&launcher, &["--isolation", "process"]);
     let pid = run.running.pid();
     let desk = std::fs::File::open(format!("/dev/shm/bulkhead.{}.desk", run.run)).unwrap();
     desk.lock().unwrap();
     let (code, said) = told(&["kill", &run.run, "--all"]);
     let me = format!("process {} (", std::process::id());
-    assert!(code == Some(1) && said.contains("cannot write the desk") && said.contains(&me), "{said}");
+    assert!(code == Some(1) && said.contains("cannot send the command") && said.contains(&me), "{said}");
     // Long enough for the run to have noticed it, too.
     std::thread::sleep(std::time::Duration::from_secs(2));
     desk.unlock().unwrap();
@@ -221,7 +223,7 @@ fn a_locked_desk_is_named_by_command_and_run() {
 }
 
 #[test]
-fn a_switch_and_a_death_cancel_at_a_venue_that_is_slow_or_down() {
+fn kill_and_death_cancel_at_faulty_venue() {
     for venue in ["delay", "book"] {
         let slow = kills_while("slow:venue-0@0s; slow:venue-1@0s", venue, "20s");
         assert!(slow > 100, "{venue}: what is cancelled late is cancelled all the same: {slow}");
@@ -233,7 +235,7 @@ fn a_switch_and_a_death_cancel_at_a_venue_that_is_slow_or_down() {
 }
 
 #[test]
-fn an_operator_s_word_is_kept_at_the_level_process() {
+fn operator_commands_take_effect_at_level_process() {
     let flags = ["--isolation", "process", "--venue", "book,delay", "--exchange", "process"];
     operates(&flags, &["--strategy", "2", "kill-message-rate=1"], "kill-message-rate");
 }

@@ -42,8 +42,8 @@ fn processes(words: &[&str]) -> Vec<(u32, u32)> {
 
 /// A run in a namespace of process ids in which the process outside of a container is killed, so
 /// that those inside become orphans. `first` is the shell script of its process 1; the run's
-/// command line stands behind it.
-fn comes_to_its_end(first: &str, on_death: &str) {
+/// command line follows it.
+fn ends_normally(first: &str, on_death: &str) {
     let launcher = Launcher::new();
     let run = launcher.run(&[CONTAINER, LOAD, &["--on-death", on_death, "--quiet"]].concat());
     let code = launcher.out.path().with_extension("code");
@@ -94,7 +94,7 @@ fn a_contained_run_ends_where_process_1_reaps_nobody() {
     // nobody.
     let sleeps = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
     for on_death in ["stop", "continue", "restart"] {
-        comes_to_its_end(sleeps, on_death);
+        ends_normally(sleeps, on_death);
     }
 }
 
@@ -103,7 +103,7 @@ fn a_contained_run_ends_whose_launcher_is_process_1() {
     if unsupported() || cannot_unshare() {
         return;
     }
-    // It becomes process 1, and what is written afterwards is by whoever sees its end.
+    // It becomes process 1, and what is written afterwards is by the process that sees its exit.
     let launcher = Launcher::new();
     let mut command = launcher.run(&[CONTAINER, LOAD, &["--on-death", "restart", "--quiet"]].concat());
     let words: Vec<String> = [command.get_program()]
@@ -144,7 +144,7 @@ fn a_contained_run_ends_whose_launcher_is_process_1() {
 
 /// A stopped process outside of a container does not see that its container is killed.
 #[test]
-fn a_container_whose_outer_process_is_stopped_ends_with_its_run() {
+fn container_with_stopped_shim_ends_with_run() {
     if unsupported() {
         return;
     }
@@ -155,7 +155,7 @@ fn a_container_whose_outer_process_is_stopped_ends_with_its_run() {
     signal(running.process("--contain strategy-1"), "STOP");
     signal(running.process("--contain strategy-0"), "STOP");
     let (code, _, stderr) = running.end();
-    // That of strategy 0 is killed at the end: it was told to and did not.
+    // That of strategy 0 is killed at the end: it was asked to exit and did not.
     assert_eq!(code, Some(0), "{stderr}");
     crate::common::assert_nothing_left(pid);
     let summary = launcher.newest_summary();

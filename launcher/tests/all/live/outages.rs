@@ -1,5 +1,5 @@
 //! Gateways in processes of their own that die or hang: their venues are down, the others trade on,
-//! and they come back.
+//! and they restart.
 
 use crate::common::{Launcher, Running, assert_nothing_left, newest, output, signal, slow, wait_for};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn at_exchanges() -> Vec<&'static str> {
 }
 
 #[test]
-fn gateway_of_an_exchange_stays_down_and_fills_are_conserved() {
+fn exchange_gateway_stays_down_and_fills_are_conserved() {
     for more in [&["--journal", "process"][..], &["--technique", "channel"]] {
         let flags = [&at_exchanges(), APART, CONTINUE, more].concat();
         let (_, summary) = struck(&flags, |running| signal(running.process("gateway-1"), "KILL"));

@@ -62,7 +62,7 @@ fn ends(role: &str, journal: &str, is_killed: bool) -> Option<String> {
 }
 
 #[test]
-fn a_journal_that_may_not_be_written_any_more_ends_the_run_with_its_reason() {
+fn unwritable_journal_ends_run_with_reason() {
     for (role, journal) in [("exchange-0", "journal-venue-0"), ("engine", "journal-engine")] {
         let Some(said) = ends(role, journal, false) else { return };
         assert!(said.contains("its journal fails"), "{role}: {said}");
@@ -73,7 +73,7 @@ fn a_journal_that_may_not_be_written_any_more_ends_the_run_with_its_reason() {
 }
 
 #[test]
-fn a_run_whose_folder_may_not_be_written_is_refused() {
+fn unwritable_run_folder_is_refused() {
     let launcher = Launcher::new();
     allow(launcher.out.path(), 0o500);
     let output = concerned(&launcher, &["--journal", "process"]).map(|mut command| command.output().unwrap());

@@ -24,8 +24,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// `None`, and said: there is no compiler here.
-    pub fn of(source: &str) -> Option<Self> {
+    /// `None`, with a message: no compiler here.
+    pub fn compile(source: &str) -> Option<Self> {
         let (folder, libraries) = (tempfile::tempdir().unwrap(), libraries());
         let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings");
         let [compiler, standard] =
@@ -34,7 +34,7 @@ impl Program {
         cc.args([standard, "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]);
         cc.arg(folder.path().join("program")).arg(bindings.join(source));
         cc.arg("-I").arg(bindings.join("include")).arg("-L").arg(&libraries).arg("-lbulkhead");
-        // Its library beside it, as who ships one would: a container shows a program its own
+        // Its library next to it, as a distribution would: a container shows a program its own
         // folder, and hides others below `/tmp`, where this checkout may be.
         let (library, beside) = (libraries.join("libbulkhead.so"), folder.path().join("libbulkhead.so"));
         std::fs::hard_link(&library, &beside)
@@ -82,13 +82,13 @@ pub(super) fn planned(summary: &Value, strategy: usize) -> i64 {
     summary["plan"]["workload"]["trading"]["orders"][strategy].as_i64().unwrap()
 }
 
-/// One venue that is an exchange, and a player beside the program.
+/// One venue that is an exchange, and a player next to the program.
 pub const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
 
 #[test]
-fn programs_trade_at_an_exchange_and_keep_the_same_account_as_the_engine() {
-    let Some(c) = Program::of("examples/c/strategy.c") else { return };
-    let Some(cpp) = Program::of("examples/cpp/strategy.cpp") else { return };
+fn programs_and_engine_agree_on_exchange_fills() {
+    let Some(c) = Program::compile("examples/c/strategy.c") else { return };
+    let Some(cpp) = Program::compile("examples/cpp/strategy.cpp") else { return };
     let kinds = format!("player,{},{}", c.exec(""), cpp.exec(""));
     for technique in ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"] {
         let launcher = Launcher::new();
@@ -123,7 +123,7 @@ fn programs_trade_at_an_exchange_and_keep_the_same_account_as_the_engine() {
 
 #[test]
 fn a_killed_program_is_started_again_and_goes_on() {
-    let Some(program) = Program::of("examples/c/strategy.c") else { return };
+    let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "20k", "--idle", "park"];
@@ -152,8 +152,8 @@ pub(super) fn with_broken(program: &Program, what: &str, more: &[&str]) -> (Laun
 }
 
 #[test]
-fn what_a_broken_program_does_is_contained() {
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+fn broken_program_is_contained() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     for (what, cause, comes_back) in [
         ("hang", "hangs", true),
         ("abort", "SIGABRT", true),
@@ -180,8 +180,8 @@ fn what_a_broken_program_does_is_contained() {
 }
 
 #[test]
-fn what_the_library_refuses_reaches_nobody() {
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+fn invalid_library_calls_send_nothing() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let (launcher, output) = with_broken(&program, "refused", &[]);
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["valid"], &summary["orders"]["sent"]), (&true.into(), &4000.into()));
@@ -190,8 +190,8 @@ fn what_the_library_refuses_reaches_nobody() {
 }
 
 #[test]
-fn a_program_that_never_comes_to_trade_is_named_with_the_reason() {
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+fn program_that_never_attaches_is_named() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let wrapper = program.folder.path().join("wrapper.sh");
     std::fs::write(&wrapper, format!("#!/bin/sh\n{}\n", program.path())).unwrap();
     let made = Command::new("chmod").arg("+x").arg(&wrapper).status().unwrap();
@@ -220,7 +220,7 @@ fn a_program_that_never_comes_to_trade_is_named_with_the_reason() {
 
 #[test]
 fn no_program_outlives_its_launcher() {
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     // One that waits for reports, one that never attaches, one that means to stay.
     for what in ["idle", "never", "stays"] {
         let launcher = Launcher::new();
@@ -236,7 +236,7 @@ fn no_program_outlives_its_launcher() {
 }
 
 #[test]
-fn where_no_program_can_be_is_said_with_the_way_out() {
+fn unsupported_program_names_remedy() {
     let launcher = Launcher::new();
     for (flags, words) in [
         (&["--strategy", "exec:sh", "--isolation", "thread"][..], &["exec:sh", "--isolation process"][..]),

@@ -1,4 +1,4 @@
-//! Who is on the cores beside the roles: their priority, and the launcher's own sleep.
+//! Other threads on the cores of the roles: their priority, and the launcher's own sleep.
 
 use crate::common::{LONG, Launcher, assert_nothing_left, document, newest, signal, text, wait_until};
 use std::process::{Command, Stdio};
@@ -22,11 +22,9 @@ fn priorities(pid: u32) -> Vec<(bool, u64)> {
 }
 
 #[test]
-fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
+fn priority_applies_to_role_threads_after_restart() {
     if let Err(error) = system::priority::try_fifo(7) {
-        return eprintln!(
-            "SKIPPED a_priority_is_that_of_the_roles_threads_alone_also_after_a_death: {error}"
-        );
+        return eprintln!("SKIPPED priority_applies_to_role_threads_after_restart: {error}");
     }
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
@@ -44,7 +42,7 @@ fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
         for role in ["strategy-0", "strategy-1", "engine"] {
             wait_until("a role has its priority", || priorities(running.process(role)) == one);
         }
-        assert_eq!(priorities(running.process("warden")), []);
+        assert_eq!(priorities(running.process("reaper")), []);
         assert_eq!(priorities(pid), [], "the launcher has none");
         let first = running.process("strategy-0");
         signal(first, "KILL");
@@ -63,7 +61,7 @@ fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
 }
 
 #[test]
-fn a_priority_that_may_not_be_had_is_refused_before_anything_starts() {
+fn unavailable_priority_is_refused_before_start() {
     let without = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"];
     let launcher = Launcher::new();
     let run = launcher.run(&["--priority", "fifo:7"]);
@@ -87,7 +85,7 @@ fn a_priority_that_may_not_be_had_is_refused_before_anything_starts() {
     }
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("--priority fifo:7 may not be had") && said.contains("leave --priority out"),
+        said.contains("--priority fifo:7 is not permitted") && said.contains("leave --priority out"),
         "{said}"
     );
     assert_eq!(launcher.folders().len(), 0);
@@ -109,7 +107,7 @@ fn the_launcher_sleeps_while_nothing_happens() {
 }
 
 #[test]
-fn the_launcher_keeps_off_the_cores_of_its_run_where_there_are_others() {
+fn launcher_avoids_run_cores_if_others_exist() {
     let allowed = system::pin::allowed_cores();
     let [.., last] = allowed[..] else { return };
     if allowed.len() < 2 {

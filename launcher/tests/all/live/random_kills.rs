@@ -1,4 +1,4 @@
-//! Any process of a run killed at any time, the launcher and its warden included: the run ends, its
+//! Any process of a run killed at any time, the launcher and its reaper included: the run ends, its
 //! files can be read, and nothing is left.
 //!
 //! The victim, the time and the run's settings follow from a number, which a failure names.
@@ -73,7 +73,7 @@ fn killed(seed: u64) -> Option<String> {
     assert_nothing_left(pid);
     let folder = launcher.folders().pop().expect("the run had begun");
     if victim == "launcher" {
-        wait_until("the warden has saved the logs", || folder.join("run.json").exists());
+        wait_until("the reaper has saved the logs", || folder.join("run.json").exists());
         let report = crate::common::output(&["report", folder.to_str().unwrap()]);
         let said = text(&report.stderr);
         assert!(

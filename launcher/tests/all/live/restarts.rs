@@ -39,7 +39,7 @@ fn is_named(launcher: &Launcher, summary: &Value, stderr: &str, words: &str) {
 
 #[test]
 fn a_crash_loop_is_bounded_and_named() {
-    let Some(program) = Program::of("tests/c/broken.c") else { return };
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let (launcher, output) = with_broken(&program, "again", &RESTART);
     let stderr = text(&output.stderr);
     let summary: Value =
@@ -57,7 +57,7 @@ fn a_crash_loop_is_bounded_and_named() {
 
 #[test]
 fn a_strategy_whose_program_is_gone_ends_nothing() {
-    let Some(program) = Program::of("examples/c/strategy.c") else { return };
+    let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "8000", "--idle", "park", "--json"];
@@ -79,9 +79,9 @@ fn a_strategy_whose_program_is_gone_ends_nothing() {
     assert!(stderr.contains("No such file"), "{stderr}");
 }
 
-/// Whoever makes a container is killed while it does so, each time.
+/// The container shim is killed during container creation, each time.
 #[test]
-fn a_container_that_is_never_made_costs_only_its_strategy() {
+fn failed_container_affects_only_its_strategy() {
     if unsupported() {
         return;
     }

@@ -33,7 +33,7 @@ fn a_small_dev_shm_is_said_before_anything_starts() {
 }
 
 #[test]
-fn a_dev_shm_that_fills_up_at_the_last_moment_is_an_error_too() {
+fn late_full_dev_shm_is_an_error() {
     // The size says there is room; a limit on files' size does not.
     let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && ulimit -f 1000; trap '' XFSZ; \
                   $L run --orders 100k --out $OUT; echo rc=$?; ls /dev/shm";
@@ -67,7 +67,7 @@ const RESCUE: &str = "rm $OUT/filler; $L report $OUT/*-* --json > $OUT/json; ech
                       echo left=$(ls /dev/shm | wc -l)";
 
 #[test]
-fn a_disk_that_is_full_at_the_end_of_a_run_loses_nothing() {
+fn full_disk_at_end_loses_no_log() {
     let script = format!(
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; \
          grep -h '\"ended\"' $OUT/*/run.json; {RESCUE}"
@@ -75,7 +75,7 @@ fn a_disk_that_is_full_at_the_end_of_a_run_loses_nothing() {
     let Some(output) = in_namespace(&script) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && !stderr.contains("panicked"), "{stdout}{stderr}");
-    // The record has room of its own: a run that came to its end is no run whose launcher died.
+    // The record has room of its own: a run that ended is not a run whose launcher died.
     assert!(stdout.contains("\"ended\": \"complete\"") && !stdout.contains("failed"), "{stdout}{stderr}");
     assert!(stdout.contains("report=0") && stdout.contains("\"valid\":true"), "{stdout}{stderr}");
     assert!(stderr.contains("launcher report") && stderr.contains("No space left"), "{stderr}");
@@ -102,7 +102,7 @@ fn in_the_sandbox_a_full_disk_loses_nothing_either() {
 }
 
 #[test]
-fn warden_on_full_disk_keeps_logs_and_removes_rest() {
+fn reaper_on_full_disk_keeps_logs_and_removes_rest() {
     let gone =
         "while ls /dev/shm | grep -q control; do sleep 0.05; done; kill $FILLER; wait $FILLER 2>/dev/null;";
     // After 1.2 s the log of the engine is larger than the 1 MiB that a dead launcher gives back.
@@ -110,7 +110,7 @@ fn warden_on_full_disk_keeps_logs_and_removes_rest() {
         "( while :; do cat /dev/zero >> $OUT/filler; sleep 0.005; done ) 2>/dev/null & FILLER=$!; sleep 1.2;";
     let script = format!(
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {fill} kill -KILL $PID; {gone} ls /dev/shm; \
-         cat $OUT/*/warden.stderr; {RESCUE}"
+         cat $OUT/*/reaper.stderr; {RESCUE}"
     );
     let Some(output) = in_namespace(&script) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -121,7 +121,7 @@ fn warden_on_full_disk_keeps_logs_and_removes_rest() {
 }
 
 #[test]
-fn clean_throws_away_what_was_not_saved_and_a_start_does_not() {
+fn clean_removes_unsaved_logs_and_start_keeps_them() {
     let script = format!(
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; rm $OUT/filler; \
          $L run --orders 100 --window 50ms --out $OUT/second >/dev/null; echo second=$?; \
@@ -134,8 +134,8 @@ fn clean_throws_away_what_was_not_saved_and_a_start_does_not() {
 }
 
 /// A run whose strategy is killed and started again after a second, and whose launcher can open
-/// only so many descriptors more from the start on; none: not even those that it has are within its
-/// limit.
+/// only a number of further descriptors from the start on; none: not even those that it has are
+/// within its limit.
 fn with_descriptors(more: Option<u32>) -> Option<Output> {
     let kill = "--on-death restart --fault kill:strategy-1@1s";
     let run = TWO_SECONDS.replace("--out", &format!("{kill} --out"));
@@ -166,7 +166,7 @@ fn restart_without_descriptors_leaves_only_its_strategy_down() {
 }
 
 #[test]
-fn a_launcher_without_any_descriptors_leaves_its_logs_to_be_rescued() {
+fn launcher_without_descriptors_leaves_rescuable_logs() {
     let Some(output) = with_descriptors(None) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && stderr.contains("launcher report"), "{stdout}{stderr}");
@@ -176,7 +176,7 @@ fn a_launcher_without_any_descriptors_leaves_its_logs_to_be_rescued() {
 }
 
 #[test]
-fn a_disk_that_is_full_of_logs_has_no_room_for_a_table() {
+fn full_disk_refuses_merge_table() {
     let script = "$L run --orders 40000 --window 1s --strategies 1 --venues 1 --delay fixed:1ms --out $OUT >/dev/null || exit 9; \
                   mkdir $OUT/disk; size=$(du -sk $OUT/2* | cut -f1); mount -t tmpfs -o size=$((size + 1500))k tmpfs $OUT/disk || exit 9; \
                   cp -r $OUT/2* $OUT/disk/run; ls -A $OUT/disk/run > $OUT/before; \
@@ -188,7 +188,7 @@ fn a_disk_that_is_full_of_logs_has_no_room_for_a_table() {
 }
 
 #[test]
-fn what_stands_in_dev_shm_under_such_names_holds_nobody_up_and_stays() {
+fn foreign_dev_shm_files_stay_and_never_block() {
     let script = "mount -t tmpfs -o size=256m tmpfs /dev/shm || exit 9; cd /dev/shm; \
                   mkfifo bulkhead.x-1.control; echo data > bulkhead.mydb; ln -s /dev/zero bulkhead.link.control; \
                   mkfifo bulkhead.20260101-000000000-5-1.control bulkhead.20260101-000000000-1.control; \
@@ -207,7 +207,7 @@ fn what_stands_in_dev_shm_under_such_names_holds_nobody_up_and_stays() {
 }
 
 #[test]
-fn a_clean_from_another_pid_namespace_leaves_a_run_that_is_setting_up() {
+fn clean_in_other_namespace_keeps_starting_run() {
     let script = "mount -t tmpfs -o size=512m tmpfs /dev/shm || exit 9; \
                   unshare --pid --fork --mount-proc true || { echo SKIPPED; exit; }; \
                   $L run --isolation sandbox --allow-weaker-sandbox --strategies 16 --orders 64000 --window 200ms \

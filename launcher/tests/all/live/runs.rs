@@ -148,7 +148,7 @@ fn the_saved_configuration_gives_the_same_run_again() {
 }
 
 #[test]
-fn a_run_leaves_its_files_and_can_be_reported_and_inspected_again() {
+fn finished_run_can_be_reported_and_inspected() {
     let launcher = Launcher::new();
     let summary = launcher.summary(SHORT);
     let folder = &launcher.folders()[0];
@@ -211,7 +211,7 @@ fn two_runs_at_once_do_not_meet() {
 }
 
 #[test]
-fn nothing_but_the_result_is_printed_where_there_is_no_terminal() {
+fn only_result_is_printed_without_terminal() {
     let launcher = Launcher::new();
     let output = launcher.run(SHORT).output().unwrap();
     assert!(output.status.success());

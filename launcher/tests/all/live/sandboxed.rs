@@ -50,17 +50,16 @@ fn every_technique_carries_a_sandboxed_run() {
     }
 }
 
-/// What a process has open beside null, null, and the file that stderr goes to. The launcher's
-/// pidfd, which it watches, says when that one dies and no more: no system call that takes one is
-/// allowed.
+/// What a process has open in addition to null, null, and the file that stderr goes to. The
+/// launcher's pidfd, which it watches, says when that one dies and no more: no system call that
+/// takes one is allowed.
 fn open_files(pid: u32) -> Vec<String> {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let behind = open.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap().display().to_string());
     behind.filter(|link| link != "/dev/null" && !link.ends_with(".stderr")).collect()
 }
 
-/// Whoever runs the launcher from a shell may have files open there; every experiment starts
-/// processes.
+/// A shell that runs the launcher may have files open; every experiment starts processes.
 #[test]
 fn no_experiment_hands_on_what_the_shell_had_open() {
     if unsupported() {
@@ -150,7 +149,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
 }
 
 #[test]
-fn a_killed_launcher_leaves_nothing_and_its_logs_are_saved() {
+fn killed_sandboxed_launcher_saves_logs_and_cleans_up() {
     if unsupported() {
         return;
     }
@@ -158,7 +157,7 @@ fn a_killed_launcher_leaves_nothing_and_its_logs_are_saved() {
     let mut running = launcher.start(&[SANDBOX, LONG].concat());
     let pid = running.pid();
     let children = family(pid);
-    assert_eq!(children.len(), 4, "two strategies, the engine, the warden: {children:?}");
+    assert_eq!(children.len(), 4, "two strategies, the engine, the reaper: {children:?}");
     signal(pid, "KILL");
     running.child.wait().unwrap();
     wait_until("its children are gone", || {
@@ -190,7 +189,7 @@ fn limited(limit: &str, strategies: &str) -> (Option<i32>, String, Vec<String>) 
 }
 
 #[test]
-fn a_low_limit_of_open_files_is_raised_or_the_run_refused_at_the_plan() {
+fn low_descriptor_limit_is_raised_or_refused() {
     if unsupported() {
         return;
     }

@@ -1,5 +1,5 @@
-//! The spares of engine and exchange: who has one comes back from it; who has lost it, from
-//! snapshots and the rest of the log.
+//! Standbys of engine and exchange: a role restarts from its standby, or without one from snapshots
+//! and the rest of the log.
 
 use super::comebacks::BASE;
 use crate::common::{Launcher, Running, family, in_place, is_back, signal, wait_for, wait_until};
@@ -40,7 +40,7 @@ fn count(one: &Value, key: &str) -> u64 {
 
 /// Each carries out again what its spare had not got to.
 #[test]
-fn an_engine_comes_back_from_its_spare_again_and_again() {
+fn engine_restarts_repeatedly_from_standby() {
     let launcher = Launcher::new();
     let running = started(&launcher, "400k", "40s");
     let mut living = vec![running.process("engine")];
@@ -60,7 +60,7 @@ fn an_engine_comes_back_from_its_spare_again_and_again() {
 
 /// Nobody needs it: another one is started.
 #[test]
-fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
+fn killed_standby_is_replaced_silently() {
     let launcher = Launcher::new();
     let running = started(&launcher, "200k", "40s");
     for name in ["engine", "exchange-0"] {
@@ -71,10 +71,10 @@ fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
     assert_eq!(ended(&launcher, running), Vec::<Value>::new());
 }
 
-/// It is told to go on and does not: a process is started in its place, before the run is said to
+/// It is promoted and does not answer: a process is started in its place, before the run counts as
 /// stall.
 #[test]
-fn a_stopped_spare_is_given_up_for_a_cold_start() {
+fn stopped_standby_falls_back_to_cold_start() {
     let launcher = Launcher::new();
     let running = started(&launcher, "400k", "40s");
     for name in ["engine", "exchange-0"] {
@@ -93,7 +93,7 @@ fn a_stopped_spare_is_given_up_for_a_cold_start() {
 }
 
 /// The spare is on its way to be the engine, or just is; so is the next one, which was started
-/// meanwhile.
+/// during that.
 #[test]
 fn an_engine_may_be_killed_while_it_comes_back() {
     let launcher = Launcher::new();
@@ -120,16 +120,16 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The engine and its spare are killed when there are so many snapshots, of which the newest may be
+/// The engine and its standby are killed at a number of snapshots, of which the newest may be
 /// damaged.
 #[test]
 fn engine_without_spare_comes_back_from_newest_whole_snapshot() {
     for (snapshots_first, damages) in [(1, false), (2, true)] {
-        comes_back_without_a_spare(snapshots_first, damages);
+        restarts_without_standby(snapshots_first, damages);
     }
 }
 
-fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
+fn restarts_without_standby(snapshots_first: usize, damages: bool) {
     let launcher = Launcher::new();
     let running = started(&launcher, "600k", "24s");
     let folder = launcher.folders()[0].join("journal-engine");

@@ -1,5 +1,5 @@
-//! Runs whose logs are moved to disk while they last: the same run as without, whoever dies; and
-//! where records are lost, that is said.
+//! Runs whose logs are moved to disk while they last: the same run as without, whichever process
+//! dies; and where records are lost, that is said.
 
 use crate::common::{
     Launcher, Running, assert_nothing_left, document, family, newest, output, segments, signal, wait_for,
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Six seconds of orders, in which the ring of the engine's log is written over more than once. It
-/// has room for two seconds: a machine that keeps the spiller waiting for so long is none that a
-/// test can count on.
+/// has room for two seconds: a machine that keeps the spiller waiting for that long is not one that
+/// a test can count on.
 const SPILLED: &[&str] = &[
     "--strategies",
     "1",
@@ -84,7 +84,7 @@ pub fn spiller(running: &Running, but: u32) -> u32 {
 }
 
 #[test]
-fn a_spilled_run_has_every_count_of_one_that_is_not() {
+fn spilled_run_has_same_counts_as_unspilled() {
     let launcher = Launcher::new();
     let whole = launcher.start(&SPILLED[..SPILLED.len() - 1]).end();
     assert_eq!(whole.0, Some(0), "{}", whole.2);
@@ -112,7 +112,7 @@ fn a_spilled_run_has_every_count_of_one_that_is_not() {
 }
 
 #[test]
-fn a_spiller_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing() {
+fn repeatedly_killed_spiller_loses_nothing() {
     let launcher = Launcher::new();
     let running = launcher.start(&spilled(&[]));
     let (pid, mut last) = (running.pid(), 0);
@@ -125,7 +125,7 @@ fn a_spiller_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing() 
     let folder = &launcher.folders()[0];
     let (summary, lost) = honest(folder);
     assert!(stderr.contains("the spiller (pid") && stderr.contains("SIGKILL"), "{stderr}");
-    assert!(summary.to_string().contains("the spiller ended"), "{summary:#}");
+    assert!(summary.to_string().contains("the spiller exited"), "{summary:#}");
     if !lost {
         assert_eq!(summary["orders"]["returned"], 60_000);
         assert_eq!(points(folder)[&("strategy-0".into(), Point::StrategySend as u8)], 60_000);
@@ -134,7 +134,7 @@ fn a_spiller_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing() 
 }
 
 #[test]
-fn a_spiller_that_stops_costs_records_and_that_is_said() {
+fn stopped_spiller_loses_records_and_reports_it() {
     let launcher = Launcher::new();
     let running = launcher.start(&spilled(&[]));
     let pid = running.pid();
@@ -168,7 +168,7 @@ fn a_strategy_goes_on_where_its_log_has_left() {
 }
 
 #[test]
-fn what_is_in_memory_when_the_engine_dies_is_saved() {
+fn unspilled_tail_is_saved_when_engine_dies() {
     let launcher = Launcher::new();
     let running = launcher.start(&spilled(&["--fault", "kill:engine@3s"]));
     let pid = running.pid();
@@ -181,7 +181,7 @@ fn what_is_in_memory_when_the_engine_dies_is_saved() {
 }
 
 #[test]
-fn a_killed_launcher_takes_its_spiller_along_and_the_logs_are_whole() {
+fn killed_launcher_ends_spiller_and_completes_logs() {
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
         let more = ["--isolation", isolation, "--allow-weaker-sandbox"];
@@ -191,7 +191,7 @@ fn a_killed_launcher_takes_its_spiller_along_and_the_logs_are_whole() {
         signal(pid, "KILL");
         running.child.wait().unwrap();
         wait_until("its children are gone", || family(pid).is_empty());
-        wait_until("its warden has removed the segments", || segments(pid).is_empty());
+        wait_until("its reaper has removed the segments", || segments(pid).is_empty());
         let folder = &launcher.folders()[0];
         let report = output(&["report", folder.to_str().unwrap(), "--json"]);
         let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -204,7 +204,7 @@ fn a_killed_launcher_takes_its_spiller_along_and_the_logs_are_whole() {
 }
 
 #[test]
-fn laps_are_played_one_behind_the_other_also_by_who_was_killed() {
+fn repeated_schedule_continues_after_kill() {
     let launcher = Launcher::new();
     let laps = ["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "400ms", "--laps", "4"];
     let laps = [&laps[..], &["--delay", "uniform:1ms..20ms", "--idle", "yield"]].concat();

@@ -1,4 +1,4 @@
-//! Runs with journals whose logs are moved to disk while they last: who comes back finds what its
+//! Runs with journals whose logs are moved to disk while they last: a restarted role finds what its
 //! log says, in memory and in the file.
 
 use super::comebacks::{BASE, comebacks};
@@ -29,7 +29,7 @@ fn flags<'a>(more: &[&'a str]) -> Vec<&'a str> {
     flags_of("process", "process", more)
 }
 
-/// Kills the spiller so often, while the run goes on.
+/// Kills the spiller repeatedly during the run.
 fn kill_spillers(running: &Running, times: u32) {
     let (mut last, mut kills) = (0, 0);
     let next = |last| match newest(running.pid(), "spill", last) {
@@ -78,9 +78,9 @@ fn is_written_over(folder: &Path) {
 }
 
 /// With one strategy everything that is logged follows from its orders, but for the gaps of the
-/// threads: whoever dies.
+/// threads: whichever process dies.
 #[test]
-fn a_journalled_run_has_every_count_of_one_that_is_not_spilled_also_where_all_but_the_strategy_are_killed() {
+fn journaled_spilled_run_keeps_counts_despite_kills() {
     let launcher = Launcher::new();
     let one = ["--strategies", "1"];
     let whole = launcher.start(&flags(&one)).end();
@@ -107,7 +107,7 @@ fn a_journalled_run_has_every_count_of_one_that_is_not_spilled_also_where_all_bu
 
 /// Alone and together.
 #[test]
-fn engine_exchange_strategies_and_spiller_are_killed_and_every_order_is_answered_once() {
+fn orders_answered_once_despite_kills_of_all_roles() {
     let kills = "kill:engine@800ms; kill:exchange@1200ms; kill:strategy-1@1500ms; kill:engine@1502ms; \
                  kill:engine@2300ms; kill:exchange@2301ms; kill:strategy-0@2302ms; kill:exchange@3s";
     let two = &["--strategies", "2"][..];
@@ -124,7 +124,7 @@ fn engine_exchange_strategies_and_spiller_are_killed_and_every_order_is_answered
         is_whole(&launcher.folders()[0]);
         let died = comebacks(&summary(&launcher.folders()[0]));
         let engines = died.iter().filter(|one| one["role"] == "engine").count();
-        // On a slow machine several kills are one comeback.
+        // On a slow machine several kills are one restart.
         assert!(engines >= 1 && died.len() > engines, "{more:?}: {died:#?}{stderr}");
         assert_nothing_left(pid);
     }
@@ -141,10 +141,10 @@ fn lost(running: &Running) -> u64 {
     ThreadStatus::from_words(words.try_into().unwrap()).lost().records
 }
 
-/// Nothing leaves memory for a while, and records are lost. Who comes back behind that can count
-/// nothing, sends and stamps nothing twice all the same, and the run says that it is partial.
+/// Nothing leaves memory for a while, and records are lost. A role that restarts after that can
+/// count nothing, sends and stamps nothing twice all the same, and the run says that it is partial.
 #[test]
-fn who_comes_back_to_a_log_that_has_lost_records_does_nothing_twice() {
+fn restart_after_lost_records_repeats_nothing() {
     let launcher = Launcher::new();
     let long = ["--strategies", "1", "--orders", "120k", "--window", "12s"];
     let (base, load) = (flags(&[]), ["--orders", "40k", "--window", "4s"]);

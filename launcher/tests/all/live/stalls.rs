@@ -53,7 +53,7 @@ fn stop(running: &Running) -> usize {
     (0..STOPS).map_while(|_| stopped()).count()
 }
 
-/// What others do on this machine is no matter of ours.
+/// Load from other programs does not count.
 fn skip(why: &str) {
     // Not `eprintln!`, which a passing test swallows.
     let _ = writeln!(

@@ -1,6 +1,6 @@
 //! Memory of a living run that is taken away: by a contained strategy that means harm, which
 //! cannot, and by another process of the same user, which can truncate every segment that has a
-//! name. Launcher and warden survive, save what there is, and blame nobody.
+//! name. Launcher and reaper survive, save what there is, and blame nobody.
 
 use super::contained::unsupported;
 use super::programs::Program;
@@ -36,7 +36,7 @@ const EVERYTHING: &[&str] = &[
     "5s",
 ];
 
-/// The script that runs a contained program beside a player in a `/dev/shm` of 64 MiB.
+/// The script that runs a contained program and a player in a `/dev/shm` of 64 MiB.
 fn punched(program: &Program, when: &str) -> Option<(String, String)> {
     let kinds = format!("player,{}", program.exec(when));
     let script = format!(
@@ -54,7 +54,7 @@ fn contained_strategy_takes_no_memory_before_it_attaches() {
     if unsupported() {
         return;
     }
-    let Some(program) = Program::of("tests/c/puncher.c") else { return };
+    let Some(program) = Program::compile("tests/c/puncher.c") else { return };
     let Some((stdout, stderr)) = punched(&program, "early") else { return };
     assert!(stdout.contains("rc=1") && stderr.contains("exit 40"), "{stdout}{stderr}");
     assert!(!stderr.contains("allowed:") && stdout.contains("left=0"), "{stdout}{stderr}");
@@ -65,7 +65,7 @@ fn contained_strategy_takes_no_memory_while_it_trades() {
     if unsupported() {
         return;
     }
-    let Some(program) = Program::of("tests/c/puncher.c") else { return };
+    let Some(program) = Program::compile("tests/c/puncher.c") else { return };
     let Some((stdout, stderr)) = punched(&program, "late") else { return };
     assert!(stdout.contains("rc=0") && stdout.contains("\"exit 40\""), "{stdout}{stderr}");
     assert!(stdout.contains("\"valid\": true") && stdout.contains("run.json"), "{stdout}{stderr}");
@@ -173,7 +173,7 @@ fn truncated_segment_blames_nobody_where_deaths_are_contained() {
 /// Holes that no memory is left to fill: the length is what it was, and each access to a hole is a
 /// SIGBUS.
 #[test]
-fn hole_in_a_full_dev_shm_is_survived_and_named() {
+fn hole_in_full_dev_shm_is_named() {
     let script = "which fallocate >/dev/null || { echo SKIPPED; exit; }; \
                   mount -t tmpfs -o size=64m tmpfs /dev/shm || exit 9; \
                   $L run --strategies 2 --venues 1 --orders 4000 --window 20s --idle park --out $OUT >/dev/null & PID=$!; \
@@ -204,7 +204,7 @@ fn truncated_log_of_a_spilled_run_is_survived() {
 }
 
 #[test]
-fn warden_saves_what_a_truncated_log_leaves() {
+fn reaper_saves_what_a_truncated_log_leaves() {
     let launcher = Launcher::new();
     let running = launcher.start(EVERYTHING);
     let pid = running.pid();
@@ -217,11 +217,11 @@ fn warden_saves_what_a_truncated_log_leaves() {
     truncate(&running, "thread-strategy-1");
     signal(pid, "KILL");
     drop(running.end());
-    wait_for("the warden is done", || segments(pid).is_empty().then_some(()));
+    wait_for("the reaper is done", || segments(pid).is_empty().then_some(()));
     assert_nothing_left(pid);
     for thread in ["strategy-0", "engine", "exchange-0"] {
         assert_exists(&folder.join(format!("{thread}.stamps")));
     }
-    let said = std::fs::read_to_string(folder.join("warden.stderr")).unwrap();
+    let said = std::fs::read_to_string(folder.join("reaper.stderr")).unwrap();
     assert!(said.contains("strategy-1") && !said.contains("strategy-0"), "{said}");
 }

@@ -61,7 +61,7 @@ fn small_rings_push_back_and_lose_nothing() {
 }
 
 #[test]
-fn what_lives_on_the_heap_is_refused_across_processes_and_the_twin_named() {
+fn heap_technique_across_processes_is_refused() {
     for technique in Technique::all() {
         let Some(twin) = technique.twin() else { continue };
         let launcher = Launcher::new();
@@ -93,7 +93,7 @@ fn the_blocks_of_the_list_are_in_the_figures() {
     assert_eq!(engine(Technique::default())["agents"][0]["counters"]["blocks-fresh"], 0);
 }
 
-/// FIFOs and sockets are removed as memory is, by whoever is left to do it.
+/// FIFOs and sockets are removed as memory is, by the process that is left to do it.
 #[test]
 fn a_killed_launcher_leaves_neither_fifo_nor_socket() {
     for technique in Technique::all().into_iter().filter(|technique| technique.is_kernel()) {
@@ -104,7 +104,7 @@ fn a_killed_launcher_leaves_neither_fifo_nor_socket() {
         wait_until("the hand-off is there", || segments(pid).iter().any(|name| name.ends_with(".submit")));
         signal(pid, "KILL");
         running.child.wait().unwrap();
-        wait_until("the warden has cleared up", || segments(pid).is_empty());
+        wait_until("the reaper has cleared up", || segments(pid).is_empty());
         assert_nothing_left(pid);
     }
 }

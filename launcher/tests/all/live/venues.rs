@@ -15,7 +15,7 @@ fn count(counters: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
+fn faulty_venues_leave_no_order_open() {
     for isolation in ["thread", "process"] {
         let launcher = Launcher::new();
         let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000"];
@@ -82,7 +82,7 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
 }
 
 #[test]
-fn faulty_exchanges_in_processes_of_their_own_leave_no_order_open_and_the_others_go_on() {
+fn faulty_exchange_processes_leave_no_order_open() {
     let launcher = Launcher::new();
     let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000", "--json"];
     let book = ["--venue", "book", "--exchange", "process", "--idle", "park"];

@@ -76,7 +76,7 @@ fn watches(flags: &[&str], sees_rings: bool) {
             && looked["errors"].as_array().unwrap().iter().any(|error| error["what"] == "rejected: killed")
     });
 
-    // Its end is noticed by who watches, and said to who comes later.
+    // A watcher notices its end, and a later one is refused.
     let mut stream =
         command(&["watch", run, "--json", "--interval", "50ms"]).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(stream.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -92,7 +92,7 @@ fn watches(flags: &[&str], sees_rings: bool) {
 }
 
 #[test]
-fn a_run_of_processes_is_watched_from_its_beginning_to_its_end() {
+fn process_run_is_watched_from_start_to_end() {
     watches(&["--isolation", "process", "--technique", "spsc-mux"], true);
 }
 
@@ -109,7 +109,7 @@ fn a_run_of_threads_is_watched() {
 /// A strategy that writes over all that it can, and its status first of all: the others are seen as
 /// they are, and nothing that it wrote reaches the terminal.
 #[test]
-fn who_scribbles_over_its_memory_fools_nobody() {
+fn scribbled_memory_does_not_mislead_watch() {
     let launcher = Launcher::new();
     let flags = ["--isolation", "process", "--on-death", "continue", "--fault", "scribble:strategy-0@1s"];
     let running = launcher.start(&[LONG, &flags].concat());
@@ -176,9 +176,9 @@ fn metrics_are_what_prometheus_reads() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused() {
+fn unwatchable_run_is_refused() {
     refused(&["watch", "20000101-000000000", "--once"], "no run 20000101-000000000");
     refused(&["watch", "latest", "--once", "--interval", "1ms"], "at least 50ms");
     refused(&["watch", "latest", "--metrics", "0.0.0.0:9464"], "only on loopback");
-    refused(&["watch", "latest"], "--once prints one frame");
+    refused(&["watch", "latest"], "use --once for one frame");
 }

@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Copies the example; beside it the lock file, so that nothing has to be fetched.
+/// Copies the example with the lock file, so that nothing has to be fetched.
 fn copied(to: &Path) {
     copy(&root().join(EXAMPLE), to);
     fs::copy(root().join("Cargo.lock"), to.join("Cargo.lock")).expect("a lock file");

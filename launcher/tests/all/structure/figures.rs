@@ -10,7 +10,7 @@ const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "
 /// Counts the runs of the first release: contained, late, not contained; by level and technique.
 fn counted() -> BTreeMap<(String, String), [u64; 3]> {
     let mut answers = BTreeMap::new();
-    // What was run again stands in place of what it repeats.
+    // A repeated run replaces the one it repeats.
     for file in ["contain.json", "contain-rerun.json"] {
         let path = root().join("data/results/2026-11-20-epyc-2core").join(file);
         let saved: Value =

@@ -5,7 +5,7 @@ use super::{files, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Parts of the old texts, each long enough to be no one else's.
+/// Parts of the old texts, each long enough to be unique.
 const RETIRED: [&str; 44] = [
     "a strategy more, behind which that host's are",
     "Call the run so: launcher list",

@@ -1,5 +1,4 @@
-//! Arrows point down inside crates: among the modules beside each other, at every level, none leads
-//! back.
+//! Arrows point down inside crates: among sibling modules, at every level, none leads back.
 
 use super::{crates, files, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Module = Vec<String>;
 
 /// The modules below a crate's root file and what each names in `crate::…`, `super::…` and
-/// `self::…`. Tests count, also those that stand in the file of what they test.
+/// `self::…`. Tests count, also those in the file of what they test.
 fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut texts: BTreeMap<Module, String> = BTreeMap::new();
     for path in files(source, "rs") {
@@ -61,8 +60,7 @@ fn re_exports(module: &Module, text: &str) -> BTreeMap<String, Module> {
     found
 }
 
-/// The code of a file without comments: its module's own, and that of each module which stands in
-/// it.
+/// The code of a file without comments: its module's own, and that of each module in it.
 fn modules(module: Module, text: &str) -> Vec<(Module, String)> {
     let (mut own, mut found) = (String::new(), Vec::new());
     let mut inner: Option<(Module, String)> = None;
@@ -142,7 +140,7 @@ fn reached<'a>(
     seen
 }
 
-/// Cycles among modules that stand beside each other: each as its members.
+/// Cycles among sibling modules: each as its members.
 fn cycles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let mut found = BTreeSet::new();
     let levels: BTreeSet<&[String]> =

@@ -30,8 +30,8 @@ impl Births {
         Ok(Self { launcher, new: Vec::new(), role: format!("\0role\0{role}\0") })
     }
 
-    /// Lets everybody go on who stands still; the process, if it is there: it stands before its
-    /// first instruction, and is not looked after any more.
+    /// Resumes every stopped tracee; the process, if it exists: it has not yet run its first
+    /// instruction, and is not looked after any more.
     ///
     /// # Errors
     /// What the kernel refused.

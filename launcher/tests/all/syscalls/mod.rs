@@ -1,5 +1,5 @@
 //! The launcher killed before and after its system calls: the next start is clean, each time. An
-//! exchange killed so while it comes back.
+//! exchange killed during its recovery.
 
 mod births;
 mod calls;
@@ -9,7 +9,7 @@ mod tracer;
 mod trial;
 
 use series::{Series, series};
-use trial::Counted;
+use trial::CountedStops;
 
 /// `BULKHEAD_SLOW=1`: every stop of every level. Two runs do not make quite the same calls, so the
 /// number of a stop means another call now and then; the calls that change the world are the same
@@ -18,10 +18,10 @@ fn slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
 }
 
-/// Kills at every so many stops that change the world, and at every so many of all.
+/// Interval of kills, in stops that change state, and in stops of any kind.
 fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, usize)) {
     let (changes, all) = if slow() { (1, 1) } else { (changes, all) };
-    for (counted, step) in [(Counted::Changes, changes), (Counted::All, all)] {
+    for (counted, step) in [(CountedStops::Changes, changes), (CountedStops::All, all)] {
         series(&Series { isolation, interrupted, counted, step });
     }
 }
@@ -37,7 +37,7 @@ fn killed_anywhere_with_threads_the_next_start_is_clean() {
 }
 
 #[test]
-fn killed_anywhere_with_a_sandbox_the_next_start_is_clean() {
+fn sandboxed_launcher_killed_anywhere_leaves_clean_start() {
     levels("sandbox", false, (8, 128));
 }
 

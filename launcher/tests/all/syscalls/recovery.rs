@@ -1,10 +1,10 @@
 //! A successor killed before and after each of its system calls, from being told to go on, or from
-//! its first instruction, until its threads run: the next one comes back all the same, and nothing
-//! is lost or done twice.
+//! its first instruction, until its threads run: the next one recovers, and nothing is lost or done
+//! twice.
 //!
 //! It is its first thread that is traced: of an exchange the spare's, of the engine that of the
-//! process which the launcher starts. The one before it is killed, and one that is started anew
-//! takes over from the traced one's remains. All in one run.
+//! process which the launcher starts. The one before it is killed, and a cold-started one takes
+//! over from the traced one's remains. All in one run.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::births::Births;
@@ -20,7 +20,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// No stop for so long: the thread waits for those that it has started.
+/// No stop for this long: the thread waits for those that it has started.
 const QUIET: Duration = Duration::from_millis(400);
 /// Between two deaths: until there is a spare that has followed the journal.
 const APART: Duration = Duration::from_millis(60);
@@ -34,24 +34,24 @@ fn on(task: Pid, by: Option<Signal>) {
 }
 
 /// What came of a try.
-enum Tried {
+enum KillAttempt {
     /// It was killed at this call.
     At(String),
-    /// It ended before it was told to go on: one that is not ready yet is not waited for.
+    /// It exited before its promotion: a standby that is not ready is not waited for.
     Unready,
     /// It has fewer stops.
     Over,
 }
 
-/// Kills a tracee at that stop. Of one that `waits` the first is where it is told to go on: it
-/// reads what it has polled.
+/// Kills a tracee at that stop. If it `waits`, the first stop is its promotion: it reads what it
+/// has polled.
 fn killed_at(
     stop: usize,
     task: Pid,
     waits: bool,
     out: &Path,
     mut meanwhile: impl FnMut() -> nix::Result<()>,
-) -> nix::Result<Tried> {
+) -> nix::Result<KillAttempt> {
     let (mut seen, mut is_on, mut quiet, mut last) = (0, !waits, Instant::now(), "");
     loop {
         meanwhile()?;
@@ -60,7 +60,7 @@ fn killed_at(
                 ptrace::interrupt(task)?;
                 waitpid(task, Some(WaitPidFlag::__WALL))?;
                 ptrace::detach(task, None)?;
-                return Ok(Tried::Over);
+                return Ok(KillAttempt::Over);
             }
             WaitStatus::StillAlive => {
                 assert!(quiet.elapsed() < Duration::from_secs(60), "the spare was never told to go on");
@@ -77,12 +77,12 @@ fn killed_at(
                     kill(task, Signal::SIGKILL)?;
                     // The kernel lets it die, and tells its parent once the tracer knows.
                     while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
-                    return Ok(Tried::At(call.what));
+                    return Ok(KillAttempt::At(call.what));
                 }
                 on(task, None);
             }
             WaitStatus::Stopped(_, signal) => on(task, Some(signal)),
-            WaitStatus::Exited(..) if !is_on => return Ok(Tried::Unready),
+            WaitStatus::Exited(..) if !is_on => return Ok(KillAttempt::Unready),
             status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
                 panic!("ended by itself behind {last}, at stop {seen} of {stop}: {status:?}")
             }
@@ -91,8 +91,8 @@ fn killed_at(
     }
 }
 
-/// Kills the living exchange and, at that stop behind its call to go on, the spare.
-fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Tried> {
+/// Kills the running exchange and, at that stop after its promotion, the standby.
+fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<KillAttempt> {
     let task = Pid::from_raw(spare as i32);
     ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(task)?;
@@ -100,9 +100,9 @@ fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Res
     killed_at(stop, task, true, out, || Ok(()))
 }
 
-/// Kills the living engine and its spare and, at that stop from its first instruction on, the one
-/// that the launcher starts.
-fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<Tried> {
+/// Kills the running engine and its standby and, at that stop from its first instruction on, the
+/// one that the launcher starts.
+fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<KillAttempt> {
     wait_until("there is a spare", || newest(launcher, "spare:engine", living).is_some());
     let mut births = Births::watch(launcher, "engine")?;
     signal(living, "KILL");
@@ -112,7 +112,7 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
             break task;
         }
         // Behind it; where the launcher has seen that one die first, also the one in its place:
-        // whether it was told to go on or not, the next engine is started anew.
+        // whether it was promoted or not, the next engine starts cold.
         if last == living || looked.elapsed() > Duration::from_millis(20) {
             looked = Instant::now();
             if let Some(spare) = newest(launcher, "spare:engine", last) {
@@ -136,7 +136,7 @@ fn killed_at_every(
     lasts: Duration,
     mut running: Running,
     role: &str,
-    mut at: impl FnMut(usize, u32) -> Option<nix::Result<Tried>>,
+    mut at: impl FnMut(usize, u32) -> Option<nix::Result<KillAttempt>>,
 ) -> Option<(Running, Vec<String>)> {
     let mut living = running.process(role);
     let (mut stop, mut calls) = (1, Vec::new());
@@ -145,8 +145,8 @@ fn killed_at_every(
     while Instant::now() < until {
         match at(stop, living) {
             None => {}
-            Some(Ok(tried @ (Tried::At(_) | Tried::Unready))) => {
-                if let Tried::At(call) = tried {
+            Some(Ok(tried @ (KillAttempt::At(_) | KillAttempt::Unready))) => {
+                if let KillAttempt::At(call) = tried {
                     calls.push(call);
                     stop += step;
                 }
@@ -162,7 +162,7 @@ fn killed_at_every(
                 }
                 living = newest(running.pid(), role, living).unwrap();
             }
-            Some(Ok(Tried::Over)) => {
+            Some(Ok(KillAttempt::Over)) => {
                 println!("{role}: all of {} stops, every {step}: {} kills", stop - 1, calls.len());
                 return Some((running, calls));
             }
@@ -182,7 +182,7 @@ fn killed_at_every(
     Some((running, calls))
 }
 
-/// A run that lasts so many seconds, with so many orders in each.
+/// A run of the given length in seconds and rate.
 fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
     let (launcher, lasts, orders) = (Launcher::new(), format!("{window}s"), (window * rate).to_string());
     let base = ["--venue", "book", "--venues", "1", "--exchange", "process", "--on-death", "restart"];
@@ -202,13 +202,13 @@ fn is_whole(running: Running, calls: &[String], least: usize) {
     assert_eq!(summary["valid"], true, "{summary:#}");
     assert!(calls.len() >= least, "{calls:#?}");
     let died = summary["comebacks"].as_array().unwrap();
-    // One that dies before the launcher has seen it at work is part of the comeback before.
+    // A death before the launcher has seen it running is part of the previous restart.
     assert!(2 * died.len() >= calls.len(), "{} comebacks, {} kills", died.len(), calls.len());
     assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
 }
 
 #[test]
-fn an_exchange_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
+fn exchange_killed_at_any_recovery_syscall_recovers() {
     // Fewer orders than may be open: what rests in a long run would stop it.
     let (step, window, rate) = if slow() { (1, 240, 500) } else { (12, 20, 2_000) };
     let (launcher, running) = run_for(window, rate);
@@ -226,10 +226,10 @@ fn an_exchange_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone()
 }
 
 #[test]
-fn an_engine_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
+fn engine_killed_at_any_recovery_syscall_recovers() {
     // The last try must be over before the run is.
     let (step, window, lasts) = if slow() { (1, 1200, 1140) } else { (40, 20, 14) };
-    // So few orders that one journal is carried out again hundreds of times.
+    // Few orders, since one journal is carried out again hundreds of times.
     let (launcher, running) = run_for(window, 50);
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(lasts);

@@ -1,8 +1,7 @@
-//! A series of trials: the launcher killed at every so many stops, until it ends before the stop
-//! comes.
+//! A series of trials: the launcher killed at every n-th stop, until it ends before the stop comes.
 
-use super::tracer::{Then, trace};
-use super::trial::{Counted, Ended, Left, Trial};
+use super::tracer::{StopAction, trace};
+use super::trial::{CountedStops, Remains, Trial, TrialResult};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,9 +11,9 @@ use std::time::Instant;
 
 /// Trials that run at a time: a launcher sleeps for most of its start.
 const AT_A_TIME: usize = 3;
-/// After so many trials the next start is a run.
+/// Trials between two starts of a complete run.
 const RUN_NEXT: usize = 25;
-/// With so many failures there is no need for more.
+/// Number of failures after which the series stops.
 const ENOUGH: usize = 5;
 
 /// What is tried.
@@ -25,17 +24,17 @@ pub struct Series {
     /// Interrupted before it is killed.
     pub interrupted: bool,
     /// Which stops count.
-    pub counted: Counted,
-    /// Every so many of them.
+    pub counted: CountedStops,
+    /// Interval of kills.
     pub step: usize,
 }
 
 #[derive(Default)]
-struct Done {
+struct SeriesResult {
     next: usize,
     /// The least number of a stop that did not come.
     stops: Option<usize>,
-    killed: Vec<Left>,
+    killed: Vec<Remains>,
     failures: Vec<String>,
 }
 
@@ -44,13 +43,13 @@ struct Done {
 /// # Panics
 /// If one of them was not well.
 pub fn series(series: &Series) {
-    if let Err(errno) = trace("true", &[], Stdio::inherit(), "/".as_ref(), |_| Then::Go) {
+    if let Err(errno) = trace("true", &[], Stdio::inherit(), "/".as_ref(), |_| StopAction::Go) {
         say(&format!("SKIPPED {series:?}: ptrace is not permitted here ({errno})"));
         return;
     }
     let began = Instant::now();
     let scratch = tempfile::tempdir().unwrap();
-    let done = Mutex::new(Done::default());
+    let done = Mutex::new(SeriesResult::default());
     std::thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {
@@ -67,7 +66,7 @@ pub fn series(series: &Series) {
     say(&describe(series, &done, began));
 }
 
-fn next(series: &Series, done: &mut Done) -> Option<Trial> {
+fn next(series: &Series, done: &mut SeriesResult) -> Option<Trial> {
     let number = 1 + done.next * series.step;
     if done.stops.is_some_and(|stops| number > stops) || done.failures.len() >= ENOUGH {
         return None;
@@ -77,19 +76,19 @@ fn next(series: &Series, done: &mut Done) -> Option<Trial> {
     Some(Trial { isolation, interrupted, counted, number, run_next: done.next.is_multiple_of(RUN_NEXT) })
 }
 
-fn take_note(done: &mut Done, trial: &Trial, ended: Result<Ended, String>) {
+fn take_note(done: &mut SeriesResult, trial: &Trial, ended: Result<TrialResult, String>) {
     match ended {
-        Ok(Ended::Killed(left)) => done.killed.push(left),
-        Ok(Ended::Itself) => {
+        Ok(TrialResult::Killed(left)) => done.killed.push(left),
+        Ok(TrialResult::Itself) => {
             done.stops = Some(done.stops.map_or(trial.number - 1, |stops| stops.min(trial.number - 1)));
         }
         Err(what) => done.failures.push(what),
     }
 }
 
-fn describe(series: &Series, done: &Done, began: Instant) -> String {
+fn describe(series: &Series, done: &SeriesResult, began: Instant) -> String {
     let Series { isolation, interrupted, counted, step } = series;
-    let count = |wanted: fn(&Left) -> bool| done.killed.iter().filter(|left| wanted(left)).count();
+    let count = |wanted: fn(&Remains) -> bool| done.killed.iter().filter(|left| wanted(left)).count();
     let mut line = isolation.to_string();
     if *interrupted {
         line += ", interrupted";

@@ -30,7 +30,7 @@ pub struct Stop {
 
 /// What to do at a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum StopAction {
     /// On to the next.
     Go,
     /// Ctrl-C, and on.
@@ -41,7 +41,7 @@ pub enum Then {
 
 /// How it ended.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum TraceEnd {
     /// By itself, with this exit code.
     Itself(i32),
     /// Killed at this stop.
@@ -52,13 +52,13 @@ pub enum End {
 
 /// A command that has ended.
 #[derive(Debug)]
-pub struct Traced {
+pub struct TracedCommand {
     /// Its process id.
     pub pid: u32,
     /// Its children's.
     pub children: Vec<u32>,
     /// How it ended.
-    pub end: End,
+    pub end: TraceEnd,
 }
 
 struct Tracer<'a, F> {
@@ -80,8 +80,8 @@ pub fn trace(
     arguments: &[&str],
     stderr: impl Into<Stdio>,
     out: &Path,
-    decide: impl FnMut(&Stop) -> Then,
-) -> nix::Result<Traced> {
+    decide: impl FnMut(&Stop) -> StopAction,
+) -> nix::Result<TracedCommand> {
     let main = start_stopped(program, arguments, stderr);
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACEEXEC
@@ -100,7 +100,7 @@ pub fn trace(
     resume(main, None);
     let end = tracer.run();
     let children = tracer.children.iter().map(|child| child.as_raw() as u32).collect();
-    Ok(Traced { pid: main.as_raw() as u32, children, end })
+    Ok(TracedCommand { pid: main.as_raw() as u32, children, end })
 }
 
 /// A shell that has stopped itself and executes the program once it goes on: nothing is missed.
@@ -135,16 +135,16 @@ fn resume(task: Pid, signal: Option<Signal>) {
     }
 }
 
-impl<F: FnMut(&Stop) -> Then> Tracer<'_, F> {
+impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
     /// Until nothing is left that this thread traces or has started.
-    fn run(&mut self) -> End {
+    fn run(&mut self) -> TraceEnd {
         let mut end = None;
         loop {
             // Only what this thread traces: other tests have children as well.
             match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD)) {
-                Ok(WaitStatus::Exited(pid, code)) if pid == self.main => end = Some(End::Itself(code)),
+                Ok(WaitStatus::Exited(pid, code)) if pid == self.main => end = Some(TraceEnd::Itself(code)),
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.main => {
-                    end = Some(self.killed_at.take().map_or(End::Signal(signal), End::KilledAt));
+                    end = Some(self.killed_at.take().map_or(TraceEnd::Signal(signal), TraceEnd::KilledAt));
                 }
                 Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
                 Ok(status) => self.stopped(status),
@@ -216,9 +216,9 @@ impl<F: FnMut(&Stop) -> Then> Tracer<'_, F> {
             return;
         }
         let signal = match (self.decide)(&stop) {
-            Then::Go => return,
-            Then::Interrupt => Signal::SIGINT,
-            Then::Kill => {
+            StopAction::Go => return,
+            StopAction::Interrupt => Signal::SIGINT,
+            StopAction::Kill => {
                 self.killed_at = Some(stop);
                 Signal::SIGKILL
             }

@@ -1,7 +1,7 @@
 //! One trial: a launcher is killed at one stop, its processes end, the next start clears up, and
 //! the folder makes sense.
 
-use super::tracer::{End, Stop, Then, trace};
+use super::tracer::{Stop, StopAction, TraceEnd, trace};
 use crate::common::{family, output, segments, text};
 use serde_json::Value;
 use std::fs::File;
@@ -34,7 +34,7 @@ const SMALL: &[&str] = &[
 
 /// Which stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedStops {
     /// All but `sched_yield`: two threads wait for each other with any number of them when the
     /// floor is measured.
     All,
@@ -50,7 +50,7 @@ pub struct Trial {
     /// Interrupt the run while it plays, and count from there.
     pub interrupted: bool,
     /// Which stops count.
-    pub counted: Counted,
+    pub counted: CountedStops,
     /// The number of the stop, from 1.
     pub number: usize,
     /// The next start is a run, not `launcher clean`.
@@ -59,16 +59,16 @@ pub struct Trial {
 
 /// A trial in which all was well.
 #[derive(Clone, Debug)]
-pub enum Ended {
+pub enum TrialResult {
     /// The launcher was killed.
-    Killed(Left),
+    Killed(Remains),
     /// The launcher ended before the stop came.
     Itself,
 }
 
 /// What a killed launcher left.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct Remains {
     /// The name of the call that it was killed at.
     pub at: &'static str,
     /// Segments that were there for the next start to remove.
@@ -82,7 +82,7 @@ impl Trial {
     ///
     /// # Errors
     /// What was not well, with the stop at which the launcher was killed.
-    pub fn make(&self, scratch: &Path) -> Result<Ended, String> {
+    pub fn make(&self, scratch: &Path) -> Result<TrialResult, String> {
         let folder = tempfile::tempdir_in(scratch).unwrap();
         let out = folder.path().join("runs");
         let errors = folder.path().join("stderr");
@@ -94,14 +94,14 @@ impl Trial {
                 // the run plays.
                 begun |= stop.what.starts_with("after") && stop.what.ends_with("run.json");
                 counting = begun && stop.what == "before poll";
-                return if counting { Then::Interrupt } else { Then::Go };
+                return if counting { StopAction::Interrupt } else { StopAction::Go };
             }
             let counts = match self.counted {
-                Counted::All => stop.name != "sched_yield",
-                Counted::Changes => stop.changes,
+                CountedStops::All => stop.name != "sched_yield",
+                CountedStops::Changes => stop.changes,
             };
             count += usize::from(counts);
-            if counts && count == self.number { Then::Kill } else { Then::Go }
+            if counts && count == self.number { StopAction::Kill } else { StopAction::Go }
         };
         let arguments = self.arguments(&out);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -109,11 +109,12 @@ impl Trial {
         let traced = trace(env!("CARGO_BIN_EXE_launcher"), &arguments, stderr, &out, decide).unwrap();
         let said = std::fs::read_to_string(&errors).unwrap();
         let (result, stop) = match traced.end {
-            End::KilledAt(stop) => {
-                (self.after(stop.name, traced.pid, &traced.children, &out).map(Ended::Killed), stop.what)
-            }
-            End::Itself(code) => (self.ended(code, &out), "the end".into()),
-            End::Signal(signal) => (Err(format!("died of {signal}")), last),
+            TraceEnd::KilledAt(stop) => (
+                self.after(stop.name, traced.pid, &traced.children, &out).map(TrialResult::Killed),
+                stop.what,
+            ),
+            TraceEnd::Itself(code) => (self.ended(code, &out), "the end".into()),
+            TraceEnd::Signal(signal) => (Err(format!("died of {signal}")), last),
         };
         result.map_err(|what| format!("{} stop {}, {stop}: {what}\n{said}", self.isolation, self.number))
     }
@@ -125,7 +126,7 @@ impl Trial {
     }
 
     /// A launcher that nobody killed: its run is complete.
-    fn ended(&self, code: i32, out: &Path) -> Result<Ended, String> {
+    fn ended(&self, code: i32, out: &Path) -> Result<TrialResult, String> {
         let expected = if self.interrupted { 130 } else { 0 };
         if code != expected {
             return Err(format!("exit code {code}"));
@@ -133,11 +134,15 @@ impl Trial {
         let folder = folders(out).pop().ok_or("no folder")?;
         let summary = std::fs::read(folder.join("summary.json")).map_err(|error| error.to_string())?;
         let summary: Value = serde_json::from_slice(&summary).map_err(|error| error.to_string())?;
-        if summary["valid"] == true { Ok(Ended::Itself) } else { Err(format!("not valid: {summary:#}")) }
+        if summary["valid"] == true {
+            Ok(TrialResult::Itself)
+        } else {
+            Err(format!("not valid: {summary:#}"))
+        }
     }
 
     /// What is to be true after a launcher was killed.
-    fn after(&self, at: &'static str, pid: u32, children: &[u32], out: &Path) -> Result<Left, String> {
+    fn after(&self, at: &'static str, pid: u32, children: &[u32], out: &Path) -> Result<Remains, String> {
         within_bound(|| {
             let alive: Vec<u32> = children.iter().copied().filter(|child| is_alive(*child)).collect();
             let known = family(pid);
@@ -163,7 +168,7 @@ impl Trial {
         for folder in folders(out) {
             merged = Some(report(&folder)?);
         }
-        Ok(Left { at, segments: left, merged })
+        Ok(Remains { at, segments: left, merged })
     }
 }
 

@@ -15,11 +15,11 @@ fn liveness() -> Liveness {
         ns_per_tick: 1.0,
         now: 0,
         awake_since: 0,
-        starved: 0,
+        last_starved: 0,
         is_open: true,
         watches,
     };
-    liveness.watches = vec![liveness.watch(0, false); 2];
+    liveness.watches = vec![liveness.new_watch(0, false); 2];
     liveness
 }
 
@@ -30,48 +30,48 @@ fn watch(
     from: u64,
     to: u64,
     says: impl Fn(u64) -> LivenessSample,
-) -> Option<Suspicion> {
+) -> Option<LivenessFault> {
     for now in (from * MS..=to * MS).step_by(100 * MS as usize) {
-        liveness.awake(now);
-        liveness.see(0, says(now), now);
+        liveness.mark_awake(now);
+        liveness.observe(0, says(now), now);
     }
-    liveness.suspicion(0, &[0])
+    liveness.fault(0, &[0])
 }
 
 const RUNNING: u64 = ThreadState::Running as u64;
 
 #[test]
-fn who_waits_for_a_core_is_seen_to_starve_and_who_sleeps_is_not() {
+fn runnable_thread_is_starved_and_sleeping_is_not() {
     let still = |_| pulse(RUNNING, 1);
     for (is_runnable, starved) in [(true, 5100 * MS), (false, 0)] {
         let mut liveness = liveness();
         watch(&mut liveness, 0, 600, still);
-        liveness.account(0, Some(CpuAccount { is_runnable, ran: Duration::ZERO }));
+        liveness.record_cpu_account(0, Some(CpuAccount { is_runnable, ran: Duration::ZERO }));
         watch(&mut liveness, 700, 5000, still);
         watch(&mut liveness, 5100, 8000, |now| pulse(RUNNING, now));
-        assert_eq!(liveness.starved(), starved, "runnable: {is_runnable}");
+        assert_eq!(liveness.last_starved(), starved, "runnable: {is_runnable}");
     }
 }
 
 #[test]
-fn who_is_silent_while_everybody_sleeps_does_not_hang() {
+fn silence_during_launcher_pause_is_excused() {
     let mut liveness = liveness();
     let still = |_| pulse(RUNNING, 1);
     assert_eq!(watch(&mut liveness, 0, 1000, still), None);
-    assert_eq!(watch(&mut liveness, 1100, 1100, still), Some(Suspicion::Silent(LIMIT)));
+    assert_eq!(watch(&mut liveness, 1100, 1100, still), Some(LivenessFault::Silent(LIMIT)));
     assert_eq!(watch(&mut liveness, 100_000, 100_000, still), None, "the launcher was away too");
-    assert_eq!(watch(&mut liveness, 100_100, 101_100, still), Some(Suspicion::Silent(LIMIT)));
+    assert_eq!(watch(&mut liveness, 100_100, 101_100, still), Some(LivenessFault::Silent(LIMIT)));
     assert_eq!(watch(&mut liveness, 101_200, 101_200, |now| pulse(RUNNING, now)), None, "it beats again");
 }
 
 #[test]
-fn who_waits_for_a_core_does_not_hang_and_who_has_had_one_does() {
+fn starved_thread_is_excused_and_running_one_hangs() {
     let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
     let watched = |accounts: &[CpuAccount], until: u64| {
         let mut liveness = liveness();
         watch(&mut liveness, 0, 600, |_| pulse(RUNNING, 1));
-        assert!(liveness.asks_the_kernel(0));
-        accounts.iter().for_each(|account| liveness.account(0, Some(*account)));
+        assert!(liveness.needs_cpu_account(0));
+        accounts.iter().for_each(|account| liveness.record_cpu_account(0, Some(*account)));
         let found = watch(&mut liveness, 700, until, |_| pulse(RUNNING, 1));
         let is_told = found.is_some() || until < 1600;
         assert_eq!(
@@ -80,15 +80,15 @@ fn who_waits_for_a_core_does_not_hang_and_who_has_had_one_does() {
             "an excused one may hold what stands still"
         );
         let beats = watch(&mut liveness, until + 100, until + 100, |now| pulse(RUNNING, now));
-        assert_eq!((beats, liveness.asks_the_kernel(0)), (None, false), "{accounts:?}");
+        assert_eq!((beats, liveness.needs_cpu_account(0)), (None, false), "{accounts:?}");
         let again = watch(&mut liveness, until + 200, until + 1200, |_| pulse(RUNNING, (until + 100) * MS));
-        assert_eq!(again, Some(Suspicion::Silent(LIMIT)), "an old account excuses nobody");
+        assert_eq!(again, Some(LivenessFault::Silent(LIMIT)), "an old account excuses nobody");
         found
     };
-    let hangs = Some(Suspicion::Silent(LIMIT));
+    let hangs = Some(LivenessFault::Silent(LIMIT));
     assert_eq!(watched(&[account(true, 70), account(true, 300)], 1100), None, "it waits for a core");
     assert_eq!(watched(&[account(true, 70), account(true, 300)], 10_000), None);
-    let long = Some(Suspicion::Silent(LIMIT * STARVED));
+    let long = Some(LivenessFault::Silent(LIMIT * STARVED_LIMITS));
     assert_eq!(watched(&[account(true, 70), account(true, 300)], 10_100), long, "not for ever");
     assert_eq!(watched(&[account(true, 70), account(true, 320)], 1100), hangs, "it has run, in vain");
     assert_eq!(watched(&[account(true, 70), account(false, 70)], 1100), hangs, "it sleeps or is stopped");
@@ -96,10 +96,10 @@ fn who_waits_for_a_core_does_not_hang_and_who_has_had_one_does() {
     assert_eq!(watched(&[], 2000), hangs);
     let mut died = liveness();
     watch(&mut died, 0, 600, |_| pulse(RUNNING, 1));
-    died.account(0, Some(account(true, 70)));
+    died.record_cpu_account(0, Some(account(true, 70)));
     assert_eq!(watch(&mut died, 700, 2000, |_| pulse(RUNNING, 1)), None);
-    died.account(0, None);
-    assert!(died.is_overdue(0) && died.suspicion(0, &[0]) == hangs, "who is gone waits for nothing");
+    died.record_cpu_account(0, None);
+    assert!(died.is_overdue(0) && died.fault(0, &[0]) == hangs, "who is gone waits for nothing");
 }
 
 #[test]
@@ -114,22 +114,22 @@ fn a_forged_thread_id_does_not_help() {
         let _ = hangs.recv();
     });
     let tid = tid.recv().unwrap();
-    let is_runnable = |tid| CpuAccount::of(pid, tid).unwrap().is_runnable;
+    let is_runnable = |tid| CpuAccount::of_thread(pid, tid).unwrap().is_runnable;
     while is_runnable(tid) {
         std::thread::yield_now();
     }
     let mut liveness = liveness();
     watch(&mut liveness, 0, 100, |_| says(tid));
     watch(&mut liveness, 200, 600, |_| says(own));
-    assert!(liveness.asks_the_kernel(0));
+    assert!(liveness.needs_cpu_account(0));
     assert!(is_runnable(own), "what it says now would excuse it");
     for _ in 0..2 {
-        liveness.account(0, CpuAccount::of(pid, liveness.tid(0)));
+        liveness.record_cpu_account(0, CpuAccount::of_thread(pid, liveness.tid(0)));
     }
     let found = watch(&mut liveness, 700, 1100, |_| says(own));
-    assert_eq!(found, Some(Suspicion::Silent(LIMIT)));
+    assert_eq!(found, Some(LivenessFault::Silent(LIMIT)));
     // The next incarnation has a thread of its own.
-    liveness.restarted(0, 1100 * MS);
+    liveness.reset_thread(0, 1100 * MS);
     watch(&mut liveness, 1100, 1200, |_| says(0));
     watch(&mut liveness, 1200, 1300, |_| says(own));
     assert_eq!(liveness.tid(0), own);
@@ -141,7 +141,7 @@ fn a_forged_thread_id_does_not_help() {
 fn no_state_excuses_a_thread_that_is_silent() {
     for state in [ThreadState::Starting, ThreadState::Ready, ThreadState::Running, ThreadState::Failed] {
         let found = watch(&mut liveness(), 0, 1200, |_| pulse(state as u64, 0));
-        assert_eq!(found, Some(Suspicion::Silent(LIMIT)), "{state:?}");
+        assert_eq!(found, Some(LivenessFault::Silent(LIMIT)), "{state:?}");
         let beating = watch(&mut liveness(), 0, 9000, |now| pulse(state as u64, now));
         assert_eq!(beating, None, "{state:?}");
     }
@@ -152,17 +152,17 @@ fn done_excuses_until_the_process_should_have_ended() {
     let done = |_| pulse(ThreadState::Done as u64, 5);
     let mut liveness = liveness();
     assert_eq!(watch(&mut liveness, 0, 1000, done), None);
-    assert_eq!(watch(&mut liveness, 1100, 1200, done), Some(Suspicion::DoesNotEnd(LIMIT)));
-    assert_eq!(liveness.suspicion(0, &[0, 1]), None, "another thread of the process still works");
+    assert_eq!(watch(&mut liveness, 1100, 1200, done), Some(LivenessFault::NotExiting(LIMIT)));
+    assert_eq!(liveness.fault(0, &[0, 1]), None, "another thread of the process still works");
 }
 
 #[test]
-fn who_is_not_silent_when_something_is_overdue_has_begun_a_duty_cycle_since() {
+fn overdue_event_implies_newer_duty_cycle() {
     let mut liveness = liveness();
     // Its last heartbeat is as late as can be seen after the beginning.
     let stops = |now: u64| pulse(RUNNING, now.min(100 * MS));
     watch(&mut liveness, 0, 1500, stops);
-    assert!(!liveness.is_overdue(0) && liveness.suspicion(0, &[0]).is_some(), "silent before it is overdue");
+    assert!(!liveness.is_overdue(0) && liveness.fault(0, &[0]).is_some(), "silent before it is overdue");
     watch(&mut liveness, 1600, 1600, stops);
     assert!(liveness.is_overdue(0) && !liveness.is_overdue(200 * MS));
     watch(&mut liveness, 9000, 9000, stops);
@@ -170,20 +170,20 @@ fn who_is_not_silent_when_something_is_overdue_has_begun_a_duty_cycle_since() {
 }
 
 #[test]
-fn what_no_honest_thread_writes_is_found_at_once() {
+fn forged_status_is_detected_immediately() {
     let beats = |now| pulse(RUNNING, now);
     for (state, heartbeat, forgery) in [
-        (RUNNING, u64::MAX, Forgery::Future),
-        (RUNNING, 1000 * MS, Forgery::Future),
-        (RUNNING, 10 * MS, Forgery::Past),
-        (ThreadState::Ready as u64, 500 * MS, Forgery::ImpossibleState),
-        (ThreadState::Failed as u64 + 1, 500 * MS, Forgery::UnknownState),
-        (u64::MAX, 500 * MS, Forgery::UnknownState),
+        (RUNNING, u64::MAX, ForgedStatus::Future),
+        (RUNNING, 1000 * MS, ForgedStatus::Future),
+        (RUNNING, 10 * MS, ForgedStatus::Past),
+        (ThreadState::Ready as u64, 500 * MS, ForgedStatus::ImpossibleState),
+        (ThreadState::Failed as u64 + 1, 500 * MS, ForgedStatus::UnknownState),
+        (u64::MAX, 500 * MS, ForgedStatus::UnknownState),
     ] {
         let mut liveness = liveness();
         assert_eq!(watch(&mut liveness, 0, 500, beats), None);
         let found = watch(&mut liveness, 600, 600, |_| pulse(state, heartbeat));
-        assert_eq!(found, Some(Suspicion::Forged(forgery)), "{state} {heartbeat}");
+        assert_eq!(found, Some(LivenessFault::Forged(forgery)), "{state} {heartbeat}");
         assert_eq!(watch(&mut liveness, 700, 700, beats), found, "it does not help to take it back");
     }
     let moved = |now: u64| pulse(RUNNING, now + MS / 2 * (now / (100 * MS) % 2));
@@ -191,31 +191,31 @@ fn what_no_honest_thread_writes_is_found_at_once() {
 }
 
 #[test]
-fn nobody_runs_before_the_barrier_opens_and_nobody_is_late() {
+fn closed_barrier_forbids_running_and_suspends_deadline() {
     let shut = || Liveness { is_open: false, ..liveness() };
     assert_eq!(watch(&mut shut(), 0, 60_000, |_| pulse(ThreadState::Ready as u64, 0)), None);
     for state in [ThreadState::Running, ThreadState::Done] {
         let found = watch(&mut shut(), 0, 0, |_| pulse(state as u64, 0));
-        assert_eq!(found, Some(Suspicion::Forged(Forgery::ImpossibleState)));
+        assert_eq!(found, Some(LivenessFault::Forged(ForgedStatus::ImpossibleState)));
     }
     let mut opened = shut();
     watch(&mut opened, 0, 60_000, |_| pulse(ThreadState::Ready as u64, 0));
     opened.open(60_000 * MS);
     assert_eq!(watch(&mut opened, 60_100, 61_000, |_| pulse(ThreadState::Ready as u64, 0)), None);
     let found = watch(&mut opened, 61_100, 61_100, |_| pulse(ThreadState::Ready as u64, 0));
-    assert_eq!(found, Some(Suspicion::Silent(LIMIT)));
+    assert_eq!(found, Some(LivenessFault::Silent(LIMIT)));
 }
 
 #[test]
-fn who_is_started_again_has_time_to_start_and_not_more() {
+fn restarted_thread_gets_start_timeout() {
     let mut liveness = liveness();
     watch(&mut liveness, 0, 500, |now| pulse(RUNNING, now));
-    liveness.restarted(0, 500 * MS);
+    liveness.reset_thread(0, 500 * MS);
     assert_eq!(watch(&mut liveness, 600, 30_400, |_| pulse(0, 0)), None, "its old heartbeat is forgotten");
     let mut late = liveness.clone();
     let found = watch(&mut late, 30_500, 30_700, |_| pulse(0, 0));
-    assert_eq!(found, Some(Suspicion::Silent(START)));
+    assert_eq!(found, Some(LivenessFault::Silent(START_TIMEOUT)));
     assert_eq!(watch(&mut liveness, 30_500, 30_500, |_| pulse(RUNNING, 30_500 * MS)), None);
     let found = watch(&mut liveness, 30_600, 31_600, |_| pulse(RUNNING, 30_500 * MS));
-    assert_eq!(found, Some(Suspicion::Silent(LIMIT)), "from its first duty cycle on, as everybody");
+    assert_eq!(found, Some(LivenessFault::Silent(LIMIT)), "from its first duty cycle on, as everybody");
 }

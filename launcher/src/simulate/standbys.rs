@@ -1,5 +1,5 @@
-//! The spares of a simulated run: the real ones, which have their turns when the launcher has
-//! looked after them. Now and then one is gone.
+//! The hot standbys of a simulated run: the real ones, which get turns when the launcher polls
+//! them. Now and then one is lost.
 
 use super::scenario::Scenario;
 use protocol::control::Control;
@@ -8,23 +8,23 @@ use roles::faults::Draws;
 use roles::{StandbyRole, standby};
 use shm::attached::Attached;
 
-/// A process that stands ready.
-pub(super) struct Spare<'a> {
+/// A standby process.
+pub(super) struct StandbyProcess<'a> {
     standby: Box<dyn StandbyRole + 'a>,
     attached: Attached<'a>,
-    /// It has a state that follows its journal.
+    /// Its state follows the journal.
     follows: bool,
 }
 
-impl<'a> Spare<'a> {
-    /// It is its role from now on, with what it has of the segments.
-    pub fn go_on(mut self) -> Attached<'a> {
+impl<'a> StandbyProcess<'a> {
+    /// Promotes the standby to its role. Returns its segments.
+    pub fn promote(mut self) -> Attached<'a> {
         self.standby.take_over(&mut self.attached);
         self.attached
     }
 
-    /// A turn; whether it follows, if it ever did.
-    fn turn(&mut self) -> bool {
+    /// Runs one turn. Returns `true` unless it has stopped following its journal.
+    fn step(&mut self) -> bool {
         self.standby.try_follow();
         let follows = self.standby.has_state();
         let is_well = follows || !self.follows;
@@ -33,33 +33,33 @@ impl<'a> Spare<'a> {
     }
 }
 
-/// All of them, by their places in the plan.
-pub(super) struct Spares<'a> {
-    all: Vec<Option<Spare<'a>>>,
+/// All standbys, by the index of their process in the plan.
+pub(super) struct Standbys<'a> {
+    all: Vec<Option<StandbyProcess<'a>>>,
     draws: Draws,
     is_asked: bool,
-    /// What went wrong with one.
+    /// The failure of a standby.
     failed: Option<String>,
 }
 
-impl<'a> Spares<'a> {
-    /// None yet.
+impl<'a> Standbys<'a> {
+    /// Starts without standbys.
     pub fn new(scenario: &Scenario) -> Self {
         let all = scenario.plan.processes.iter().map(|_| None).collect();
         let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
-        Self { all, draws, is_asked: scenario.has_spares, failed: None }
+        Self { all, draws, is_asked: scenario.has_standbys, failed: None }
     }
 
-    /// Whether they do what they are there for.
+    /// Checks that no standby has failed.
     ///
     /// # Errors
-    /// One could not be started, or lost the journal that it followed.
+    /// A standby could not be started, or stopped following its journal.
     pub fn check(&mut self) -> Result<(), String> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// The spare of a process has a turn, or ends, if that is drawn; whether there is to be a new
-    /// one.
+    /// Gives a process's standby a turn, or ends it, if that is drawn. Returns `true` if a new one
+    /// is to be started.
     pub fn has_turn(&mut self, process: usize) -> bool {
         if !self.is_asked {
             return false;
@@ -68,24 +68,24 @@ impl<'a> Spares<'a> {
         let Some(spare) = &mut self.all[process] else { return drawn < 16 };
         if drawn == 0 {
             self.all[process] = None;
-        } else if drawn < 8 && !spare.turn() {
+        } else if drawn < 8 && !spare.step() {
             self.failed = Some(lost(process));
         }
         false
     }
 
-    /// Starts one, with what its process has.
+    /// Starts a standby with its process's segments.
     pub fn start(&mut self, plan: &'a Plan, process: usize, control: &Control, mut attached: Attached<'a>) {
         match standby(plan, &plan.processes[process], control, &mut attached) {
-            Ok(standby) => self.all[process] = Some(Spare { standby, attached, follows: false }),
+            Ok(standby) => self.all[process] = Some(StandbyProcess { standby, attached, follows: false }),
             Err(error) => self.failed = Some(format!("the spare of process {process}: {error:#}")),
         }
     }
 
-    /// The spare of a process, which may have a last turn; `None`: there is none.
-    pub fn take(&mut self, process: usize) -> Option<Spare<'a>> {
+    /// Takes the standby of a process, which may have a last turn; `None` if there is none.
+    pub fn promote(&mut self, process: usize) -> Option<StandbyProcess<'a>> {
         let mut spare = self.all[process].take()?;
-        if self.draws.below(2) == 0 && !spare.turn() {
+        if self.draws.below(2) == 0 && !spare.step() {
             self.failed = Some(lost(process));
         }
         Some(spare)

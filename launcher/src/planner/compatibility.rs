@@ -1,4 +1,4 @@
-//! Which settings cannot go together.
+//! Refuses combinations of settings that cannot work together.
 
 use super::faults;
 use super::resolved::{Input, Resolved, has_book, plays_all};
@@ -57,7 +57,7 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// A flow is drawn or recorded.
+/// Checks that the flow is either drawn or recorded.
 fn check_input(settings: &Settings) -> Result<(), UsageError> {
     if settings.schedule.is_none() {
         return match settings.speed {
@@ -79,9 +79,10 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
             ));
         }
     }
-    if settings.laps().0 > 1 {
+    if settings.repeat_schedule().0 > 1 {
         return usage(
-            "--laps with --schedule: a recorded flow is played once. Leave one of the two out".into(),
+            "--repeat-schedule with --schedule: a recorded flow is played once; leave one of the two out"
+                .into(),
         );
     }
     let speed = settings.speed().0;
@@ -91,7 +92,7 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
     usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"))
 }
 
-/// Refuses what a run of that plan cannot have.
+/// Refuses settings that the plan cannot fulfil.
 pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
     check_reach(plan.technique, plan.isolation)?;
     if plan.placement != Placement::Engine && plan.isolation == Isolation::Thread {
@@ -125,15 +126,16 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     Ok(())
 }
 
-/// Whether a technique can run at that level: what the planner refuses, experiments leave out.
-pub fn reaches(technique: Technique, isolation: Isolation) -> bool {
+/// Returns `true` if a technique can run at an isolation level: the planner refuses others, and
+/// experiments skip them.
+pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
     check_reach(technique, isolation).is_ok()
 }
 
-/// Refuses a technique that the level does not reach.
+/// Refuses a technique that cannot run at an isolation level.
 ///
 /// # Errors
-/// The flag, what is wrong with it, and the way out.
+/// The flag, the reason and the remedy.
 pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))
@@ -162,13 +164,14 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
     }
 }
 
-/// A hand-off can be shown in a container that is made before its ends are: memory and pipes can.
+/// Returns `true` if a technique uses sockets. A container is created before its ends, so only
+/// memory and pipes can be passed into it.
 fn has_sockets(technique: Technique) -> bool {
     let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
     technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
 }
 
-/// Refuses what strategies cannot have that are programs of somebody else's.
+/// Refuses settings that strategies which are user programs cannot have.
 fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
     let kinds = &plan.trading().strategy_kinds;
     for name in kinds.iter().filter(|kind| Trading::command_of(kind).is_some()) {
@@ -224,7 +227,7 @@ mod tests {
     use shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
     use shm::ring::{Home, Link, Record};
 
-    /// Somebody else's transport, as far as the planner knows it.
+    /// A foreign transport, as far as the planner knows it.
     struct Theirs;
 
     impl Link for Theirs {
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_level_does_not_reach_is_refused_with_the_way_out() {
+    fn unsupported_technique_at_level_is_refused() {
         let refused = |technique, isolation| check_reach(technique, isolation).err().map(|error| error.0);
         let named = |name| Technique::from_name(name).unwrap();
         for isolation in Isolation::ALL {
@@ -259,11 +262,11 @@ mod tests {
             let error = refused(technique, isolation).unwrap();
             assert!(error.contains(words) && error.contains("\nUse "), "{error}");
         }
-        assert!(reaches(Technique::from_link::<Theirs>(), Isolation::Process));
+        assert!(is_supported(Technique::from_link::<Theirs>(), Isolation::Process));
     }
 
     #[test]
-    fn what_a_program_cannot_have_is_refused_with_the_way_out() {
+    fn unsupported_program_setting_is_refused() {
         let machine = fake::two_core_vm().machine();
         let words = |words: &str| format!("strategies=4 {words}");
         let fine = words("strategy=player,exec:sh");

@@ -1,16 +1,14 @@
-//! Looks at a run, again and again: copies counters, status blocks and fences out of its segments,
-//! and says what it found.
+//! Polls a run: copies counters, status blocks and fences out of its segments into snapshots.
 //!
-//! A look costs the run a few kilobytes that are read beside it, and no write. Nothing that is read
-//! decides how much is read: sizes come from the plan and from the files, places are bounded, and
-//! all sums saturate.
+//! A poll reads a few kilobytes and writes nothing. The amount read never depends on what is read:
+//! sizes come from the plan and from the files, indices are bounded, and all sums saturate.
 
-use super::accounts::Accounts;
-use super::follow::{LogTail, Reading};
 use super::kernel;
-use super::model::{Life, RoleLine, Snapshot, shown};
-use super::source::{Living, Segment};
-use super::stages::Stages;
+use super::log_tail::{LogTail, TailMode};
+use super::model::{ObservedState, RoleRow, Snapshot, printable};
+use super::positions::PositionTracker;
+use super::source::{ActiveRunView, SegmentFile};
+use super::stages::StageSampler;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
 use protocol::plan::{Plan, Role};
@@ -22,53 +20,53 @@ use shm::ring::{SegmentSpec, array_queue, spsc};
 use std::collections::{BTreeSet, HashMap};
 use system::clock::Clock;
 
-/// Of a strategy's log the newest records are enough: stamps for a sample.
+/// Records read of a strategy's log at each poll: the newest are enough for a sample.
 const NEWEST: usize = 2_048;
-/// Of the engine's logs every record is wanted, for positions and switches: so many at a look.
+/// Records read of the engine's logs at each poll: every record counts, for positions and switches.
 const EVERY: usize = 1 << 16;
-struct ThreadAt {
-    log: Segment,
+struct ThreadTail {
+    log: SegmentFile,
     follower: LogTail,
     gaps: u64,
 }
 
-/// What a rate is the difference of.
+/// Counters of the last poll, from which rates are computed.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Before {
+pub(super) struct RateBaseline {
     pub(super) ticks: u64,
     pub(super) done: u64,
     pub(super) cpu: u64,
 }
 
-/// A ring's segments: the one with the slots, and the consumer's where it has one of its own.
-pub(super) type RingParts = (Segment, Option<Segment>);
+/// A ring's segments: the slots, and the consumer's head if it is separate.
+pub(super) type RingParts = (SegmentFile, Option<SegmentFile>);
 
 pub struct Sampler {
-    pub(super) living: Living,
-    threads: HashMap<usize, ThreadAt>,
+    pub(super) run: ActiveRunView,
+    threads: HashMap<usize, ThreadTail>,
     pub(super) rings: Vec<(SegmentSpec, Option<RingParts>)>,
-    stages: Stages,
-    pub(super) accounts: Accounts,
-    pub(super) before: HashMap<Role, Before>,
-    /// What threads that gave up have said: who, in which incarnation, what.
+    stages: StageSampler,
+    pub(super) accounts: PositionTracker,
+    pub(super) before: HashMap<Role, RateBaseline>,
+    /// Error messages of failed threads: role, incarnation, message.
     pub(super) own_words: BTreeSet<(String, u16, String)>,
     last: Snapshot,
-    /// There is more in the logs than was read.
+    /// The logs hold more than was read.
     is_behind: bool,
-    /// The descriptors of a sandboxed run were looked for.
+    /// The ring segments were opened.
     is_opened: bool,
 }
 
 impl Sampler {
-    /// Of a run that was found.
-    pub fn new(living: Living) -> Self {
-        let stages = Stages::new(living.plan.ns_per_tick);
+    /// Creates a sampler of an active run.
+    pub fn new(living: ActiveRunView) -> Self {
+        let stages = StageSampler::new(living.plan.ns_per_tick);
         Self {
-            living,
+            run: living,
             threads: HashMap::new(),
             rings: Vec::new(),
             stages,
-            accounts: Accounts::default(),
+            accounts: PositionTracker::default(),
             before: HashMap::new(),
             own_words: BTreeSet::new(),
             last: Snapshot::default(),
@@ -78,57 +76,57 @@ impl Sampler {
     }
 
     pub const fn plan(&self) -> &Plan {
-        &self.living.plan
+        &self.run.plan
     }
 
-    /// Whether the logs hold more than was read so far: another look would know more.
+    /// Returns `true` if the logs hold more than was read so far: another poll would know more.
     pub const fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// Looks once. After the end of the run the last figures stay, and the state says so.
-    pub fn look(&mut self) -> Result<Snapshot> {
-        let control = self.living.control()?;
+    /// Polls once. After the end of the run the last figures stay with the final state.
+    pub fn poll(&mut self) -> Result<Snapshot> {
+        let control = self.run.control()?;
         let life = match control.state() {
-            RunState::Stop => Life::Over,
-            _ if !self.living.launcher_lives() => Life::Abandoned,
-            RunState::Setup => Life::Setup,
-            RunState::Go => Life::Running,
-            RunState::Drain => Life::Draining,
+            RunState::Stop => ObservedState::Over,
+            _ if !self.run.launcher_lives() => ObservedState::Abandoned,
+            RunState::Setup => ObservedState::Setup,
+            RunState::Go => ObservedState::Running,
+            RunState::Drain => ObservedState::Draining,
         };
         if life.is_over() && !self.last.run.is_empty() {
             return Ok(Snapshot { state: life, ..self.last.clone() });
         }
-        if !self.is_opened && life != Life::Setup {
-            self.living.refresh()?;
+        if !self.is_opened && life != ObservedState::Setup {
+            self.run.refresh()?;
         }
         let mut snapshot = self.begin(life, &control);
-        if life != Life::Setup {
+        if life != ObservedState::Setup {
             self.open(&mut snapshot);
             self.roles(&control, &mut snapshot);
             self.rings(&mut snapshot);
             self.strategies(&control, &mut snapshot);
             self.errors(&mut snapshot);
-            snapshot.stages = self.stages.lines();
+            snapshot.stages = self.stages.rows();
         }
         self.last = snapshot.clone();
         Ok(snapshot)
     }
 
-    fn begin(&self, life: Life, control: &Control) -> Snapshot {
+    fn begin(&self, life: ObservedState, control: &Control) -> Snapshot {
         let plan = self.plan();
         let since = match life {
-            Life::Setup => 0,
+            ObservedState::Setup => 0,
             _ => plan.clock.now().saturating_sub(control.start_ticks()),
         };
         Snapshot {
             version: Snapshot::VERSION,
-            run: shown(&plan.run),
-            folder: shown(&plan.folder),
+            run: printable(&plan.run),
+            folder: printable(&plan.folder),
             state: life,
             elapsed_ns: self.ns(since),
             isolation: plan.isolation.to_string(),
-            technique: shown(&plan.technique.to_string()),
+            technique: printable(&plan.technique.to_string()),
             planned: plan.trading().orders.iter().fold(0, |sum, orders| u64::saturating_add(sum, *orders)),
             ..Snapshot::default()
         }
@@ -138,10 +136,9 @@ impl Sampler {
         (ticks as f64 * self.plan().ns_per_tick) as u64
     }
 
-    /// Opens what is not open yet: a look at a run that is still being set up may have come too
-    /// early.
+    /// Opens segments that are not open yet: an earlier poll may have come during setup.
     fn open(&mut self, snapshot: &mut Snapshot) {
-        let living = &self.living;
+        let living = &self.run;
         for (index, thread) in living.plan.threads.iter().enumerate() {
             if self.threads.contains_key(&index) {
                 continue;
@@ -149,11 +146,11 @@ impl Sampler {
             match living.segment(&thread_segment(&thread.name), status::KIND) {
                 Ok(log) => {
                     let is_strategy = matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
-                    let reading = if is_strategy { Reading::Newest(NEWEST) } else { Reading::Every(EVERY) };
+                    let reading = if is_strategy { TailMode::Newest(NEWEST) } else { TailMode::Every(EVERY) };
                     let follower = LogTail::new(reading, topology::log_ring(&living.plan, index));
-                    self.threads.insert(index, ThreadAt { log, follower, gaps: 0 });
+                    self.threads.insert(index, ThreadTail { log, follower, gaps: 0 });
                 }
-                Err(error) => snapshot.unreadable.push(shown(&format!("{error:#}"))),
+                Err(error) => snapshot.unreadable.push(printable(&format!("{error:#}"))),
             }
         }
         if self.is_opened {
@@ -178,30 +175,29 @@ impl Sampler {
 
     fn roles(&mut self, control: &Control, snapshot: &mut Snapshot) {
         self.is_behind = false;
-        let plan = self.living.plan.clone();
+        let plan = self.run.plan.clone();
         for (index, thread) in plan.threads.iter().enumerate() {
             let process = plan.processes.iter().position(|process| process.threads.contains(&(index as u32)));
             let pid = process.and_then(|process| control.pid(process));
             let Some(at) = self.threads.get_mut(&index) else {
-                // Whatever stands where its status was: it has a line.
+                // A role without a valid status block has a row too.
                 snapshot.roles.extend(thread.roles.iter().map(|role| unreadable(*role, &thread.name, pid)));
                 continue;
             };
             let copied = at.log.copy(LOG_OFFSET).map(|head| (status::read(&head), status::counters(&head)));
             let Ok((status, counters)) = copied else {
-                snapshot.unreadable.push(format!("thread {} is cut short", shown(&thread.name)));
+                snapshot.unreadable.push(format!("thread {} is cut short", printable(&thread.name)));
                 snapshot.roles.extend(thread.roles.iter().map(|role| unreadable(*role, &thread.name, pid)));
                 continue;
             };
             let (stages, accounts, gaps) = (&mut self.stages, &mut self.accounts, &mut at.gaps);
             let may_fill = !matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
-            self.is_behind |= at.follower.read(&at.log, status.chunk(), |record| {
+            self.is_behind |= at.follower.poll(&at.log, status.chunk(), |record| {
                 *gaps += u64::from(record.point == Point::Gap);
-                stages.see(&record);
-                // Fills and switches are the engine's to log: what a strategy says of them counts
-                // for nothing.
+                stages.observe(&record);
+                // Only the engine's fills and switches count, not a strategy's claims.
                 if may_fill {
-                    accounts.see(&record);
+                    accounts.observe(&record);
                 }
             });
             snapshot.is_incomplete |= may_fill && at.follower.skipped > 0;
@@ -216,7 +212,7 @@ impl Sampler {
                     kernel,
                     pid,
                 );
-                snapshot.roles.push(RoleLine { gaps, is_pinned: thread.core.is_some(), ..line });
+                snapshot.roles.push(RoleRow { gaps, is_pinned: thread.core.is_some(), ..line });
             }
             self.failed(control, &thread.roles, &thread.name, &status);
         }
@@ -233,8 +229,8 @@ impl Sampler {
     }
 }
 
-/// A role whose thread's segment is no such segment any more.
-fn unreadable(role: Role, thread: &str, pid: Option<u32>) -> RoleLine {
+/// Returns the row of a role whose segment is invalid.
+fn unreadable(role: Role, thread: &str, pid: Option<u32>) -> RoleRow {
     let state = if pid.is_some() { "unreadable" } else { "gone" };
-    RoleLine { role: role.to_string(), thread: shown(thread), pid, state, ..RoleLine::default() }
+    RoleRow { role: role.to_string(), thread: printable(thread), pid, state, ..RoleRow::default() }
 }

@@ -1,4 +1,4 @@
-//! How much of `/dev/shm` and how many open files a plan needs, and what to do if there are less.
+//! Checks how much of `/dev/shm` and how many open files a plan needs, and names the remedy.
 
 use crate::config::UsageError;
 use crate::host::Machine;
@@ -10,11 +10,11 @@ use protocol::{segments, topology};
 use system::descriptors;
 
 const MIB: u64 = 1024 * 1024;
-/// The least room for a log that is spilled: a chunk that is written, one that is moved, and two
+/// Minimum ring of a spilled log, in bytes: a chunk being written, a chunk being moved, and two
 /// between them.
-pub(super) const LEAST_RING: u64 = 4 * CHUNK_BYTES;
+pub(super) const MIN_RING_BYTES: u64 = 4 * CHUNK_BYTES;
 
-/// Bytes that a plan needs in `/dev/shm`, control segment included.
+/// Returns the bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
     let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
     let segments = topology::segments(plan);
@@ -22,12 +22,11 @@ pub fn bytes_needed(plan: &Plan) -> u64 {
     segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
 }
 
-/// Checks that there is so much room.
+/// Checks that `/dev/shm` has enough space.
 ///
 /// # Errors
-/// How much is needed, how much there is, and how to get it. A machine that tells no size is
-/// believed to have it.
-pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
+/// Needed and available space, and the remedy. A machine that shows no size passes.
+pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
     let needed = bytes_needed(plan);
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 || needed <= free {
@@ -54,22 +53,22 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
     )))
 }
 
-/// Whether it would fit if its logs were moved to disk while it lasts, through the least room.
+/// Returns `true` if the run would fit with spilled logs and minimum rings.
 fn fits_spilled(plan: &Plan, free: u64) -> bool {
-    let rings = plan.threads.len() as u64 * LEAST_RING;
+    let rings = plan.threads.len() as u64 * MIN_RING_BYTES;
     plan.spill.is_none()
         && plan.trading().journal == Journaling::None
         && without_logs(plan).saturating_add(rings) <= free
 }
 
-/// Bytes that a plan whose logs are not spilled needs beside its logs.
+/// Returns the bytes that a plan needs without its logs.
 pub(super) fn without_logs(plan: &Plan) -> u64 {
     let logs = plan.threads.iter().map(|thread| thread.log_records.saturating_mul(RECORD_BYTES as u64));
     bytes_needed(plan).saturating_sub(logs.fold(0, u64::saturating_add))
 }
 
-/// The largest capacity below the plan's whose rings fit; `None`: it is not the rings that take the
-/// room.
+/// Returns the largest smaller capacity whose rings fit; `None` if the rings are not what takes the
+/// space.
 fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
     const LEAST: u32 = 64;
     let halves = std::iter::successors(Some(plan.trading().capacity / 2), |capacity| Some(capacity / 2));
@@ -81,13 +80,13 @@ fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
     })
 }
 
-/// What the launcher and each role have open beside what grows with the run: terminal, files being
-/// written, pipes.
-const SPARE: u64 = 64;
+/// Spare descriptors of the launcher and each role: terminal, files being written, pipes.
+const SPARE_DESCRIPTORS: u64 = 64;
 
-/// The most descriptors that one process of the run has at once: the launcher, which watches every
-/// process and, where memory is handed over, holds each segment twice; or the engine, which has a
-/// connection to each strategy and gateway in the techniques that go through the kernel.
+/// Returns the maximum number of descriptors that one process of the run has open: the launcher,
+/// which watches every process and, where memory is passed as descriptors, holds each segment
+/// twice; or the engine, which has a connection to each strategy and gateway with kernel
+/// techniques.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let sealed = || 2 * topology::segments(plan).iter().filter(|segment| segment.is_sealed(plan)).count();
     let segments = match plan.isolation {
@@ -97,13 +96,13 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Isolation::Thread | Isolation::Process => 0,
     };
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
-    (segments + ends.max(plan.processes.len() + 1)) as u64 + SPARE
+    (segments + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
 
 /// Raises this process's limit of open files to what the plan needs.
 ///
 /// # Errors
-/// How many are needed and how many the hard limit allows, and the way out.
+/// The needed number, the hard limit, and the remedy.
 pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     let needed = descriptors_needed(plan);
     let allowed = descriptors::raise_limit(needed).context("cannot raise the limit of open files")?;
@@ -130,31 +129,31 @@ mod tests {
     fn the_default_run_fits_a_container() {
         let machine = fake::container().machine();
         let (_, plan, _) = planned("", &machine).unwrap();
-        assert_eq!(check_room(&plan, &machine), Ok(()));
+        assert_eq!(check_shm_space(&plan, &machine), Ok(()));
     }
 
     #[test]
-    fn too_little_room_says_how_much_and_how_to_get_it() {
+    fn missing_shm_space_names_size_and_remedy() {
         let machine = fake::container().machine();
         let (_, plan, _) = planned("orders=4M", &machine).unwrap();
         assert_eq!(
-            check_room(&plan, &machine).unwrap_err().to_string(),
+            check_shm_space(&plan, &machine).unwrap_err().to_string(),
             "/dev/shm: this run needs 984 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
              mount -o remount,size=985m /dev/shm (in a container: start it with --shm-size=985m)"
         );
         let (_, plan, _) = planned("orders=1000M", &machine).unwrap();
-        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        let message = check_shm_space(&plan, &machine).unwrap_err().to_string();
         assert!(message.ends_with("The machine has 24105 MiB of memory: use fewer --orders"), "{message}");
         let (_, plan, _) = planned("orders=1000 strategies=2 capacity=1048576", &machine).unwrap();
-        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        let message = check_shm_space(&plan, &machine).unwrap_err().to_string();
         assert!(message.contains("Use --capacity 65536 (now 1048576) or fewer --orders"), "{message}");
         let (_, plan, _) = planned("orders=1M", &machine).unwrap();
-        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        let message = check_shm_space(&plan, &machine).unwrap_err().to_string();
         assert!(message.contains("Use --spill, fewer --orders"), "{message}");
         let (_, plan, _) = planned("orders=1M spill=on", &machine).unwrap();
-        assert_eq!(check_room(&plan, &machine), Ok(()));
+        assert_eq!(check_shm_space(&plan, &machine), Ok(()));
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
-        assert_eq!(check_room(&plan, &unknown), Ok(()));
+        assert_eq!(check_shm_space(&plan, &unknown), Ok(()));
     }
 
     #[test]

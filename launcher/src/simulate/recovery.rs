@@ -1,18 +1,18 @@
-//! Runs in which the engine and exchanges die and come back from their journals: what is drawn, and
-//! what must hold.
+//! Simulated crash recovery: the engine and exchanges die and recover from their journals. Draws
+//! the scenario and checks the result.
 //!
-//! Every venue is an exchange in a process of its own. They and the engine are killed or hang at
-//! times that the seed draws, alone, together, or one soon after the other, and strategies among
-//! them; each dies at some look at its clock, and perhaps again while it comes back. What comes
-//! next is what the launcher's roles make of a journal and of the memory that was left behind. In
-//! two runs of three they have spares, which follow as seldom as they have a turn, and are gone now
-//! and then. In one of three reports wait for the disk, and the machine may die (`machine`).
+//! Every venue is an exchange in its own process. Exchanges and the engine are killed or hang at
+//! drawn times, alone, together or shortly after each other, and strategies among them; each dies
+//! at some read of its clock, and perhaps again during recovery. What happens next is what the
+//! launcher's roles make of the journal and the memory left behind. In two of three runs they have
+//! standbys, which follow rarely and are lost now and then. In one of three runs reports wait for
+//! the disk, and the machine may die (`machine`).
 //!
-//! The judge believes neither side: what was at an exchange, and what that makes of positions, it
-//! reads from the exchange's journal.
+//! The judge trusts neither side: it reads from the exchanges' journals which orders an exchange
+//! had, and the positions that follow.
 
 use super::Simulated;
-use crate::config::{Kinds, Settings};
+use crate::config::{KindList, Settings};
 use analysis::merge::{Merged, OrderEnd};
 use analysis::units::Count;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
@@ -23,22 +23,22 @@ use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
 
-/// Whether it is such a run that a seed stands for, if nobody asks for a kind.
+/// Returns `true` if a seed stands for such a run, unless a kind is requested.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
     technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::RESTARTS).below(3) == 0
 }
 
-/// Makes every venue an exchange in a process of its own.
+/// Makes every venue an exchange in its own process.
 pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
-    settings.venue = Some(Kinds::new(vec![Trading::BOOK.into()]));
+    settings.venue = Some(KindList::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);
     settings.credentials = Some(Count(1 + draws.below(settings.strategies().0.min(2))));
-    // What rests stays open: with few of them a strategy soon has nothing to send.
+    // Resting orders stay open: with few allowed, a strategy soon has nothing to send.
     let most = if draws.below(2) == 0 { 20 } else { 140 };
     settings.max_open = Some(Count(1 + draws.below(most)));
 }
 
-/// Who dies or hangs, and when; `death` draws that of a strategy.
+/// Draws which roles die or hang, and when; `death` draws a strategy's death.
 pub(super) fn faults(
     draws: &mut Draws,
     plan: &Plan,
@@ -72,21 +72,21 @@ pub(super) fn faults(
     faults
 }
 
-/// What the exchanges did by their journals.
+/// What the exchanges did according to their journals.
 #[derive(Debug, Default)]
-pub(super) struct Audits {
-    /// Orders that are in a journal, and how often.
+pub(super) struct JournalAudits {
+    /// Orders in the journals, with their number of occurrences.
     orders: HashMap<OrderId, u64>,
-    /// What each strategy has bought less what it has sold, by instrument.
+    /// Net position of each strategy by instrument.
     positions: BTreeMap<(u16, u16), i64>,
-    /// Messages that none may send.
+    /// Invalid messages.
     faults: u64,
-    /// Trades by the journals, and those of them that the tapes have, each in its place.
+    /// Trades in the journals, and how many of them are on the tapes at the same position.
     trades: (u64, u64),
 }
 
-impl Audits {
-    /// Adds what one of them did, with what its tape has.
+impl JournalAudits {
+    /// Adds an exchange's journal and its tape.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
         let is_same = |(trade, taped): &(&Trade, &TapedTrade)| {
@@ -107,7 +107,7 @@ impl Audits {
     }
 }
 
-/// What does not hold of a run that came to its end: found in what the exchanges' journals say.
+/// Returns the violations in a run that ended, according to the exchanges' journals.
 pub(super) fn differences(run: &Simulated, merged: &Merged) -> Vec<String> {
     let mut found = Vec::new();
     let Some(audits) = &run.audits else { return vec!["the exchanges' journals cannot be read".into()] };

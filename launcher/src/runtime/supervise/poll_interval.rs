@@ -1,14 +1,13 @@
-//! How long the launcher sleeps while orders are sent. Whoever shares the machine's cores with what
-//! it measures does not look more often than it must: ends of processes and signals wake it at
-//! once, faults and deadlines are waited for until they are due, and what is left to look for now
-//! and then are samples of the open orders.
+//! Poll interval of the launcher while orders are sent. The launcher may share cores with the
+//! measured run, so it polls no more often than needed: exits and signals wake it at once, it
+//! sleeps until faults and deadlines are due, and otherwise it only samples the open orders.
 //!
-//! Those need to be close together while their number changes, which is at the start: so the time
-//! between two looks grows with the time since then. It is short again once the last order is due,
-//! when the end is near. A run whose orders have no time (closed pacing, a strategy of the user's
-//! own), or one with faults on purpose, is looked at as often as any that is not at peace.
+//! Samples must be dense while the number of open orders changes, which is at the start: so the
+//! interval grows with the elapsed time. It is short again once the last order is due. Runs whose
+//! orders have no due times (closed pacing, user-defined strategies) and runs with injected faults
+//! are polled at the default interval.
 
-use super::{LOOK, Supervisor};
+use super::{POLL_INTERVAL, Supervisor};
 use analysis::kernel::WakeUps;
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
@@ -21,18 +20,18 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// A sleep is at most this share of the time since the start.
 const SHARE: u32 = 4;
 
-/// How long to sleep at most, so long after the start, where the last order is due at that time:
-/// `None`: nobody knows when.
+/// Returns the longest sleep at `since` after the start, if the last order is due at `last_due`;
+/// `None` if unknown.
 fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
     match last_due.and_then(|due| due.checked_sub(since)).filter(|left| !left.is_zero()) {
-        Some(left) => (since / SHARE).clamp(LOOK, LONGEST).min(left.max(Duration::from_millis(1))),
-        None => LOOK,
+        Some(left) => (since / SHARE).clamp(POLL_INTERVAL, LONGEST).min(left.max(Duration::from_millis(1))),
+        None => POLL_INTERVAL,
     }
 }
 
 impl Supervisor<'_> {
-    /// When the last order of all is due, after the start; `None`: nobody knows, or the run is not
-    /// at peace.
+    /// Returns when the last order is due, after the start; `None` if unknown or if faults are
+    /// injected.
     pub(super) fn last_due(&self) -> Option<Duration> {
         let trading = self.plan.trading();
         let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
@@ -48,24 +47,24 @@ impl Supervisor<'_> {
         Some(Duration::from_nanos(due.saturating_add(laps_before)))
     }
 
-    /// How long to sleep at most while orders are sent.
+    /// Returns the longest sleep while orders are sent.
     pub(super) fn firing_pause(&self, last_due: Option<Duration>) -> Duration {
         pause(Duration::from_nanos(self.now_ns()), last_due)
     }
 
-    /// How often this process has slept up to now, and when that is.
+    /// Returns how often this process has slept, and the current time.
     pub(super) fn count_sleeps(&self) -> Option<(u64, u64)> {
         Some((sleeps(Path::new("/proc/self/task"))?, self.now_ns()))
     }
 
-    /// What was counted since.
+    /// Returns the wake-ups since `before`.
     pub(super) fn wake_ups_since(&self, before: Option<(u64, u64)>) -> Option<WakeUps> {
         let ((times, ns), (before, since)) = (self.count_sleeps()?, before?);
         Some(WakeUps { times: times.saturating_sub(before), ns: ns.saturating_sub(since) })
     }
 }
 
-/// The voluntary context switches of all threads there: each is a sleep.
+/// Returns the voluntary context switches of all threads: each is a sleep.
 fn sleeps(tasks: &Path) -> Option<u64> {
     let of = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("status")).ok()?;
@@ -83,7 +82,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// The looks from the start until the last order is due.
+    /// Returns the number of polls from the start until the last order is due.
     fn looks(last_due: Option<Duration>, until: Duration) -> u32 {
         let (mut now, mut looks) = (Duration::ZERO, 0);
         while now < until {
@@ -95,7 +94,7 @@ mod tests {
 
     #[test]
     fn looks_are_close_at_the_start_and_few_afterwards() {
-        assert_eq!(pause(Duration::ZERO, Some(5_000 * MS)), LOOK);
+        assert_eq!(pause(Duration::ZERO, Some(5_000 * MS)), POLL_INTERVAL);
         assert_eq!(pause(1_000 * MS, Some(5_000 * MS)), 250 * MS);
         assert_eq!(pause(60_000 * MS, Some(600_000 * MS)), LONGEST);
         let due = 6_000 * MS;
@@ -106,10 +105,10 @@ mod tests {
     #[test]
     fn the_end_is_not_slept_through() {
         assert_eq!(pause(4_990 * MS, Some(5_000 * MS)), 10 * MS);
-        assert_eq!(pause(5_000 * MS, Some(5_000 * MS)), LOOK);
-        assert_eq!(pause(9_000 * MS, Some(5_000 * MS)), LOOK);
+        assert_eq!(pause(5_000 * MS, Some(5_000 * MS)), POLL_INTERVAL);
+        assert_eq!(pause(9_000 * MS, Some(5_000 * MS)), POLL_INTERVAL);
         assert_eq!(pause(1_000 * MS, Some(Duration::MAX)), 250 * MS, "whatever a schedule says");
-        assert_eq!(pause(Duration::MAX, Some(Duration::MAX)), LOOK);
+        assert_eq!(pause(Duration::MAX, Some(Duration::MAX)), POLL_INTERVAL);
     }
 
     #[test]
@@ -123,7 +122,7 @@ mod tests {
         }
         assert_eq!(sleeps(tasks.path()), Some(5));
         assert_eq!(sleeps(Path::new("/nowhere")), None);
-        // A process of its own: threads of this one end beside this test, and their sleeps go with
+        // A separate process: threads of this one exit while the test runs, and their sleeps with
         // them.
         let mut child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
         let tasks = format!("/proc/{}/task", child.id());

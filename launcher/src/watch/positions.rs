@@ -1,5 +1,5 @@
-//! Positions as they are now: the fills that the gateways have logged, summed up. The merge after
-//! the run checks them to the unit.
+//! Current positions and kill switches, from the engine's logs. The merge after the run computes
+//! exact ones.
 
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::record::{Point, Record};
@@ -7,9 +7,9 @@ use protocol::wire::OrderId;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Orders whose instrument is remembered. With more than that, positions are said to be incomplete.
+/// Orders whose instrument is remembered. Beyond that, positions are marked incomplete.
 const ORDERS: usize = 1 << 20;
-/// Accounts that are kept: who scribbles over a log makes no more.
+/// Maximum number of accounts: a scribbled log creates no more.
 const ACCOUNTS: usize = 1 << 14;
 
 /// A strategy's position in an instrument.
@@ -24,24 +24,24 @@ pub struct Position {
 
 /// Fills and kill switches, from the engine's logs.
 #[derive(Default)]
-pub struct Accounts {
+pub struct PositionTracker {
     positions: BTreeMap<(u16, u64), (i64, u64)>,
     instruments: HashMap<OrderId, u64>,
     pub is_incomplete: bool,
-    /// The switches that are on, and what turned them.
+    /// Kill switches that are on, and their causes.
     on: BTreeMap<Scope, KillCause>,
 }
 
-impl Accounts {
-    /// Takes a record of a gateway's or the orchestrator's log.
-    pub fn see(&mut self, record: &Record) {
+impl PositionTracker {
+    /// Records an entry of a gateway's or the orchestrator's log.
+    pub fn observe(&mut self, record: &Record) {
         match record.point {
             Point::Instrument if self.instruments.len() < ORDERS => {
                 self.instruments.insert(record.id, record.value);
             }
             Point::Instrument => self.is_incomplete = true,
             Point::FillQuantity => self.fill(record.id, record.value as i64),
-            Point::KillSeen => self.turned(KillSwitch::from_record(record)),
+            Point::KillSeen => self.apply_switch(KillSwitch::from_record(record)),
             _ => {}
         }
     }
@@ -58,7 +58,7 @@ impl Accounts {
         *fills += 1;
     }
 
-    fn turned(&mut self, switch: Option<KillSwitch>) {
+    fn apply_switch(&mut self, switch: Option<KillSwitch>) {
         match switch {
             Some(KillSwitch { scope, is_on: true, cause, .. }) => {
                 self.on.insert(scope, cause);
@@ -71,13 +71,13 @@ impl Accounts {
         }
     }
 
-    /// A strategy's positions, by instrument.
-    pub fn of(&self, strategy: u16) -> Vec<Position> {
+    /// Returns a strategy's positions by instrument.
+    pub fn positions_of(&self, strategy: u16) -> Vec<Position> {
         let mine = self.positions.range((strategy, 0)..=(strategy, u64::MAX));
         mine.map(|(&(_, instrument), &(net, fills))| Position { instrument, net, fills }).collect()
     }
 
-    /// The switches that are on, and what turned each.
+    /// Kill switches that are on, and their causes.
     pub fn switches(&self) -> impl Iterator<Item = (Scope, KillCause)> + '_ {
         self.on.iter().map(|(scope, cause)| (*scope, *cause))
     }
@@ -93,24 +93,29 @@ mod tests {
 
     #[test]
     fn fills_add_up_by_strategy_and_instrument() {
-        let mut accounts = Accounts::default();
+        let mut accounts = PositionTracker::default();
         let in_three = OrderId::new(1, 0, 9);
-        accounts.see(&Record { point: Point::Instrument, id: in_three, detail: 0, value: 3 });
-        accounts.see(&Record { point: Point::FillQuantity, id: in_three, detail: 0, value: -7i64 as u64 });
-        accounts.see(&record(Point::FillQuantity, 1, 5));
-        accounts.see(&record(Point::FillQuantity, 1, i64::MAX as u64));
-        accounts.see(&record(Point::FillQuantity, 2, 1));
+        accounts.observe(&Record { point: Point::Instrument, id: in_three, detail: 0, value: 3 });
+        accounts.observe(&Record {
+            point: Point::FillQuantity,
+            id: in_three,
+            detail: 0,
+            value: -7i64 as u64,
+        });
+        accounts.observe(&record(Point::FillQuantity, 1, 5));
+        accounts.observe(&record(Point::FillQuantity, 1, i64::MAX as u64));
+        accounts.observe(&record(Point::FillQuantity, 2, 1));
         let position = |instrument, net, fills| Position { instrument, net, fills };
-        assert_eq!(accounts.of(1), [position(0, i64::MAX, 2), position(3, -7, 1)]);
-        assert_eq!((accounts.of(2).len(), accounts.of(0).len()), (1, 0));
+        assert_eq!(accounts.positions_of(1), [position(0, i64::MAX, 2), position(3, -7, 1)]);
+        assert_eq!((accounts.positions_of(2).len(), accounts.positions_of(0).len()), (1, 0));
     }
 
     #[test]
     fn switches_are_turned_on_and_off() {
-        let mut accounts = Accounts::default();
+        let mut accounts = PositionTracker::default();
         let mut turn = |scope, is_on| {
             let (id, detail) = KillSwitch { number: 0, scope, is_on, cause: KillCause::Death }.to_record();
-            accounts.see(&Record { point: Point::KillSeen, id, detail, value: 1 });
+            accounts.observe(&Record { point: Point::KillSeen, id, detail, value: 1 });
             accounts.switches().map(|(scope, _)| scope).collect::<Vec<_>>()
         };
         assert_eq!(turn(Scope::Strategy(2), true), [Scope::Strategy(2)]);
@@ -121,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scribbled_log_makes_no_more_than_there_is_room_for() {
-        let mut accounts = Accounts::default();
+    fn corrupt_log_creates_bounded_accounts() {
+        let mut accounts = PositionTracker::default();
         for word in 0..3 * ACCOUNTS as u64 {
             let id = OrderId::new(7, 0, word);
-            accounts.see(&Record { point: Point::Instrument, id, detail: 0, value: word });
-            accounts.see(&Record { point: Point::FillQuantity, id, detail: 0, value: u64::MAX });
+            accounts.observe(&Record { point: Point::Instrument, id, detail: 0, value: word });
+            accounts.observe(&Record { point: Point::FillQuantity, id, detail: 0, value: u64::MAX });
         }
-        assert_eq!(accounts.of(7).len(), ACCOUNTS);
+        assert_eq!(accounts.positions_of(7).len(), ACCOUNTS);
         assert!(accounts.is_incomplete);
     }
 }

@@ -1,40 +1,39 @@
-//! Whoever is no part of what is measured stays off the cores on which it is, where there are
-//! others: the launcher, everything that it starts but the roles' own threads, and `launcher
-//! watch`.
+//! Keeps processes that are not measured off the measured CPU cores, if other cores are allowed:
+//! the launcher, its helpers, and `launcher watch`.
 
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
 use system::pin;
 
-/// The cores that a plan's threads leave.
-fn rest(plan: &Plan, allowed: &[u32]) -> Vec<u32> {
+/// Returns the allowed cores that no thread of the plan is pinned to.
+fn remaining_cores(plan: &Plan, allowed: &[u32]) -> Vec<u32> {
     let taken: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     allowed.iter().copied().filter(|core| !taken.contains(core)).collect()
 }
 
-/// The calling thread is off the cores of a plan until this is dropped. What it starts meanwhile
-/// begins there too; a role's thread then goes to its own core ([`pin::move_to`]).
-pub struct Aside {
-    /// Where it was before; empty: it was not moved.
+/// Moves the calling thread off the cores of a plan until dropped. Processes it starts inherit this
+/// affinity; a role's thread then moves to its own core ([`pin::move_to`]).
+pub struct AffinityGuard {
+    /// The previous affinity; empty if the thread was not moved.
     before: Vec<u32>,
 }
 
-impl Aside {
-    /// Off the cores of that plan, if any others are allowed.
-    pub fn of(plan: &Plan) -> Self {
+impl AffinityGuard {
+    /// Moves the calling thread off the cores of a plan, if any others are allowed.
+    pub fn move_off(plan: &Plan) -> Self {
         let before = pin::allowed_cores();
-        let rest = rest(plan, &before);
-        // Where that is refused it stays where it was.
+        let rest = remaining_cores(plan, &before);
+        // If the kernel refuses, the thread stays where it was.
         let is_moved = !rest.is_empty() && rest != before && pin::restrict_to(&rest).is_ok();
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
-    pub fn stay(mut self) {
+    pub fn keep(mut self) {
         self.before.clear();
     }
 }
 
-impl Drop for Aside {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         if !self.before.is_empty() {
             let _ = pin::restrict_to(&self.before);
@@ -56,15 +55,15 @@ mod tests {
     }
 
     #[test]
-    fn a_core_of_the_run_is_left_while_it_lasts_and_none_where_all_are() {
+    fn guard_leaves_run_cores_if_others_remain() {
         let allowed = pin::allowed_cores();
         let before = allowed.clone();
         let seen = std::thread::spawn(move || {
             let last = before[before.len() - 1];
-            let aside = Aside::of(&plan(&[last]));
+            let aside = AffinityGuard::move_off(&plan(&[last]));
             let meanwhile = pin::allowed_cores();
             drop(aside);
-            let _all = Aside::of(&plan(&before));
+            let _all = AffinityGuard::move_off(&plan(&before));
             (meanwhile, pin::allowed_cores())
         });
         let (meanwhile, after) = seen.join().unwrap();
@@ -77,7 +76,7 @@ mod tests {
     fn a_plan_that_pins_nobody_moves_nobody() {
         let mut plan = plan(&[0]);
         plan.threads.iter_mut().for_each(|thread| thread.core = None);
-        assert_eq!(rest(&plan, &[0, 1]), [0, 1]);
-        assert_eq!(Aside::of(&plan).before, [0u32; 0]);
+        assert_eq!(remaining_cores(&plan, &[0, 1]), [0, 1]);
+        assert_eq!(AffinityGuard::move_off(&plan).before, [0u32; 0]);
     }
 }

@@ -1,13 +1,12 @@
-//! The processes of a simulated run: real agents, taking turns on one virtual clock.
-//!
-//! A process dies by unwinding at the step of a push at which its fault is due.
+//! The processes of a simulated run: real agents that run one duty cycle at a time on one virtual
+//! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
-use super::fuse::{self, Unwound};
+use super::fuse::{self, InjectedUnwind};
 use super::hostile;
-use super::machine::Machine;
+use super::machine::SimulatedMachine;
 use super::scenario::{Scenario, ScenarioKind};
-use super::spares::{Spare, Spares};
-use crate::runtime::incidents::Children;
+use super::standbys::{StandbyProcess, Standbys};
+use crate::runtime::incidents::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::Exit;
 use anyhow::{Context, Result, bail};
@@ -30,14 +29,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use system::clock::{self, Clock as _, Timebase, VirtualClock};
 
-/// Words that a scribbler writes in a turn.
+/// Words that a scribbling process writes in a turn.
 const SCRIBBLES: usize = 20;
-/// A process that was sent SIGKILL has fewer turns than this before it is gone.
+/// A process that was sent SIGKILL has fewer turns than this left.
 const LAST_TURNS: u64 = 3;
-/// One that comes back and was sent SIGKILL has fewer looks at its clock than this.
+/// In crash-recovery runs, a process that was sent SIGKILL has fewer clock reads than this left.
 const LAST_LOOKS: u64 = 32;
 
-/// How a simulated strategy does a fault to itself: see [`own::act`].
+/// Executes a fault that a simulated strategy injects into itself: see [`own::act`].
 fn act(kind: FaultKind, means: &mut FaultContext) {
     match kind {
         FaultKind::Flood => means.floods = true,
@@ -47,96 +46,96 @@ fn act(kind: FaultKind, means: &mut FaultContext) {
         FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
             own::forge_status(kind, means);
-            resume_unwind(Box::new(Unwound(kind)))
+            resume_unwind(Box::new(InjectedUnwind(kind)))
         }
-        kind => resume_unwind(Box::new(Unwound(kind))),
+        kind => resume_unwind(Box::new(InjectedUnwind(kind))),
     }
 }
 
-/// What a thread does when it has its turn.
-enum Mode {
-    /// Its duty cycle.
+/// What a thread does in its turn.
+enum ThreadMode {
+    /// Runs its duty cycle.
     Duty,
-    /// Nothing: it hangs.
+    /// Does nothing: it hangs.
     Hung,
-    /// It writes words over all that its process can write.
+    /// Overwrites memory that its process can write.
     Scribbling(Box<Draws>),
-    /// It has ended.
+    /// Has ended.
     Over,
 }
 
-/// A thread.
-struct Actor {
+/// A simulated thread.
+struct SimulatedThread {
     process: usize,
     name: String,
     agent: Option<Box<dyn Agent<clock::AnyClock>>>,
     cycle: Cycle<clock::AnyClock>,
-    /// From its first turn on.
+    /// Set at its first turn.
     turns: Option<DutyCycle>,
     status: StatusWriter,
-    mode: Mode,
-    /// What the process can write.
+    mode: ThreadMode,
+    /// Memory that the process can write.
     writable: Vec<AtomicWords>,
-    /// When it wants its next turn, in ticks.
+    /// When it needs its next turn, in ticks.
     wake: u64,
-    /// When it last found something to do, in ticks.
+    /// When it last did work, in ticks.
     busy: u64,
 }
 
-/// A process.
-struct Child {
+/// A simulated process.
+struct SimulatedProcess {
     name: String,
     pid: u32,
-    /// How it ended: in order?, and in words.
+    /// How it ended: whether normally, and as text.
     ended: Option<(bool, String)>,
-    /// It was sent SIGKILL and has so many turns left.
+    /// Turns left after SIGKILL.
     killed: Option<u64>,
-    /// Looks at its clock that it has left then; 0: as many as it likes.
+    /// Clock reads left after SIGKILL; 0: unlimited.
     looks: u64,
-    /// That was a fault.
+    /// The SIGKILL was an injected fault.
     by_fault: bool,
 }
 
-impl Child {
+impl SimulatedProcess {
     const fn new(name: String, pid: u32) -> Self {
         Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false }
     }
 }
 
-/// The agent of a process that was gone before it had one.
-struct Nobody;
+/// The agent of a process that died before it had one.
+struct NoAgent;
 
-impl Agent<clock::AnyClock> for Nobody {
+impl Agent<clock::AnyClock> for NoAgent {
     fn duty_cycle(&mut self, _: &mut Cycle<clock::AnyClock>) -> usize {
         0
     }
 }
 
-/// All processes.
-pub(super) struct Family<'a> {
-    /// Of the technique.
+/// All simulated processes of a run.
+pub(super) struct SimulatedProcesses<'a> {
+    /// Ring ends of the technique.
     ends: BoxedEnds,
     scenario: &'a Scenario,
     control: Control,
     clock: VirtualClock,
-    actors: Vec<Option<Actor>>,
-    children: Vec<Child>,
+    actors: Vec<Option<SimulatedThread>>,
+    children: Vec<SimulatedProcess>,
     next_pid: u32,
     draws: Draws,
     segments: &'a Segments,
-    spares: Spares<'a>,
-    machine: Arc<Machine>,
-    /// Faults that struck, by kind.
+    spares: Standbys<'a>,
+    machine: Arc<SimulatedMachine>,
+    /// Faults that fired, in order.
     pub struck: Vec<FaultKind>,
-    /// Messages that a hostile strategy has tampered with.
+    /// Messages that a hostile strategy tampered with.
     pub tampered: Arc<AtomicU64>,
 }
 
-impl<'a> Family<'a> {
-    /// Every process started, none of them has had a turn.
+impl<'a> SimulatedProcesses<'a> {
+    /// Starts every process; none has had a turn.
     ///
     /// # Errors
-    /// A segment that is not what it should be.
+    /// A segment that does not match the plan.
     pub fn start(
         scenario: &'a Scenario,
         ends: BoxedEnds,
@@ -154,14 +153,14 @@ impl<'a> Family<'a> {
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
             segments,
-            spares: Spares::new(scenario),
-            machine: Arc::new(Machine::new(scenario.seed)),
+            spares: Standbys::new(scenario),
+            machine: Arc::new(SimulatedMachine::new(scenario.seed)),
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
         };
         for process in &plan.processes {
             let pid = family.new_pid();
-            family.children.push(Child::new(process.name.clone(), pid));
+            family.children.push(SimulatedProcess::new(process.name.clone(), pid));
         }
         fuse::set_now(clock.peek());
         for process in 0..plan.processes.len() {
@@ -175,7 +174,7 @@ impl<'a> Family<'a> {
         self.next_pid
     }
 
-    /// What a process has of the segments, before anything of it is built.
+    /// Returns a process's segments, before anything is built on them.
     fn attached(&self, process: usize) -> Attached<'a> {
         let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
         let waits = self.segments.plan.trading().journal != Journaling::Process;
@@ -184,14 +183,14 @@ impl<'a> Family<'a> {
         attached
     }
 
-    /// Builds the threads of a process as the process would: one that was just started, or that was
-    /// a spare.
-    fn begin(&mut self, process: usize, spare: Option<Spare<'a>>) -> Result<()> {
+    /// Builds the threads of a process as the process would: newly started, or from a promoted
+    /// standby.
+    fn begin(&mut self, process: usize, spare: Option<StandbyProcess<'a>>) -> Result<()> {
         let segments = self.segments;
         let plan = &segments.plan;
         let me = &plan.processes[process];
         let mut attached = match spare {
-            Some(spare) => spare.go_on(),
+            Some(spare) => spare.promote(),
             None => self.attached(process),
         };
         roles::recover(plan, me, &mut attached)?;
@@ -210,7 +209,7 @@ impl<'a> Family<'a> {
                 }
                 (_, kind) => {
                     let composed = match kind {
-                        ScenarioKind::Comebacks => {
+                        ScenarioKind::Recovery => {
                             roles::compose_stepped(plan, thread, &self.control, &mut attached, act)
                         }
                         _ => roles::compose_stepped_on(
@@ -237,14 +236,14 @@ impl<'a> Family<'a> {
             let log = StampLog::new(&segment);
             let clock = clock::AnyClock::Virtual(self.clock.with_read_hook(fuse::look));
             let cycle = Cycle { clock, now: 0, time, draining: false, log };
-            self.actors[index] = Some(Actor {
+            self.actors[index] = Some(SimulatedThread {
                 process,
                 name,
                 agent: Some(agent),
                 cycle,
                 turns: None,
                 status,
-                mode: Mode::Duty,
+                mode: ThreadMode::Duty,
                 writable: writable.clone(),
                 wake: 0,
                 busy: 0,
@@ -253,10 +252,10 @@ impl<'a> Family<'a> {
         Ok(())
     }
 
-    /// One turn of a thread, if it has any; whether it did something.
+    /// Runs one turn of a thread, if it has any. Returns `true` if it did work.
     ///
     /// # Errors
-    /// It panicked.
+    /// The thread panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
         self.spares.check()?;
         let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
@@ -276,12 +275,12 @@ impl<'a> Family<'a> {
             None => {}
         }
         match &mut actor.mode {
-            Mode::Duty => {}
-            Mode::Hung | Mode::Over => {
+            ThreadMode::Duty => {}
+            ThreadMode::Hung | ThreadMode::Over => {
                 actor.wake = u64::MAX;
                 return Ok(false);
             }
-            Mode::Scribbling(draws) => {
+            ThreadMode::Scribbling(draws) => {
                 for _ in 0..SCRIBBLES {
                     own::scribble_once(&actor.writable, draws);
                 }
@@ -289,8 +288,8 @@ impl<'a> Family<'a> {
             }
         }
         let Some(agent) = &mut actor.agent else { return Ok(false) };
-        self.machine.has_turn()?;
-        let Actor { cycle, turns, status, .. } = actor;
+        self.machine.sync_some()?;
+        let SimulatedThread { cycle, turns, status, .. } = actor;
         let turns = turns.get_or_insert_with(|| DutyCycle::begin(&mut **agent, cycle, status));
         fuse::set(child.looks);
         let turn =
@@ -305,15 +304,15 @@ impl<'a> Family<'a> {
             Ok(CycleOutcome::Finished) => {
                 turns.end(&mut **agent, &mut actor.cycle, &actor.status);
                 actor.status.set_state(ThreadState::Done);
-                actor.mode = Mode::Over;
+                actor.mode = ThreadMode::Over;
                 let process = actor.process;
                 let mut threads = self.actors.iter().flatten().filter(|actor| actor.process == process);
-                if threads.all(|actor| matches!(actor.mode, Mode::Over)) {
+                if threads.all(|actor| matches!(actor.mode, ThreadMode::Over)) {
                     self.children[process].ended = Some((true, "exit 0".into()));
                 }
                 return Ok(true);
             }
-            Err(payload) => match payload.downcast::<Unwound>() {
+            Err(payload) => match payload.downcast::<InjectedUnwind>() {
                 Ok(struck) => self.struck(thread, struck.0),
                 Err(payload) => {
                     return Err(format!("{} panicked: {}", actor.name, message(&*payload)));
@@ -323,18 +322,18 @@ impl<'a> Family<'a> {
         Ok(false)
     }
 
-    /// A thread's own fault has struck it: it did not come to the end of its turn, and has no other
-    /// like it.
+    /// Applies a fault that fired in a thread: its turn was unwound, and it has no further normal
+    /// turn.
     fn struck(&mut self, thread: usize, kind: FaultKind) {
         self.struck.push(kind);
         let Some(actor) = &mut self.actors[thread] else { return };
         match kind {
             FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign | FaultKind::Jam => {
-                actor.mode = Mode::Hung
+                actor.mode = ThreadMode::Hung
             }
             FaultKind::Scribble => {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
-                actor.mode = Mode::Scribbling(Box::new(draws));
+                actor.mode = ThreadMode::Scribbling(Box::new(draws));
             }
             kind => {
                 let how = match kind {
@@ -349,25 +348,24 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// When the first thread wants its next turn, in ticks; of those that want it from that time
-    /// on.
+    /// Returns when the first thread needs its next turn, in ticks, at or after `from`.
     pub fn wake(&self, from: u64) -> u64 {
-        let runs = |actor: &&Actor| self.children[actor.process].ended.is_none();
+        let runs = |actor: &&SimulatedThread| self.children[actor.process].ended.is_none();
         let wakes = self.actors.iter().flatten().filter(runs).map(|actor| actor.wake);
         wakes.filter(|wake| *wake >= from).min().unwrap_or(u64::MAX)
     }
 
-    /// When a thread last found something to do, in ticks.
+    /// Returns when a thread last did work, in ticks.
     pub fn busy(&self, thread: usize) -> u64 {
         self.actors[thread].as_ref().map_or(0, |actor| actor.busy)
     }
 
-    /// Sends a process a signal: it is stopped, or killed.
+    /// Stops or kills a process by signal.
     pub fn signal(&mut self, process: usize, kind: FaultKind) {
         if kind == FaultKind::Stop {
             self.struck.push(kind);
             for actor in self.actors.iter_mut().flatten().filter(|actor| actor.process == process) {
-                actor.mode = Mode::Hung;
+                actor.mode = ThreadMode::Hung;
             }
         } else {
             self.children[process].by_fault = true;
@@ -375,42 +373,43 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Whether a process was sent SIGKILL and is not gone yet.
+    /// Returns `true` if a process was sent SIGKILL and has not ended.
     pub fn is_dying(&self) -> bool {
         self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
     }
 
-    /// One that comes back dies anywhere in its duty cycle, or on its way back.
+    /// Draws the clock reads left: in crash-recovery runs a process dies anywhere in its duty
+    /// cycle, or during recovery.
     fn looks(&mut self) -> u64 {
-        if self.scenario.kind == ScenarioKind::Comebacks { self.draws.below(LAST_LOOKS) } else { 0 }
+        if self.scenario.kind == ScenarioKind::Recovery { self.draws.below(LAST_LOOKS) } else { 0 }
     }
 
-    /// Whether every process has ended.
+    /// Returns `true` if every process has ended.
     pub fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.ended.is_some())
     }
 
-    /// Kills what still runs, at once.
+    /// Kills all running processes immediately.
     pub fn kill_rest(&mut self) {
         for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
             child.ended = Some((false, "signal 9 (SIGKILL)".into()));
         }
     }
 
-    /// The machine dies, with all of them.
-    pub fn fall(&mut self) {
+    /// Crashes the machine with all processes.
+    pub fn crash(&mut self) {
         self.kill_rest();
-        self.machine.fall();
+        self.machine.crash();
     }
 
-    /// What they run on.
-    pub fn machine(&self) -> Arc<Machine> {
+    /// Returns the simulated machine.
+    pub fn machine(&self) -> Arc<SimulatedMachine> {
         Arc::clone(&self.machine)
     }
 
-    /// How each ended.
+    /// Returns how each process ended.
     pub fn exits(&self) -> Vec<Exit> {
-        let exit = |child: &Child| Exit {
+        let exit = |child: &SimulatedProcess| Exit {
             process: child.name.clone(),
             pid: child.pid,
             how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
@@ -420,22 +419,22 @@ impl<'a> Family<'a> {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-impl Children for Family<'_> {
-    fn ended(&self, process: usize) -> Option<bool> {
+impl ProcessControl for SimulatedProcesses<'_> {
+    fn exited_normally(&self, process: usize) -> Option<bool> {
         self.children[process].ended.as_ref().map(|(in_order, _)| *in_order)
     }
 
     fn was_killed(&self, process: usize) -> bool {
-        self.ended(process) == Some(false)
+        self.exited_normally(process) == Some(false)
     }
 
-    fn how(&self, process: usize) -> String {
+    fn exit_text(&self, process: usize) -> String {
         self.children[process].ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone())
     }
 
@@ -451,26 +450,26 @@ impl Children for Family<'_> {
         }
     }
 
-    fn death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
+    fn proof_of_death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
         if self.children[process].ended.is_none() {
             return Ok(None);
         }
         let actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
-        // All of them: none of what they hold is held any more.
+        // Drop all agents: nothing they held stays held.
         let agents = actors.filter_map(|actor| actor.agent.take());
-        // One that was gone before it had any is as dead.
-        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<clock::AnyClock>>]);
-        // The dead put nothing on the disk.
+        // A process that died before it had an agent is as dead.
+        let agents = agents.chain([Box::new(NoAgent) as Box<dyn Agent<clock::AnyClock>>]);
+        // Dead processes write nothing to the disk.
         Ok(self.machine.without_disk(|| agents.map(ProofOfDeath::from_simulated).last()))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
         assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
-        self.children[process] = Child::new(name, pid);
-        if self.scenario.kind != ScenarioKind::Comebacks {
-            // A ring that all share may be no ring any more: who attaches to it says so and ends,
-            // as a process does.
+        self.children[process] = SimulatedProcess::new(name, pid);
+        if self.scenario.kind != ScenarioKind::Recovery {
+            // A scribbled shared ring may be unusable: the process that attaches to it reports that
+            // and exits.
             match self.begin(process, None).context("cannot start a process again") {
                 Err(_) if self.scenario.kind == ScenarioKind::Assault(FaultKind::Scribble) => {
                     self.children[process].ended = Some((false, "exit 1".into()));
@@ -479,14 +478,14 @@ impl Children for Family<'_> {
             }
             return Ok(());
         }
-        let spare = self.spares.take(process);
-        // One in four dies on its way back, and one in four soon after.
+        let spare = self.spares.promote(process);
+        // One in four dies during recovery, and one in four soon after.
         let fate = self.draws.below(4);
         fuse::set_now(self.clock.peek());
         fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
         let begun = catch_unwind(AssertUnwindSafe(|| self.begin(process, spare)));
         fuse::take();
-        match begun.map_err(|payload| payload.downcast::<Unwound>()) {
+        match begun.map_err(|payload| payload.downcast::<InjectedUnwind>()) {
             Ok(begun) => {
                 begun.context("cannot start a process again")?;
                 if fate == 1 {
@@ -499,7 +498,7 @@ impl Children for Family<'_> {
         Ok(())
     }
 
-    fn keep_spare(&mut self, _: &Segments, process: usize) {
+    fn keep_standby(&mut self, _: &Segments, process: usize) {
         if self.spares.has_turn(process) {
             let attached = self.attached(process);
             self.spares.start(&self.segments.plan, process, &self.control, attached);

@@ -1,57 +1,56 @@
-//! A log that grows, read behind its writer: what is new at each look, bounded; what was passed
-//! over is said.
+//! Follows a growing stamp log: reads new records at each poll, up to a bound, and counts skipped
+//! ones.
 
-use super::source::Segment;
+use super::source::SegmentFile;
 use protocol::record::{RECORD_WORDS, Record};
 use protocol::spill::{CHUNK_RECORDS, LogRing};
 use protocol::status::LOG_OFFSET;
 
-/// How much of a log is read at each look.
+/// How much of a log is read at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// The newest records, so many at most: a sample.
+pub enum TailMode {
+    /// The newest records, up to this number: a sample.
     Newest(usize),
-    /// Every record, so many at a look; what is further behind than a few looks is passed over.
+    /// Every record, up to this number at each poll; a reader that falls far behind skips records.
     Every(usize),
 }
 
-/// So many looks' worth of records may wait to be read.
+/// How many polls' worth of records may wait to be read.
 const LOOKS_BEHIND: usize = 32;
 
-/// A place in a log.
+/// A read position in a stamp log.
 #[derive(Clone, Debug)]
 pub struct LogTail {
-    reading: Reading,
-    /// Where the log is spilled.
+    mode: TailMode,
+    /// The ring of a spilled log.
     ring: Option<LogRing>,
     /// The next record to be read.
     next: usize,
-    /// Records that were passed over.
+    /// Skipped records.
     pub skipped: u64,
 }
 
 impl LogTail {
-    /// At the beginning of a log; of one that is spilled, with its ring.
-    pub const fn new(reading: Reading, ring: Option<LogRing>) -> Self {
-        Self { reading, ring, next: 0, skipped: 0 }
+    /// Starts at the beginning of a log; of a spilled one, with its ring.
+    pub const fn new(reading: TailMode, ring: Option<LogRing>) -> Self {
+        Self { mode: reading, ring, next: 0, skipped: 0 }
     }
 
-    /// Hands over what is new, oldest first; whether more is there that waits for the next look.
-    /// What is no record is passed over. `chunk`: where the log is spilled, the chunk that its
-    /// thread says it writes.
-    pub fn read(&mut self, log: &Segment, chunk: u64, mut each: impl FnMut(Record)) -> bool {
+    /// Passes new records to `f`, oldest first. Invalid records are skipped. `chunk`: the chunk of
+    /// a spilled log that its thread reports to write.
+    pub fn poll(&mut self, log: &SegmentFile, chunk: u64, mut each: impl FnMut(Record)) -> bool {
         let Ok(words) = log.len() else { return false };
         let end = match self.ring {
             None => self.end(log, self.next, words.saturating_sub(LOG_OFFSET) / RECORD_WORDS),
             Some(ring) => self.end_in(ring, log, chunk),
         };
         let new = end.saturating_sub(self.next);
-        let most = match self.reading {
-            Reading::Newest(most) => {
+        let most = match self.mode {
+            TailMode::Newest(most) => {
                 self.skip(new.saturating_sub(most));
                 most
             }
-            Reading::Every(most) => {
+            TailMode::Every(most) => {
                 self.skip(new.saturating_sub(most.saturating_mul(LOOKS_BEHIND)));
                 most
             }
@@ -67,8 +66,8 @@ impl LogTail {
             self.next += many;
             left -= many;
             for words in words.chunks_exact(RECORD_WORDS) {
-                // A record has a key; one that a scribbler left has no meaning, and none is made
-                // up. Of a chunk that was moved to disk meanwhile nothing is left.
+                // A record has a nonzero key; one that a scribbling process left is invalid and is
+                // skipped. A chunk moved to disk by now has been cleared.
                 match Record::from_words(words[0], words[1]) {
                     Some(record) => each(record),
                     None => self.skipped += u64::from(self.ring.is_some()),
@@ -83,16 +82,16 @@ impl LogTail {
         self.next += records;
     }
 
-    /// Where a record is in the segment, and how many stand there one behind the other.
+    /// Returns a record's index in the segment, and how many follow contiguously.
     fn place(&self, record: usize) -> (usize, usize) {
         let Some(ring) = self.ring else { return (record, usize::MAX) };
         let records = (ring.chunks * CHUNK_RECORDS) as usize;
         (record % records, records - record % records)
     }
 
-    /// Where a log ends now whose thread writes that chunk. What has been moved to disk is passed
-    /// over.
-    fn end_in(&mut self, ring: LogRing, log: &Segment, chunk: u64) -> usize {
+    /// Returns the current end of a spilled log whose thread writes that chunk. Chunks already
+    /// moved to disk are skipped.
+    fn end_in(&mut self, ring: LogRing, log: &SegmentFile, chunk: u64) -> usize {
         let chunk = chunk.min(ring.max_chunks - 1);
         let first = |chunk: u64| chunk.saturating_mul(CHUNK_RECORDS) as usize;
         let oldest = first((chunk + 1).saturating_sub(ring.chunks));
@@ -100,13 +99,13 @@ impl LogTail {
         self.end(log, self.next.max(first(chunk)), first(chunk + 1))
     }
 
-    /// Where the log ends now: the first key that is zero, looked for from there on.
-    fn end(&self, log: &Segment, from: usize, capacity: usize) -> usize {
+    /// Returns the current end of the log: the first zero key from `from` on.
+    fn end(&self, log: &SegmentFile, from: usize, capacity: usize) -> usize {
         let is_there = |record: usize| {
             log.word(LOG_OFFSET + self.place(record).0 * RECORD_WORDS).is_some_and(|key| key != 0)
         };
         let (mut low, mut step) = (from, 64);
-        // In growing steps first: most looks find little that is new.
+        // Exponential search first: most polls find few new records.
         while low < capacity && low.saturating_add(step) < capacity && is_there(low + step) {
             low += step;
             step = step.saturating_mul(2);
@@ -132,8 +131,8 @@ mod tests {
     use shm::memory::Region;
     use shm::sync::Ordering;
 
-    /// A log of that many records, with room for as many again.
-    fn log(records: u64) -> Segment {
+    /// Creates a log of that many records, with space for as many again.
+    fn log(records: u64) -> SegmentFile {
         let stamp =
             |sequence| Record { point: Point::Due, id: OrderId::new(1, 0, sequence), detail: 0, value: 7 };
         let mut words = vec![0; LOG_OFFSET];
@@ -142,9 +141,9 @@ mod tests {
         segment_of(&words)
     }
 
-    fn read(follower: &mut LogTail, log: &Segment) -> (Vec<u64>, bool) {
+    fn read(follower: &mut LogTail, log: &SegmentFile) -> (Vec<u64>, bool) {
         let mut seen = Vec::new();
-        let more = follower.read(log, 0, |record| seen.push(record.id.sequence()));
+        let more = follower.poll(log, 0, |record| seen.push(record.id.sequence()));
         (seen, more)
     }
 
@@ -152,7 +151,7 @@ mod tests {
     fn every_record_comes_once_and_in_order() {
         for records in [0, 1, 63, 64, 65, 1_000, 4_097] {
             let log = log(records);
-            let mut follower = LogTail::new(Reading::Every(1_000), None);
+            let mut follower = LogTail::new(TailMode::Every(1_000), None);
             let mut all = Vec::new();
             loop {
                 let (seen, more) = read(&mut follower, &log);
@@ -167,27 +166,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_over_is_said() {
-        let (seen, more) = read(&mut LogTail::new(Reading::Newest(10), None), &log(1_000));
+    fn skipped_records_are_counted() {
+        let (seen, more) = read(&mut LogTail::new(TailMode::Newest(10), None), &log(1_000));
         assert_eq!((seen, more), ((990..1_000).collect(), false));
-        let mut slow = LogTail::new(Reading::Every(10), None);
+        let mut slow = LogTail::new(TailMode::Every(10), None);
         assert_eq!(read(&mut slow, &log(1_000)), ((680..690).collect(), true));
         assert_eq!(slow.skipped, 680);
     }
 
     #[test]
-    fn a_ring_is_followed_from_chunk_to_chunk_and_what_has_left_it_is_passed_over() {
+    fn spilled_ring_is_followed_and_evicted_chunks_skipped() {
         let ring = LogRing { chunks: 2, max_chunks: 9, instruments: 0 };
         let words = Region::heap(ring.segment_words()).words();
         let spilled = Region::heap(ring.spilled_words()).words();
         let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
         let mut drain = ChunkSpiller::new(words.clone(), spilled, ring);
-        let mut follower = LogTail::new(Reading::Every(usize::MAX / 64), Some(ring));
+        let mut follower = LogTail::new(TailMode::Every(usize::MAX / 64), Some(ring));
         let mut all = Vec::new();
         let mut look = |all: &mut Vec<u64>| {
             let copy: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
             let chunk = status::read(&words.clone().into()).chunk();
-            follower.read(&segment_of(&copy), chunk, |record| all.push(record.id.sequence()));
+            follower.poll(&segment_of(&copy), chunk, |record| all.push(record.id.sequence()));
             follower.skipped
         };
         let end = 7 * CHUNK_RECORDS + 100;
@@ -195,7 +194,7 @@ mod tests {
         for sequence in 0..end {
             log.append(Point::Due, OrderId::new(1, 0, sequence), 7);
             while drain.spill_next(|_, _| Ok(())).unwrap() {}
-            // Not once between the middle of the third chunk and that of the sixth.
+            // No poll between the middle of the third chunk and that of the sixth.
             let is_away = (5 * CHUNK_RECORDS / 2..11 * CHUNK_RECORDS / 2).contains(&sequence);
             if sequence % 1_000 == 0 && !is_away {
                 skipped = look(&mut all);

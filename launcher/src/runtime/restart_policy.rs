@@ -1,87 +1,85 @@
-//! Processes that are started again: what [`Incidents`](super::incidents::Incidents) and the like
-//! need of them, after which pause, and of a strategy or gateway when not any more.
+//! Restart policy of processes: when, after which backoff pause, and until when.
 //!
-//! An incarnation *ran well* if its duty cycles went on for [`STEADY`]; it *made progress* if it
-//! ran well, or sent or settled an order.
+//! An incarnation *ran well* if it ran duty cycles for [`STEADY`]; it *made progress* if it ran
+//! well, or sent or settled an order.
 //!
 //! | the incarnation that died | the next one |
 //! |---|---|
-//! | a fault of the plan killed it | at once; nothing is charged |
-//! | ran well | at once; the whole budget is there again |
-//! | died sooner | after a pause that doubles with each such death in a row, from nothing over 10 ms to 1 s |
-//! | made no progress | as above, but at most [`MAX_RESTARTS`] times in a row: then the strategy stays down |
+//! | a fault of the plan killed it | immediately; not counted |
+//! | ran well | immediately; the budget is reset |
+//! | died sooner | after a pause that doubles with each such death in a row, 0 to 1 s |
+//! | made no progress | as above, but at most [`MAX_RESTARTS`] times in a row: then it stays down |
 //!
-//! Orders are counted by the strategy itself, so one that lies about them gets more restarts, but
-//! none without a pause.
+//! Orders are counted by the strategy itself, so a strategy that reports false counts gets more
+//! restarts, but none without a pause.
 
 use crate::runtime::setup::Segments;
 use anyhow::Result;
 use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
 
-/// The most restarts in a row after incarnations that made no progress.
+/// Maximum restarts in a row after incarnations that made no progress.
 pub const MAX_RESTARTS: u32 = 8;
-/// An incarnation that runs for so long has run well.
+/// An incarnation that runs this long has run well.
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// The processes of a run, by their places in the plan, as far as incidents have to do with them.
-/// In a simulation they are none of the kernel's.
-pub trait Children {
-    /// Whether it ended in order; `None`: it runs.
-    fn ended(&self, process: usize) -> Option<bool>;
+/// Control over the processes of a run by their index in the plan. Implemented by real processes
+/// and by the simulation.
+pub trait ProcessControl {
+    /// Returns whether the process exited normally; `None` while it runs.
+    fn exited_normally(&self, process: usize) -> Option<bool>;
     fn was_killed(&self, process: usize) -> bool;
-    fn how(&self, process: usize) -> String;
+    fn exit_text(&self, process: usize) -> String;
     fn pid(&self, process: usize) -> u32;
     fn kill(&mut self, process: usize);
-    /// Proof that it has ended, if it has.
-    fn death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
-    /// Starts it again, after it has ended.
+    /// Returns proof that the process has exited, if it has.
+    fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
+    /// Restarts the process after it has exited.
     ///
     /// # Errors
-    /// It cannot be started: nothing of the attempt runs.
+    /// The process cannot be started; nothing of the attempt runs.
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
-    /// Sees to it that a process stands ready to be its next incarnation, where there are such.
-    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+    /// Keeps a hot standby ready for the process, if the implementation has standbys.
+    fn keep_standby(&mut self, segments: &Segments, process: usize) {
         let _ = (segments, process);
     }
 }
 
-/// How an incarnation came to its end.
+/// How an incarnation ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
     /// A fault of the plan killed or stopped it.
     pub is_planned: bool,
     /// It sent or settled an order.
     pub has_traded: bool,
-    /// For how long it was seen in its duty cycles.
+    /// How long it ran duty cycles.
     pub ran: Duration,
 }
 
-/// What follows the death of a strategy.
+/// What follows the death of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// It is started again after that pause, which may be zero.
+    /// It is restarted after that pause, which may be zero.
     RestartAfter(Duration),
-    /// It stays down, after so many restarts in a row that came to nothing.
+    /// It stays down after this number of restarts in a row without progress.
     StayDown(u32),
 }
 
-/// The pause before what has ended is started again: nothing at first, then twice as long with each
-/// hasty end in a row. It bounds how often that is done, and not how many times: what was wrong may
-/// be over some day.
+/// Exponential backoff: no pause before the first restart, then twice as long with each early exit
+/// in a row. It bounds the rate of restarts and not their number: the cause may disappear.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
-    /// Ends in a row of what did not run well.
+    /// Exits in a row of incarnations that did not run well.
     hasty: u32,
-    /// When the last pause is over.
+    /// End of the last pause.
     due: Option<Instant>,
 }
 
 impl Backoff {
-    /// Charges the end of what ran so long. Returns the pause.
+    /// Counts an exit after running for `ran`. Returns the pause.
     pub fn charge(&mut self, ran: Duration) -> Duration {
         self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
         match self.hasty {
@@ -90,7 +88,7 @@ impl Backoff {
         }
     }
 
-    /// Charges the end of what was started then and has ended by now, or could not be started.
+    /// Counts the exit of a process that was started at `started`, or could not be started.
     pub fn charge_loss(&mut self, started: Instant, now: Instant) {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
@@ -101,7 +99,7 @@ impl Backoff {
     }
 }
 
-/// The budget of one strategy.
+/// The restart budget of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestartPolicy {
     backoff: Backoff,
@@ -110,7 +108,7 @@ pub struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Charges the death of an incarnation, and decides what follows.
+    /// Counts the death of an incarnation and decides what follows.
     pub fn charge_death(&mut self, end: IncarnationEnd) -> RestartDecision {
         if end.is_planned {
             return RestartDecision::RestartAfter(Duration::ZERO);
@@ -134,7 +132,7 @@ mod tests {
     const FUTILE: IncarnationEnd = IncarnationEnd { is_planned: false, has_traded: false, ran: MS };
     const AT_ONCE: RestartDecision = RestartDecision::RestartAfter(Duration::ZERO);
 
-    /// The decisions on these deaths, one after the other.
+    /// Returns the decisions on these deaths in order.
     fn decisions(ends: impl IntoIterator<Item = IncarnationEnd>) -> Vec<RestartDecision> {
         let mut policy = RestartPolicy::default();
         ends.into_iter().map(|end| policy.charge_death(end)).collect()
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_trades_and_dies_is_paused_and_never_given_up() {
+    fn trading_strategy_that_dies_is_always_restarted() {
         let found = decisions([IncarnationEnd { has_traded: true, ..FUTILE }; 2000]);
         assert_eq!(found[1], RestartDecision::RestartAfter(10 * MS));
         assert!(found[8..].iter().all(|one| *one == RestartDecision::RestartAfter(MAX_PAUSE)));
@@ -173,8 +171,8 @@ mod tests {
         assert_eq!(found[17], RestartDecision::StayDown(MAX_RESTARTS));
     }
 
-    /// Starts in five minutes, if each that is started ends after `life`, and the longest time
-    /// without one. Times are made up.
+    /// Returns the number of starts in five simulated minutes, if each process exits after `life`,
+    /// and the longest time without one.
     fn starts(
         mut lost: impl FnMut(Instant, Instant),
         mut is_over: impl FnMut(Instant) -> bool,
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_replaced_for_ever_and_seldom() {
+    fn lost_helper_is_restarted_with_bounded_rate() {
         let is_good = |(starts, longest)| starts <= 310 && longest <= MAX_PAUSE;
         for life in [Duration::ZERO, 30 * MS, 900 * MS] {
             let backoff = RefCell::new(Backoff::default());

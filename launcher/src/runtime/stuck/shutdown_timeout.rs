@@ -1,25 +1,25 @@
-//! How long processes may take to end once the run is over: a grace of their own time, not of the
-//! clock on the wall.
+//! Shutdown timeout of processes at the end of a run, measured in their own CPU time and not in
+//! wall-clock time.
 //!
-//! A process that gets no core cannot end, which the kernel says. One that has its core, or sleeps,
-//! and does not end has used its grace up.
+//! A process that gets no core cannot exit, and the kernel reports that. A process that has its
+//! core, or sleeps, and does not exit has used up its timeout.
 
 use super::{CpuAccount, Deadline};
 use std::time::{Duration, Instant};
 
-/// A grace that has begun.
-pub struct Grace {
+/// A running shutdown timeout.
+pub struct ShutdownTimeout {
     begun: Instant,
     length: Duration,
     deadline: Deadline,
     /// When a process was last found to be waiting for a core.
     excused_ns: u64,
-    /// What the kernel said, by process id, when the grace began or was last prolonged.
+    /// CPU accounts by process id, when the timeout started or was last extended.
     accounts: Vec<(u32, CpuAccount)>,
 }
 
-impl Grace {
-    /// Begins now, for these processes.
+impl ShutdownTimeout {
+    /// Starts the timeout for these processes.
     pub fn begin(length: Duration, pids: &[u32]) -> Self {
         Self::with_accounts(length, accounts(pids))
     }
@@ -29,13 +29,13 @@ impl Grace {
         Self { begun: Instant::now(), length, deadline, excused_ns: 0, accounts }
     }
 
-    /// Returns `true` if it is over for these, which have not ended.
+    /// Returns `true` if the timeout is over for these processes, which have not exited.
     pub fn is_over(&mut self, left: &[u32]) -> bool {
         self.is_over_at(self.begun.elapsed().as_nanos() as u64, || accounts(left))
     }
 
     fn is_over_at(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
-        self.deadline.look(now_ns);
+        self.deadline.mark_awake(now_ns);
         if !self.deadline.is_over(now_ns, self.excused_ns) {
             return false;
         }
@@ -62,15 +62,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The tenth of a second at which a grace of two seconds is over for a process with such an
-    /// account at each time in milliseconds.
+    /// Returns the tenth of a second at which a timeout of two seconds is over for a process with
+    /// such an account at each time in milliseconds.
     fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
-        let mut grace = Grace::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
+        let mut grace = ShutdownTimeout::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
         (1..1000).find(|at| grace.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))
     }
 
     #[test]
-    fn only_a_process_without_a_core_has_more_but_not_for_ever() {
+    fn starved_process_extends_timeout_up_to_limit() {
         let account = |is_runnable, ran| CpuAccount { is_runnable, ran: Duration::from_millis(ran) };
         assert_eq!(over(|_| account(false, 0)), Some(21), "it sleeps");
         assert_eq!(over(|now| account(true, now)), Some(21), "it has its core");
@@ -82,13 +82,13 @@ mod tests {
     #[test]
     fn kernel_says_which_process_gets_no_core() {
         const SHORT: Duration = Duration::from_millis(400);
-        // All on one core, which the others take: what is started here inherits it.
+        // All on one core, which the others occupy: processes started here inherit it.
         system::pin::pin_to(system::pin::allowed_cores()[0]).unwrap();
         let start = |how: &str| Command::new("sh").args(["-c", how]).spawn().unwrap();
         let mut others: Vec<Child> = (0..4).map(|_| start("while :; do :; done")).collect();
         let mut child = start("exec nice -n 19 sh -c 'while :; do :; done'");
         std::thread::sleep(SHORT / 2);
-        let mut grace = Grace::begin(SHORT, &[child.id()]);
+        let mut grace = ShutdownTimeout::begin(SHORT, &[child.id()]);
         while !grace.is_over(&[child.id()]) && grace.begun.elapsed() < SHORT * 20 {
             std::thread::sleep(SHORT / 20);
         }

@@ -1,16 +1,15 @@
-//! The warden: a process that does nothing but wait for the launcher's death, and then clears up
-//! after it.
+//! The reaper: a process that waits for the launcher's death and then cleans up after it.
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children
-//! notice and end ([`protocol::launcher_watch`]); the warden waits for that, saves the logs in the run's
-//! folder, kills who is still there, and removes the segments. If the warden is killed as well, the
-//! next start or `launcher clean` removes them. It has the control segment locked like the
-//! launcher, so that a start in this very moment does not remove the logs that it is about to save
-//! ([`crate::runtime::clean`]).
+//! notice and exit ([`protocol::launcher_watch`]); the reaper waits for that, saves the logs in the run's
+//! folder, kills processes that remain, and removes the segments. If the reaper is killed as well,
+//! the next start or `launcher clean` removes them. Like the launcher it holds a lock on the
+//! control segment, so that a start at this moment does not remove the logs that it is about to
+//! save ([`crate::runtime::clean`]).
 
-use crate::host::groups::Tree;
-use crate::runtime::container::groups;
-use crate::runtime::gather::{self, Unsaved};
+use crate::host::cgroups::HostRoot;
+use crate::runtime::container::cgroups;
+use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::control::Control;
@@ -25,16 +24,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use system::process;
 
-pub const NAME: &str = "warden";
+pub const NAME: &str = "reaper";
 
-/// Waits for the launcher of a run to end. A launcher that ends in order has stopped its warden
-/// before.
+/// Waits for the launcher of a run to exit, then cleans up. A launcher that exits normally ends its
+/// reaper first.
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
-    process::set_thread_name("bulkhead-warden");
-    // Without it the warden dies of a segment that somebody truncates; it can do everything else.
+    process::set_thread_name("bulkhead-reaper");
+    // Without it a truncated segment kills the reaper; it can do everything else.
     let _ = sigbus::survive();
-    let _locked = hold(&plan);
+    let _locked = lock_control(&plan);
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
             if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
@@ -42,34 +41,34 @@ pub fn run(run: &str) -> Result<()> {
             }
         }
     }
-    // A record that is in a log stays there, also if its process does not end.
+    // A record in a log is saved even if its process does not exit.
     let left_behind = save_logs(&plan).unwrap_or_else(|error| {
-        progress::complain(&format!("warden: {error:#}"));
-        error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
+        progress::complain(&format!("reaper: {error:#}"));
+        error.downcast::<UnsavedLogs>().map(|unsaved| unsaved.segments).unwrap_or_default()
     });
-    for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
-        progress::complain(&format!("warden: not removed: {left}"));
+    for left in cgroups::remove_all(HostRoot::real(), &plan.run, crate::host::cgroups::EMPTY_TIMEOUT) {
+        progress::complain(&format!("reaper: not removed: {left}"));
     }
-    end_the_processes(&control, &plan);
+    end_processes(&control, &plan);
     setup::remove_all(&plan, &left_behind);
     Ok(())
 }
 
-/// Waits for the end of the run's processes, and ends those that do not end by themselves: a
-/// program of somebody else's may have taken back what its launcher's death was to do to it.
-/// Whatever makes files for as long as it lives leaves nothing behind that comes later.
-fn end_the_processes(control: &Control, plan: &Plan) {
+/// Waits for the run's processes to exit, and kills those that do not: a user's program may have
+/// disabled its parent-death signal. After that no process can create files that would be left
+/// behind.
+fn end_processes(control: &Control, plan: &Plan) {
     let mut living: Vec<OwnedFd> =
         (0..plan.processes.len()).filter_map(|place| control.pidfd(place)).collect();
     wait_for(&mut living, launcher_watch::GRACE + launcher_watch::GRACE);
     for pidfd in &living {
-        // One that has ended meanwhile got no signal.
+        // A process that has exited by now gets no signal.
         let _ = process::kill(pidfd.as_fd());
     }
     wait_for(&mut living, launcher_watch::GRACE);
 }
 
-/// Until none of them runs, but no longer than that; those that do are left.
+/// Waits until none of them runs, at most `at_most`; those that still run stay in the list.
 fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
     let deadline = Instant::now() + at_most;
     while !living.is_empty() && Instant::now() < deadline {
@@ -83,20 +82,20 @@ fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
     }
 }
 
-/// The control segment, locked for as long as the file is open. Without a lock the warden works all
-/// the same.
-fn hold(plan: &Plan) -> Option<File> {
+/// Locks the control segment for as long as the file is open. The reaper works without the lock as
+/// well.
+fn lock_control(plan: &Plan) -> Option<File> {
     let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
     lock::hold(&file).ok().map(|()| file)
 }
 
-/// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the
-/// warden starts, those that have names may not be there yet. One that cannot be mapped (somebody
-/// has truncated it) costs no other.
+/// Maps each thread's log, and the spiller's state of it. Only after the launcher is gone: when the
+/// reaper starts, named segments may not exist yet. A log that cannot be mapped (it was truncated)
+/// does not affect the others.
 fn map_logs(plan: &Plan) -> [Vec<Option<ReadOnlyWords>>; 2] {
-    let mut attached = segments::attach_as_warden(plan);
+    let mut attached = segments::attach_as_reaper(plan);
     let mapped = |view: Result<ReadOnlyWords, RegionError>| {
-        view.inspect_err(|error| progress::complain(&format!("warden: not saved: {error}"))).ok()
+        view.inspect_err(|error| progress::complain(&format!("reaper: not saved: {error}"))).ok()
     };
     let logs = plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name)));
     let logs = logs.collect();
@@ -105,8 +104,8 @@ fn map_logs(plan: &Plan) -> [Vec<Option<ReadOnlyWords>>; 2] {
     [logs, spilled.collect()]
 }
 
-/// Until every thread has finished its log, or its process must have ended.
-fn wait_for_the_roles(logs: &[Option<ReadOnlyWords>]) {
+/// Waits until every thread has finished its log, or its process must have exited.
+fn wait_for_roles(logs: &[Option<ReadOnlyWords>]) {
     let deadline = Instant::now() + launcher_watch::GRACE + launcher_watch::GRACE;
     let runs = |log: &ReadOnlyWords| matches!(status::state(log), ThreadState::Ready | ThreadState::Running);
     while logs.iter().flatten().any(runs) && Instant::now() < deadline {
@@ -114,16 +113,17 @@ fn wait_for_the_roles(logs: &[Option<ReadOnlyWords>]) {
     }
 }
 
-/// The segments to leave behind: none.
+/// Saves the logs. Returns the segments to leave behind: none.
 fn save_logs(plan: &Plan) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
     if folder.is_dir() {
         let [threads, spilled] = map_logs(plan);
-        wait_for_the_roles(&threads);
-        let saved = gather::gather(plan, gather::Logs { threads: &threads, spilled: &spilled }, folder);
+        wait_for_roles(&threads);
+        let saved =
+            gather::gather(plan, gather::LogSegments { threads: &threads, spilled: &spilled }, folder);
         for (thread, log) in plan.threads.iter().zip(&threads) {
             if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
-                progress::complain(&format!("warden: a part of the log of {} was taken away", thread.name));
+                progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
             }
         }
         saved?;

@@ -1,9 +1,8 @@
-//! The lines of a look: from copied words to what a role, a ring and a strategy is doing, and to
-//! what went wrong.
+//! Builds the rows of a snapshot from copied counters: roles, rings, strategies and errors.
 
 use super::kernel::KernelThread;
-use super::model::{ErrorLine, RingLine, RoleLine, Snapshot, StrategyLine, shown};
-use super::sample::{Before, Sampler};
+use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow, printable};
+use super::sampler::{RateBaseline, Sampler};
 use protocol::commands::{ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, CommandAnswers};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
@@ -17,15 +16,15 @@ use shm::ring::{array_queue, gauge, spsc};
 use std::collections::BTreeMap;
 use system::clock::Clock;
 
-/// Own words of failed threads that are remembered.
+/// Maximum number of remembered error messages of failed threads.
 const WORDS: usize = 64;
 /// Clock ticks of the kernel in a second, of every Linux that this runs on.
 const KERNEL_HZ: f64 = 100.0;
-/// A heartbeat may be so far ahead of our own look at the clock, in nanoseconds: two cores'
-/// counters. More is a claim.
+/// How far a heartbeat may be ahead of our clock, in nanoseconds: the skew of two cores. More is a
+/// false claim.
 const AHEAD_NS: u64 = 1_000_000;
 
-/// What is wrong with a role when such a counter is not zero.
+/// Counters that indicate an error if nonzero, with their description.
 const WRONG: [(&str, &str); 5] = [
     ("protocol-errors", "invalid messages"),
     ("venue-errors", "invalid messages from the venue"),
@@ -34,7 +33,7 @@ const WRONG: [(&str, &str); 5] = [
     ("ticks-missed", "versions of touches missed"),
 ];
 
-/// The counter that a role's rate is of, and what is with it: what came less what went.
+/// Returns the counter of a role's rate, and the counters whose difference is in flight.
 const fn flow(kind: RoleKind) -> (&'static str, Option<(&'static str, &'static [&'static str])>) {
     match kind {
         RoleKind::Strategy => ("sent", Some(("sent", &["returned", "rejected"]))),
@@ -62,7 +61,7 @@ impl Sampler {
         counted: &AgentCounters,
         kernel: Option<KernelThread>,
         pid: Option<u32>,
-    ) -> RoleLine {
+    ) -> RoleRow {
         let counters: BTreeMap<&'static str, u64> =
             counted.labeled().map(|(label, value)| (label.name, value)).collect();
         let count = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -73,7 +72,7 @@ impl Sampler {
         let now = self.plan().clock.now();
         let done = count(rate_of);
         let cpu = kernel.map_or(0, |kernel| kernel.cpu);
-        let before = self.before.insert(role, Before { ticks: now, done, cpu });
+        let before = self.before.insert(role, RateBaseline { ticks: now, done, cpu });
         let seconds = before.map(|before| self.ns(now.saturating_sub(before.ticks)) as f64 / 1e9);
         let per_second = |now: u64, before: u64| {
             seconds
@@ -91,9 +90,9 @@ impl Sampler {
         };
         let beat = status.get(StatusField::HeartbeatTicks);
         let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;
-        RoleLine {
+        RoleRow {
             role: role.to_string(),
-            thread: shown(thread),
+            thread: printable(thread),
             pid,
             state,
             core: kernel.map(|kernel| kernel.core),
@@ -108,14 +107,13 @@ impl Sampler {
                 .and(before.and_then(|before| per_second(cpu, before.cpu)))
                 .map(|ticks| ticks / KERNEL_HZ),
             counters,
-            ..RoleLine::default()
+            ..RoleRow::default()
         }
     }
 
-    /// A thread that gave up has said why: its own words, remembered also when its memory is made
-    /// anew.
+    /// Remembers the error message of a failed thread, also after its memory is reset.
     pub(super) fn failed(&mut self, control: &Control, roles: &[Role], thread: &str, status: &ThreadStatus) {
-        let words = shown(&status.error());
+        let words = printable(&status.error());
         if status.state() != ThreadState::Failed || words.is_empty() || self.own_words.len() >= WORDS {
             return;
         }
@@ -123,7 +121,7 @@ impl Sampler {
             [Role::Strategy(index)] => control.incarnation(*index).epoch,
             _ => 0,
         };
-        self.own_words.insert((shown(thread), epoch, words));
+        self.own_words.insert((printable(thread), epoch, words));
     }
 
     pub(super) fn rings(&self, snapshot: &mut Snapshot) {
@@ -135,15 +133,15 @@ impl Sampler {
                 }
                 None => None,
             });
-            snapshot.rings.push(RingLine { ring: shown(&spec.what), fill, capacity: spec.capacity });
+            snapshot.rings.push(RingRow { ring: printable(&spec.what), fill, capacity: spec.capacity });
         }
     }
 
     pub(super) fn strategies(&self, control: &Control, snapshot: &mut Snapshot) {
-        let repairs = self.living.segment(REPAIRS, supervision::KIND);
+        let repairs = self.run.segment(REPAIRS, supervision::KIND);
         let repairs = repairs.and_then(|segment| Ok(Repairs::new(segment.copy(REPAIRS_WORDS)?)));
         if let Err(error) = &repairs {
-            snapshot.unreadable.push(shown(&format!("{error:#}")));
+            snapshot.unreadable.push(printable(&format!("{error:#}")));
         }
         let trading = self.plan().trading();
         let repairs = repairs.ok();
@@ -158,7 +156,7 @@ impl Sampler {
                 Scope::Credential(index) => *index == credential,
                 Scope::Venue(_) | Scope::Instrument(_) => false,
             });
-            snapshot.strategies.push(StrategyLine {
+            snapshot.strategies.push(StrategyRow {
                 strategy,
                 incarnation: life.epoch,
                 is_fenced: life.fenced,
@@ -167,13 +165,13 @@ impl Sampler {
                 refused: repair.refused,
                 orphaned: repair.orphaned,
                 killed: killed.map(switch_text).collect(),
-                positions: self.accounts.of(strategy),
+                positions: self.accounts.positions_of(strategy),
             });
         }
         let others = self.accounts.switches().filter(|(scope, _)| !matches!(scope, Scope::Strategy(_)));
         snapshot.switches = others.map(switch_text).collect();
         if let Some(what) = repairs.and_then(|repairs| repairs.damage()) {
-            snapshot.errors.push(ErrorLine { who: "engine".into(), what: what.to_string(), count: 1 });
+            snapshot.errors.push(ErrorRow { who: "engine".into(), what: what.to_string(), count: 1 });
         }
     }
 
@@ -181,7 +179,7 @@ impl Sampler {
         let mut errors = std::mem::take(&mut snapshot.errors);
         let mut add = |who: &str, what: String, count: u64| {
             if count > 0 {
-                errors.push(ErrorLine { who: who.into(), what, count });
+                errors.push(ErrorRow { who: who.into(), what, count });
             }
         };
         for line in &snapshot.roles {
@@ -204,14 +202,14 @@ impl Sampler {
         for ((who, words), count) in said {
             add(who, format!("it says itself: \"{words}\""), count);
         }
-        let answers = self.living.segment(ANSWERS_SEGMENT, ANSWERS_KIND);
+        let answers = self.run.segment(ANSWERS_SEGMENT, ANSWERS_KIND);
         match answers.and_then(|segment| Ok(CommandAnswers::new(&segment.copy(ANSWERS_WORDS)?))) {
             Ok(answers) => {
                 for reason in Reject::ALL {
                     add("engine", format!("rejected: {}", reason.name()), answers.rejections(reason.code()));
                 }
             }
-            Err(error) => snapshot.unreadable.push(shown(&format!("{error:#}"))),
+            Err(error) => snapshot.unreadable.push(printable(&format!("{error:#}"))),
         }
         snapshot.errors = errors;
     }

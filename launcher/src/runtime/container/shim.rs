@@ -1,7 +1,8 @@
-//! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
+//! The container shim: creates the container, starts the strategy in it, and exits as the strategy
+//! does.
 
-use super::{INIT, PROBE, WEAKER, groups};
-use crate::host::groups::Tree;
+use super::{INIT, PROBE, WEAKER, cgroups};
+use crate::host::cgroups::HostRoot;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
@@ -18,7 +19,7 @@ use system::container::check::{self, ExpectedContainer};
 use system::container::{self, ContainerContents, ContainerPart, HandedFile};
 use system::process;
 
-/// What `role NAME RUN --contain` does.
+/// Runs `role NAME RUN --contain`.
 pub fn role(name: &str, run: &str) -> Result<()> {
     match name {
         INIT => init(),
@@ -27,7 +28,7 @@ pub fn role(name: &str, run: &str) -> Result<()> {
     }
 }
 
-/// The first process of a container: looks around, says what it found, and waits.
+/// Runs the first process of a container: checks its surroundings, reports violations, and reaps.
 fn init() -> Result<()> {
     let mut told = String::new();
     io::stdin().lock().read_line(&mut told)?;
@@ -37,7 +38,7 @@ fn init() -> Result<()> {
     Ok(container::run_init()?)
 }
 
-/// Makes a container without the parts that are named.
+/// Creates a container without the listed parts.
 fn probe(what: &str) -> Result<()> {
     let words: Vec<&str> = what.split(',').collect();
     let is_left = |part: &ContainerPart| !words.contains(&part.name());
@@ -46,7 +47,8 @@ fn probe(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes a container around the calling process, but for process ids; its first process.
+/// Creates a container around the calling process, except for process ids. Returns its first
+/// process.
 fn make(
     run: &str,
     contents: &ContainerContents,
@@ -71,7 +73,7 @@ fn make(
     Ok(init)
 }
 
-/// Has the first process look around.
+/// Has the first process check the container.
 fn ask(init: &mut Child, expected: &ExpectedContainer) -> Result<()> {
     let (Some(stdin), Some(stdout)) = (&mut init.stdin, init.stdout.take()) else { bail!("it has no pipes") };
     serde_json::to_writer(&mut *stdin, expected)?;
@@ -92,7 +94,7 @@ fn end(init: &mut Child) {
     let _ = init.wait();
 }
 
-/// Makes a container, starts the strategy of that name in it, and ends as it does.
+/// Creates a container, starts the named strategy in it, and exits as it does.
 fn strategy(name: &str, run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name && plan.is_contained(process));
@@ -100,9 +102,9 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::wake_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let launcher = process::pidfd_open(plan.launcher_pid).context("cannot watch the launcher")?;
     process::set_thread_name("container");
-    groups::enter(Tree::real(), &plan.run, name)?;
+    cgroups::enter(HostRoot::real(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
-    // What is handed over as a descriptor has no name.
+    // Segments passed as descriptors have no name.
     let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
@@ -114,8 +116,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         end(&mut init);
         return Err(error);
     }
-    // A group of its own: a signal to its group would stop this process too, and nobody would see
-    // the end of the container.
+    // A process group of its own: a signal to the strategy's group would stop this process too, and
+    // the end of the container would not be seen.
     command.process_group(0);
     let started = command.spawn().with_context(|| format!("cannot start {name} in its container"));
     let mut program = match started {
@@ -126,8 +128,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         }
     };
     let waited = report(&program).and_then(|()| wait(&program, launcher.as_fd()));
-    // Init does not end before everything else in there has been waited for, and that one only this
-    // process can wait for.
+    // Init does not exit before all other processes inside are reaped, and the strategy can only be
+    // reaped by this process.
     let killed = init.kill();
     let status = program.wait();
     let reaped = init.wait();
@@ -136,7 +138,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::exit_like(status?)
 }
 
-/// What is to be started, and the folders that it needs to see wherever they are.
+/// Returns the command to start, and the folders that must stay visible: its own and the current
+/// one.
 fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<PathBuf>)> {
     let Some(words) = plan.program_of(me) else {
         let mut command = Command::new("/proc/self/exe");
@@ -160,8 +163,7 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     Ok((command, folders))
 }
 
-/// Where the program of a command is, if not in PATH, and the folders that it needs to see wherever
-/// they are: its own and the current one.
+/// Returns the path of a command's program, if not in PATH, and the folders that must stay visible.
 fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let folder = std::env::current_dir().context("cannot find the current folder")?;
     let mut folders = vec![folder.clone()];
@@ -174,22 +176,22 @@ fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((program, folders))
 }
 
-/// Tells the launcher who is the first one in there, and waits until it has got hold of it: only
-/// then anything else may run there.
+/// Sends the launcher the id of the first process, and waits until it has opened it: only then
+/// anything else may run inside.
 fn announce(init: &Child) -> Result<()> {
     writeln!(io::stdout(), "{}", init.id())?;
     io::stdin().read_exact(&mut [0]).context("the launcher does not answer")
 }
 
-/// Tells the launcher who the strategy is, and waits until it has got hold of that one, too.
+/// Sends the launcher the id of the strategy, and waits until it has opened it.
 fn report(program: &Child) -> Result<()> {
     writeln!(io::stdout(), "{}", program.id())?;
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
-/// Waits for the end of the program; where the launcher dies, for as long as a role may take to
-/// finish its log.
+/// Waits for the program to exit; if the launcher dies, for as long as a role may take to finish
+/// its log.
 fn wait(program: &Child, launcher: BorrowedFd<'_>) -> Result<()> {
     const LONG: Duration = Duration::from_secs(3600);
     let program = process::pidfd_open(program.id())?;

@@ -1,23 +1,23 @@
-//! A line of the view: parts of text, each in a style of its own.
+//! A line of the terminal view: texts with styles.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As the terminal has it.
+    /// The terminal's default.
     #[default]
     Plain,
-    /// Of a head, or of a note.
+    /// A heading or a note.
     Dim,
     Bold,
-    /// The same where a run is over.
+    /// A heading of a finished run.
     Over,
     Bad,
     Selected,
 }
 
 impl Style {
-    /// The sequence that a terminal (ECMA-48) begins it with.
+    /// Returns the escape sequence (ECMA-48) that starts the style.
     pub const fn sequence(self) -> &'static str {
         match self {
             Self::Plain => "\x1b[0m",
@@ -32,32 +32,32 @@ impl Style {
 
 /// A line of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    /// Its parts, from the left.
+pub struct StyledLine {
+    /// Texts from left to right.
     pub parts: Vec<(String, Style)>,
 }
 
-impl Line {
-    /// A line of one part.
+impl StyledLine {
+    /// Creates a line of one text.
     pub fn styled(text: String, style: Style) -> Self {
         Self { parts: vec![(text, style)] }
     }
 
-    /// How many characters it has.
+    /// Returns the number of characters.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(text, _)| text.chars().count()).sum()
     }
 
-    /// This line, then that one from that column on.
+    /// Appends a line from a column on.
     #[must_use]
-    pub fn beside(mut self, column: usize, right: Self) -> Self {
+    pub fn followed_by(mut self, column: usize, right: Self) -> Self {
         let gap = " ".repeat(column.saturating_sub(self.width()));
         self.parts.push((gap, Style::Plain));
         self.parts.extend(right.parts);
         self
     }
 
-    /// Its first characters, so many at most.
+    /// Truncates the line to `width` characters.
     #[must_use]
     pub fn clipped(mut self, width: usize) -> Self {
         let mut room = width;
@@ -71,7 +71,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for StyledLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|(text, _)| f.write_str(text))
     }
@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn lines_are_put_beside_each_other_and_clipped() {
-        let line = |text: &str| Line::styled(text.into(), Style::Bad);
-        let both = line("é…").beside(4, line("right"));
+        let line = |text: &str| StyledLine::styled(text.into(), Style::Bad);
+        let both = line("é…").followed_by(4, line("right"));
         assert_eq!((both.to_string().as_str(), both.width()), ("é…  right", 9));
         for (width, wanted) in [(0, ""), (1, "é"), (3, "é… "), (5, "é…  r"), (20, "é…  right")] {
             assert_eq!(both.clone().clipped(width).to_string(), wanted);
         }
-        assert_eq!(line("longer").beside(2, line("x")).to_string(), "longerx");
+        assert_eq!(line("longer").followed_by(2, line("x")).to_string(), "longerx");
     }
 }

@@ -1,13 +1,13 @@
-//! The control groups of strategies in containers: how many processes, how much memory and how much
-//! time all together may have.
+//! Cgroups of contained strategies: limits for the number of processes, memory and CPU time of all
+//! processes in a container together.
 //!
-//! Each controller is found where it is: in the second version of control groups, beside the
-//! launcher's own group, or below it in a hierarchy of the first version. So what holds for the
-//! launcher's surroundings holds for the strategies too. A group's name says whose it is; nothing
-//! else is written down, and whoever comes later removes it by its name.
+//! Each controller is used where it is mounted: in cgroup v2 next to the launcher's own group, or
+//! below it in a cgroup v1 hierarchy. So limits on the launcher's surroundings also apply to the
+//! strategies. A group's name identifies its run; no other state is stored, so that any later
+//! process can remove it by name.
 
-use crate::host::groups::Tree;
-use crate::host::groups::{self, Hierarchy};
+use crate::host::cgroups::HostRoot;
+use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -19,91 +19,88 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system::container::{MEMORY_BYTES, PROCESSES};
 
-/// The processors' worth of time that they may have together: one for the strategy, one for its
-/// runtime.
+/// CPUs' worth of time of a container: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 
-/// A limit that a control group holds.
-struct Limit {
+/// A resource limit set on a cgroup.
+struct CgroupLimit {
     controller: &'static str,
-    /// The file and what is written to it, by the second version and by the first.
-    second: (&'static str, String),
-    first: (&'static str, String),
+    /// The file and the value to write, for cgroup v2 and v1.
+    v2: (&'static str, String),
+    v1: (&'static str, String),
 }
 
-fn limits() -> [Limit; 3] {
+fn limits() -> [CgroupLimit; 3] {
     let us = 100_000;
     [
-        Limit {
+        CgroupLimit {
             controller: "pids",
-            second: ("pids.max", PROCESSES.to_string()),
-            first: ("pids.max", PROCESSES.to_string()),
+            v2: ("pids.max", PROCESSES.to_string()),
+            v1: ("pids.max", PROCESSES.to_string()),
         },
-        Limit {
+        CgroupLimit {
             controller: "memory",
-            second: ("memory.max", MEMORY_BYTES.to_string()),
-            first: ("memory.limit_in_bytes", MEMORY_BYTES.to_string()),
+            v2: ("memory.max", MEMORY_BYTES.to_string()),
+            v1: ("memory.limit_in_bytes", MEMORY_BYTES.to_string()),
         },
-        Limit {
+        CgroupLimit {
             controller: "cpu",
-            second: ("cpu.max", format!("{} {us}", CPUS * us)),
-            first: ("cpu.cfs_quota_us", (CPUS * us).to_string()),
+            v2: ("cpu.max", format!("{} {us}", CPUS * us)),
+            v1: ("cpu.cfs_quota_us", (CPUS * us).to_string()),
         },
     ]
 }
 
-/// Where the group of a controller can be made.
-fn parent(tree: Tree<'_>, controller: &str) -> Option<Hierarchy> {
-    let hierarchies = groups::hierarchies(tree.root);
-    let is_usable = |hierarchy: &&Hierarchy| access(&hierarchy.parent, AccessFlags::W_OK).is_ok();
+/// Returns the hierarchy in which a group with that controller can be created.
+fn parent(tree: HostRoot<'_>, controller: &str) -> Option<CgroupHierarchy> {
+    let hierarchies = cgroups::hierarchies(tree.root);
+    let is_usable = |hierarchy: &&CgroupHierarchy| access(&hierarchy.parent, AccessFlags::W_OK).is_ok();
     let mut usable = hierarchies.iter().filter(is_usable);
-    usable.find(|hierarchy| hierarchy.hands_on(controller)).cloned()
+    usable.find(|hierarchy| hierarchy.is_delegated(controller)).cloned()
 }
 
-/// The controllers that cannot be had here.
-pub fn absent(tree: Tree<'_>) -> Vec<&'static str> {
+/// Returns the controllers that are not available here.
+pub fn missing_controllers(tree: HostRoot<'_>) -> Vec<&'static str> {
     let all = limits().into_iter().map(|limit| limit.controller);
     all.filter(|controller| parent(tree, controller).is_none()).collect()
 }
 
-/// Why strategies cannot be limited at all: root's processes are counted by nothing but control
-/// groups.
-pub fn obstacle(tree: Tree<'_>) -> Option<String> {
-    (geteuid().is_root() && absent(tree).contains(&"pids")).then(|| {
+/// Returns why strategies cannot be limited at all: root's processes are only counted by cgroups.
+pub fn obstacle(tree: HostRoot<'_>) -> Option<String> {
+    (geteuid().is_root() && missing_controllers(tree).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
          Start as an ordinary user, or mount the cgroup tree for writing; or use --isolation process"
             .into()
     })
 }
 
-/// What is not limited here, in words; `None`: everything is.
-pub fn unlimited(tree: Tree<'_>) -> Option<String> {
-    let absent = absent(tree);
+/// Describes what is not limited here; `None` if everything is.
+pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
+    let absent = missing_controllers(tree);
     let what = |controller: &&str| match *controller {
         "pids" => "the number of processes is limited by RLIMIT_NPROC alone",
         "memory" => "memory is limited for each process and not for all of a container together",
         _ => "time on the cores is not limited",
     };
     let found: Vec<&str> = absent.iter().map(what).collect();
-    (!found.is_empty()).then(|| {
-        format!("there is no writable control group for {}: {}", absent.join(", "), found.join("; "))
-    })
+    (!found.is_empty())
+        .then(|| format!("there is no writable cgroup for {}: {}", absent.join(", "), found.join("; ")))
 }
 
-/// The name of a strategy's group.
+/// Returns the name of a strategy's cgroup.
 fn name(run: &str, process: &str) -> String {
     format!("{}{run}.{process}", Plan::PREFIX)
 }
 
-/// The groups of a run, until this is dropped.
-pub struct Groups<'a> {
-    tree: Tree<'a>,
+/// The cgroups of a run, removed on drop.
+pub struct ContainerCgroups<'a> {
+    tree: HostRoot<'a>,
     run: String,
 }
 
-impl<'a> Groups<'a> {
-    /// Makes a group for each strategy in a container, with its limits.
-    pub fn begin(plan: &Plan, tree: Tree<'a>) -> Result<Self> {
+impl<'a> ContainerCgroups<'a> {
+    /// Creates a cgroup with its limits for each contained strategy.
+    pub fn begin(plan: &Plan, tree: HostRoot<'a>) -> Result<Self> {
         let groups = Self { tree, run: plan.run.clone() };
         for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
             for limit in limits() {
@@ -115,7 +112,7 @@ impl<'a> Groups<'a> {
                     }
                     _ => {}
                 }
-                let (file, value) = if hierarchy.is_second { limit.second } else { limit.first };
+                let (file, value) = if hierarchy.is_v2 { limit.v2 } else { limit.v1 };
                 let file = group.join(file);
                 fs::write(&file, &value)
                     .with_context(|| format!("cannot write {value:?} to {}", file.display()))?;
@@ -125,45 +122,44 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Drop for Groups<'_> {
+impl Drop for ContainerCgroups<'_> {
     fn drop(&mut self) {
-        remove_all(self.tree, &self.run, groups::EMPTY);
+        remove_all(self.tree, &self.run, cgroups::EMPTY_TIMEOUT);
     }
 }
 
-/// The calling process, and what it starts from now on, belongs to the groups of that strategy, if
+/// Moves the calling process, and what it starts from now on, into the cgroups of that strategy, if
 /// there are any.
-pub fn enter(tree: Tree<'_>, run: &str, process: &str) -> Result<()> {
-    let folders: BTreeSet<PathBuf> = groups::hierarchies(tree.root)
+pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
+    let folders: BTreeSet<PathBuf> = cgroups::hierarchies(tree.root)
         .into_iter()
         .map(|hierarchy| hierarchy.parent.join(name(run, process)))
         .collect();
     for group in folders.iter().filter(|group| group.is_dir()) {
-        groups::enter(group)
-            .with_context(|| format!("cannot enter the control group {}", group.display()))?;
+        cgroups::enter(group).with_context(|| format!("cannot enter the cgroup {}", group.display()))?;
     }
     Ok(())
 }
 
-/// The groups that there are, with the runs that they are of.
-pub fn found(tree: Tree<'_>) -> Vec<(RunId, PathBuf)> {
+/// Lists the existing cgroups of runs.
+pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
     let parents: BTreeSet<PathBuf> =
-        groups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
+        cgroups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
     let in_folder = |parent: &PathBuf| fs::read_dir(parent).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let (run, _) = RunId::of_segment(&name)?;
+        let (run, _) = RunId::from_segment_name(&name)?;
         entry.path().is_dir().then(|| (run, entry.path()))
     };
     parents.iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the groups of a run, waiting so long for each until nobody is in it; what could not be
-/// removed, and why.
-pub fn remove_all(tree: Tree<'_>, run: &str, patience: Duration) -> Vec<String> {
-    let of_run = found(tree).into_iter().filter(|(other, _)| other.to_string() == run);
+/// Removes the cgroups of a run, waiting up to `timeout` for each to become empty. Returns those
+/// that could not be removed, with the error.
+pub fn remove_all(tree: HostRoot<'_>, run: &str, patience: Duration) -> Vec<String> {
+    let of_run = list(tree).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |group: &Path| {
-        groups::remove(group, tree.remove, patience)
+        cgroups::remove(group, tree.remove, patience)
             .err()
             .map(|error| format!("{}: {error}", group.display()))
     };
@@ -179,11 +175,11 @@ mod tests {
 
     const RUN: &str = "20261120-142421123-1-2147483632";
 
-    fn files(tree: &fake::Tree) -> Tree<'_> {
+    fn files(tree: &fake::FakeHost) -> HostRoot<'_> {
         fn remove(group: &Path) -> io::Result<()> {
             fs::remove_dir_all(group)
         }
-        Tree { root: tree.root(), remove }
+        HostRoot { root: tree.root(), remove }
     }
 
     fn plan() -> Plan {
@@ -193,9 +189,9 @@ mod tests {
         plan
     }
 
-    /// Every group that is there, with its files.
-    fn seen(tree: &fake::Tree) -> Vec<String> {
-        let mut found: Vec<String> = super::found(files(tree))
+    /// Lists every existing group with its files.
+    fn seen(tree: &fake::FakeHost) -> Vec<String> {
+        let mut found: Vec<String> = super::list(files(tree))
             .into_iter()
             .flat_map(|(_, group)| {
                 let entries = fs::read_dir(&group).unwrap().flatten();
@@ -213,15 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_the_second_version_stands_beside_the_launcher_s() {
+    fn cgroup_v2_is_sibling_of_launchers_group() {
         let tree = fake::plain(3);
         tree.put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
         tree.put("proc/self/cgroup", "0::/user/session\n");
         tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpuset cpu memory pids\n");
         tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpu memory pids\n");
-        assert_eq!(absent(files(&tree)), [""; 0]);
+        assert_eq!(missing_controllers(files(&tree)), [""; 0]);
         let plan = plan();
-        let groups = Groups::begin(&plan, files(&tree)).unwrap();
+        let groups = ContainerCgroups::begin(&plan, files(&tree)).unwrap();
         let of = |strategy: u32| {
             let front = format!("user/bulkhead.RUN.strategy-{strategy}");
             [
@@ -238,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_the_first_version_stand_below_the_launcher_s_and_what_is_missing_is_said() {
+    fn cgroup_v1_is_child_of_launchers_group() {
         let tree = fake::plain(3);
         tree.put(
             "proc/self/mounts",
@@ -250,10 +246,10 @@ mod tests {
         tree.put("sys/fs/cgroup/cpu/tasks", "");
         tree.put("sys/fs/cgroup/unified/cgroup.subtree_control", "");
         tree.put("sys/fs/cgroup/unified/cgroup.controllers", "");
-        assert_eq!(absent(files(&tree)), ["memory"]);
-        let words = unlimited(files(&tree)).unwrap();
+        assert_eq!(missing_controllers(files(&tree)), ["memory"]);
+        let words = unlimited_text(files(&tree)).unwrap();
         assert!(words.contains("not for all of a container together"), "{words}");
-        let groups = Groups::begin(&plan(), files(&tree)).unwrap();
+        let groups = ContainerCgroups::begin(&plan(), files(&tree)).unwrap();
         let front = |strategy: u32, of: &str| format!("{of}/bulkhead.RUN.strategy-{strategy}");
         assert_eq!(
             seen(&tree),
@@ -264,7 +260,7 @@ mod tests {
                 format!("{}/pids.max = 128", front(1, "pids/box/7")),
             ]
         );
-        // As after a launcher that was killed, and its warden.
+        // As after both the launcher and its reaper were killed.
         std::mem::forget(groups);
         assert_eq!(remove_all(files(&tree), "20261120-142421123-1-1", Duration::ZERO), [""; 0]);
         assert_eq!(seen(&tree).len(), 4, "another run's stay");
@@ -275,8 +271,8 @@ mod tests {
     #[test]
     fn without_control_groups_there_are_none() {
         let tree = fake::plain(3);
-        assert_eq!(absent(files(&tree)), ["pids", "memory", "cpu"]);
-        drop(Groups::begin(&plan(), files(&tree)).unwrap());
+        assert_eq!(missing_controllers(files(&tree)), ["pids", "memory", "cpu"]);
+        drop(ContainerCgroups::begin(&plan(), files(&tree)).unwrap());
         assert!(enter(files(&tree), RUN, "strategy-0").is_ok());
         assert_eq!(obstacle(files(&tree)).is_some(), geteuid().is_root(), "root is not counted otherwise");
     }

@@ -1,4 +1,4 @@
-//! Control groups: where they are mounted, and where a group of one's own can be made.
+//! Cgroups: where they are mounted, and where a new group can be created.
 
 use super::read::text;
 use std::fs;
@@ -6,17 +6,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The files of a machine, or of one that a test made up.
+/// The root of a machine's `proc` and `sys`, real or made up by a test.
 #[derive(Clone, Copy, Debug)]
-pub struct Tree<'a> {
+pub struct HostRoot<'a> {
     /// Where `proc` and `sys` are.
     pub root: &'a Path,
-    /// Removes a control group: the kernel lets go of a folder with its files in it.
+    /// Removes a cgroup's directory; the kernel ignores the files in it.
     pub remove: fn(&Path) -> io::Result<()>,
 }
 
-impl Tree<'static> {
-    /// This machine's.
+impl HostRoot<'static> {
+    /// Returns this machine's root.
     pub fn real() -> Self {
         fn remove(group: &Path) -> io::Result<()> {
             fs::remove_dir(group)
@@ -25,12 +25,12 @@ impl Tree<'static> {
     }
 }
 
-/// How long the last process in a group may take to be gone.
-pub const EMPTY: Duration = Duration::from_secs(5);
+/// How long the last process in a group may take to exit.
+pub const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The groups of this process, one of each hierarchy: the names of its controllers, none in cgroup
-/// v2, and its path.
-pub(super) fn own(root: &Path) -> Vec<(String, String)> {
+/// Returns the cgroups of this process, one for each hierarchy: the names of its controllers, empty
+/// in cgroup v2, and its path.
+pub(super) fn own_cgroups(root: &Path) -> Vec<(String, String)> {
     let line = |line: &str| {
         // Number, controllers, path.
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -39,7 +39,7 @@ pub(super) fn own(root: &Path) -> Vec<(String, String)> {
     text(root, "proc/self/cgroup").lines().filter_map(line).collect()
 }
 
-/// The mounts of a kind of file system below a root, with their options.
+/// Returns the mounts of a file-system type below a root, with their options.
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     let mounts = text(root, "proc/self/mounts");
     let of_kind = |line: &str| {
@@ -50,37 +50,36 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     mounts.lines().filter_map(of_kind).collect()
 }
 
-/// The mount of cgroup v2 below which a group can have cores to itself (`cpuset.cpus.partition`).
+/// Returns the cgroup v2 mount below which a group can have exclusive cores
+/// (`cpuset.cpus.partition`).
 pub fn partitions(root: &Path) -> Option<PathBuf> {
     let has_cpuset =
         |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");
     mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
-/// A place where groups can be made.
+/// A cgroup hierarchy in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hierarchy {
-    /// Whether it is of the second version.
-    pub is_second: bool,
-    /// Of the second version the folder that holds this process's own group; of the first this
-    /// process's own group.
+pub struct CgroupHierarchy {
+    /// cgroup v2; otherwise v1.
+    pub is_v2: bool,
+    /// In v2 the parent of this process's own group; in v1 this process's own group.
     pub parent: PathBuf,
-    /// What of the machine groups below it share out.
+    /// Controllers available to groups below it.
     controllers: Vec<String>,
 }
 
-impl Hierarchy {
-    /// Whether a group in it can limit that.
-    pub fn hands_on(&self, controller: &str) -> bool {
+impl CgroupHierarchy {
+    /// Returns `true` if a group in it can use that controller.
+    pub fn is_delegated(&self, controller: &str) -> bool {
         self.controllers.iter().any(|other| other == controller)
     }
 }
 
-/// All that there are, those of the second version first. A group of that version with processes in
-/// it hands nothing on, so a new one stands beside that of this process, where there is anything
-/// above it.
-pub fn hierarchies(root: &Path) -> Vec<Hierarchy> {
-    let own = own(root);
+/// Returns all hierarchies, v2 first. A v2 group with processes in it delegates no controllers, so
+/// a new group is created next to that of this process, if that has a parent.
+pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
+    let own = own_cgroups(root);
     let below = |mount: &Path, path: &str| mount.join(path.trim_start_matches('/'));
     let mut found = Vec::new();
     for (mount, _) in mounts(root, "cgroup2") {
@@ -89,31 +88,31 @@ pub fn hierarchies(root: &Path) -> Vec<Hierarchy> {
         let parent = below(&mount, &above.display().to_string());
         let handed_on = text(&parent, "cgroup.subtree_control");
         let controllers = handed_on.split_whitespace().map(str::to_owned).collect();
-        found.push(Hierarchy { is_second: true, parent, controllers });
+        found.push(CgroupHierarchy { is_v2: true, parent, controllers });
     }
     for (mount, options) in mounts(root, "cgroup") {
         let is_option = |name: &str| options.split(',').any(|option| option == name);
         let is_it = |(names, _): &&(String, String)| !names.is_empty() && names.split(',').all(is_option);
         let Some((names, path)) = own.iter().find(is_it) else { continue };
         let controllers = names.split(',').map(str::to_owned).collect();
-        found.push(Hierarchy { is_second: false, parent: below(&mount, path), controllers });
+        found.push(CgroupHierarchy { is_v2: false, parent: below(&mount, path), controllers });
     }
     found
 }
 
-/// The calling process, and what it starts from now on, belongs to that group.
+/// Moves the calling process, and what it starts from now on, into that group.
 ///
 /// # Errors
-/// The group is not there, or not for this user.
+/// The group does not exist, or this user may not write it.
 pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Removes a group, waiting so long for the last process in it to be gone. One that is gone already
-/// is no error.
+/// Removes a group, waiting up to `timeout` for its last process to exit. A group that is gone
+/// already is not an error.
 ///
 /// # Errors
-/// Somebody is in it for longer than that.
+/// A process stays in it for longer.
 pub fn remove(group: &Path, remove: fn(&Path) -> io::Result<()>, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

@@ -1,0 +1,89 @@
+//! Detects a process that holds the lock of the command channel for long: operators serialize by a
+//! lock on its file, so it keeps out all their commands, kill switches among them.
+
+use crate::host::locks;
+use protocol::commands::COMMANDS_SEGMENT;
+use protocol::plan::Plan;
+use shm::memory::open_safely;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::time::{Duration, Instant};
+
+/// Longest time that an operator holds the lock or waits for it.
+const LONG_LOCK: Duration = Duration::from_secs(2);
+/// Minimum interval between two tries.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Watches the lock of a run's command channel.
+pub(super) struct CommandLockWatch {
+    file: Option<File>,
+    last_try: Instant,
+    /// Since when another process holds the lock.
+    held_since: Option<Instant>,
+    /// The note was given already.
+    is_noted: bool,
+}
+
+impl CommandLockWatch {
+    /// Opens the command channel; without one there is nothing to watch.
+    pub fn new(plan: &Plan) -> Self {
+        let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
+        Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
+    }
+
+    /// Tries the lock, unless it was tried just now. Returns a note for the user, once in a run.
+    pub fn poll(&mut self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        if self.is_noted || self.last_try.elapsed() < INTERVAL {
+            return None;
+        }
+        self.last_try = Instant::now();
+        if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            // An operator who found it locked tries again.
+            let _ = file.unlock();
+            self.held_since = None;
+            return None;
+        }
+        if self.held_since.get_or_insert(self.last_try).elapsed() < LONG_LOCK {
+            return None;
+        }
+        self.is_noted = true;
+        let holder = locks::holder(file).unwrap_or_else(|| "a process that is not seen from here".into());
+        Some(format!(
+            "the desk was locked for more than {LONG_LOCK:?} by {holder}: no command of an operator, no kill switch reached the engine \
+             in that time; end that process"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(file: &File) -> CommandLockWatch {
+        let looked = Instant::now().checked_sub(INTERVAL).unwrap();
+        CommandLockWatch {
+            file: Some(file.try_clone().unwrap()),
+            last_try: looked,
+            held_since: None,
+            is_noted: false,
+        }
+    }
+
+    #[test]
+    fn a_long_lock_is_noted_once_with_its_holder() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (ours, other) = (File::open(file.path()).unwrap(), File::open(file.path()).unwrap());
+        let mut free = watch(&ours);
+        assert_eq!((free.poll(), free.held_since), (None, None));
+        other.lock().unwrap();
+        let mut watch = watch(&ours);
+        assert_eq!(watch.poll(), None, "a moment is no reason");
+        watch.held_since = Instant::now().checked_sub(LONG_LOCK);
+        assert_eq!(watch.poll(), None, "it was tried just now");
+        watch.last_try = Instant::now().checked_sub(INTERVAL).unwrap();
+        let said = watch.poll().unwrap();
+        assert!(said.contains(&format!("by process {}", std::process::id())), "{said}");
+        watch.last_try = Instant::now().checked_sub(INTERVAL).unwrap();
+        assert_eq!(watch.poll(), None, "once");
+    }
+}

@@ -1,0 +1,124 @@
+//! Checks that the run makes progress: the engine's counters against the orders that the schedules
+//! say are due, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
+//! decisions).
+
+use super::{Supervisor, at_venues, progress_count};
+use crate::runtime::stuck::{CpuAccount, Deadline, ProgressCounters, StallWatch};
+use protocol::plan::{Pacing, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::time::Duration;
+
+/// The wait for the last reports of an interrupted run.
+pub(super) struct DrainWait {
+    deadline: Deadline,
+    /// Progress count at the last poll, and when it last changed.
+    last_progress: (u64, u64),
+}
+
+impl Supervisor<'_> {
+    pub(super) fn deadline(&self, limit: Duration) -> Deadline {
+        Deadline::within(limit, self.now_ns())
+    }
+
+    /// Returns `true` if that wait is over.
+    pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
+        let now = self.now_ns();
+        deadline.mark_awake(now);
+        deadline.is_over(now, self.ns(self.liveness.last_starved()))
+    }
+
+    /// Begins the wait for the last reports.
+    pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
+        DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
+    }
+
+    /// Returns `true` if the wait for the last reports is over. On a machine with too few cores
+    /// they come late, so it is extended while more arrive, up to a bound: a hostile strategy could
+    /// produce them without end.
+    pub(super) fn is_drain_over(&self, drain: &mut DrainWait) -> bool {
+        let now = self.now_ns();
+        if let Some(ProgressCounters { count, .. }) =
+            self.progress_counters().filter(|moved| moved.count != drain.last_progress.0)
+        {
+            drain.last_progress = (count, now);
+        }
+        drain.deadline.mark_awake(now);
+        drain.deadline.is_over(now, self.ns(self.liveness.last_starved()).max(drain.last_progress.1))
+    }
+
+    /// Records the kernel's CPU account of every thread that has been silent for half of its
+    /// deadline.
+    pub(super) fn query_cpu_accounts(&mut self) {
+        for thread in 0..self.threads.len() {
+            if self.liveness.needs_cpu_account(thread) {
+                // Only of a process that still runs: its id may be reused otherwise.
+                let process = self.owner_of(thread).filter(|process| process.status.is_none());
+                let account =
+                    process.and_then(|it| CpuAccount::of_thread(it.pid(), self.liveness.tid(thread)));
+                self.liveness.record_cpu_account(thread, account);
+            }
+        }
+    }
+
+    /// Returns the message for a stalled run.
+    pub(super) fn check_stall(&self, stall: &mut StallWatch) -> Option<String> {
+        let names =
+            || self.awaited().map(|strategy| Role::Strategy(strategy).to_string()).collect::<Vec<_>>();
+        self.is_stalled(stall).then(|| {
+            format!(
+                "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
+                stall.limit(),
+                self.sent_and_open().1,
+                names().join(", ")
+            )
+        })
+    }
+
+    /// Returns `true` if there was no progress for the watch's limit, although there should be.
+    pub(super) fn is_stalled(&self, stall: &mut StallWatch) -> bool {
+        let Some(moved) = self.progress_counters() else { return false };
+        let [awake_since, starved] =
+            [self.liveness.awake_since(), self.liveness.last_starved()].map(|at| self.ns(at));
+        let due_after =
+            |since| self.awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
+        stall.check_stall(self.now_ns(), awake_since, starved, moved, due_after)
+            && !self.containment.has_pending_process()
+    }
+
+    pub(super) fn awaited(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy))
+    }
+
+    fn progress_counters(&self) -> Option<ProgressCounters> {
+        let engine = self.engine()?;
+        let count = progress_count(&engine).wrapping_add(self.containment.steps());
+        Some(ProgressCounters { count, open: at_venues(&engine) })
+    }
+
+    /// Returns when a strategy's first order after that time is due, in nanoseconds since the
+    /// start; `None` if none is.
+    pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
+        let trading = self.plan.trading();
+        if trading.pacing_of(strategy) == Pacing::Closed {
+            return None;
+        }
+        let schedule = &self.schedules[usize::from(strategy)];
+        let orders = trading.orders_per_lap(strategy) as usize;
+        let (laps, lap_ns) = (u64::from(trading.laps), trading.lap_ns);
+        let lap = since_ns.checked_div(lap_ns).unwrap_or(0).min(laps - 1);
+        // The time when it is due is an entry's first word, and entries come in its order.
+        let due = |lap: u64, entry: usize| {
+            let fire_ns = schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+            fire_ns.saturating_add(lap.saturating_mul(lap_ns))
+        };
+        let (mut from, mut to) = (0, orders);
+        while from < to {
+            let middle = from.midpoint(to);
+            if due(lap, middle) <= since_ns { from = middle + 1 } else { to = middle }
+        }
+        let next_lap = || (lap + 1 < laps && orders > 0).then(|| due(lap + 1, 0));
+        (from < orders).then(|| due(lap, from)).or_else(next_lap)
+    }
+}
