@@ -1,20 +1,17 @@
-//! Text that comes from a file, a program or another user, made harmless for a terminal, Markdown
-//! and HTML.
+//! Escaping of untrusted text for terminals, Markdown and HTML.
 //!
-//! What a terminal would obey (control characters) and what hides or reorders text (bidirectional
-//! controls) is shown as `\u001b`, which is also what JSON has for it. Programs print through
-//! [`PrintableWriter`]; fields that must stay on their line, and Markdown, are escaped where they
-//! are put together.
+//! Control characters and bidirectional controls, which hide or reorder text, are shown as
+//! `\u001b`, the notation of JSON. Programs print through [`PrintableWriter`]; fields that must
+//! stay on one line, and Markdown, are escaped where they are assembled.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The escape codes that reports themselves have, where colours are wanted.
+/// The color codes that reports use.
 const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
 
-/// Returns `true` for a character that is not shown but obeyed: a control character, a line
-/// separator, a change of direction.
+/// Returns `true` for a control character, a line separator or a bidirectional control.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -28,8 +25,7 @@ fn push(out: &mut String, c: char) {
     }
 }
 
-/// Returns a text with line breaks and tabs as they are, and everything else that a terminal would
-/// obey escaped.
+/// Returns a text with line breaks and tabs kept and other control characters escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_obeyed(c);
     if text.chars().all(stays) {
@@ -40,8 +36,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns a text in one line: line breaks and tabs become spaces, everything else that a terminal
-/// would obey is escaped.
+/// Returns a text on one line: line breaks and tabs become spaces, other control characters are
+/// escaped.
 pub fn in_a_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars()
@@ -49,8 +45,8 @@ pub fn in_a_line(text: &str) -> String {
     out
 }
 
-/// Returns a text in one line of Markdown, a cell of a table included: no HTML, no link, no image,
-/// no further column.
+/// Returns a text for one line of Markdown, including a table cell, without HTML, links, images or
+/// column separators.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in in_a_line(text).chars() {
@@ -63,22 +59,22 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Passes text on as [`printable`]; bytes that are no text become `\x9b`.
+/// A writer that escapes its output like [`printable`]; invalid UTF-8 becomes `\x9b`.
 #[derive(Debug)]
 pub struct PrintableWriter<W: Write> {
     out: W,
     colours: bool,
-    /// The beginning of a character whose other bytes are still to come.
+    /// The first bytes of a character whose remaining bytes have not been written yet.
     begun: Vec<u8>,
 }
 
 impl<W: Write> PrintableWriter<W> {
-    /// Creates a writer to `out`; with `colours` the codes that reports themselves have stay.
+    /// Creates a writer to `out`. With `colours` the color codes of reports pass unchanged.
     pub const fn new(out: W, colours: bool) -> Self {
         Self { out, colours, begun: Vec::new() }
     }
 
-    /// Returns what it writes to.
+    /// Returns the underlying writer.
     pub const fn inner(&self) -> &W {
         &self.out
     }
@@ -154,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         let shown = "a\\u001b[2J\\u009b31m\\u007f\\u000d\\u202eb\nc\té";
         assert_eq!(printable(HOSTILE), shown);
         assert_eq!(written(&[HOSTILE.as_bytes()], false), shown);
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_may_be_split_and_bytes_may_be_no_text() {
+    fn split_characters_join_and_invalid_bytes_are_escaped() {
         let bytes = HOSTILE.as_bytes();
         for at in 0..bytes.len() {
             assert_eq!(written(&[&bytes[..at], &bytes[at..]], false), printable(HOSTILE), "{at}");
@@ -172,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_reports_own_colours_pass() {
+    fn only_known_color_codes_pass() {
         let text = "\x1b[1;32mgood\x1b[0m \x1b[8mhidden\x1b[2J";
         assert_eq!(written(&[text.as_bytes()], true), "\x1b[1;32mgood\x1b[0m \\u001b[8mhidden\\u001b[2J");
         assert!(!written(&[text.as_bytes()], false).contains('\x1b'));
     }
 
     #[test]
-    fn markdown_holds_no_tag_link_or_column() {
+    fn markdown_escapes_tags_links_and_columns() {
         assert_eq!(
             markdown("<script>|x|\n![p](http://x)\x1b"),
             "&lt;script>\\|x\\| !\\[p\\](http://x)\\u001b"

@@ -1,4 +1,4 @@
-//! The evaluation of a saved run: merge, figures, tail, timeline and report, in one call.
+//! Evaluation of a saved run in one call: merge, figures, tail, timeline and reports.
 
 use crate::document::{Document, write_whole};
 use crate::hlog::{self, HLOG_FILE};
@@ -13,20 +13,20 @@ use anyhow::Result;
 use std::path::Path;
 use system::scratch::Room;
 
-/// The number of a run's worst orders that are saved one by one.
+/// Number of slowest orders that are saved individually.
 const WORST: usize = 10;
 
-/// How far an evaluation is.
+/// Progress of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The logs are being joined.
+    /// The logs are being merged.
     Merging {
-        /// The number of records that are joined.
+        /// Records merged so far.
         done: u64,
-        /// The number of all records.
+        /// Records in all logs.
         total: u64,
     },
-    /// The logs are joined: figures and results follow.
+    /// The logs are merged; figures and results are computed next.
     Measuring,
 }
 
@@ -34,10 +34,10 @@ pub enum Step {
 /// `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv`
 /// where anything was filled, `report.html`.
 ///
-/// The table of orders is kept in `room`. The files are equal to the byte, whichever room it is.
+/// The table of orders is stored in `room`. The results are identical for every storage.
 ///
 /// # Errors
-/// Logs that cannot be merged, a folder that cannot be written.
+/// Logs that cannot be merged, or a folder without write permission.
 pub fn evaluate(
     room: &Room,
     folder: &Path,
@@ -49,7 +49,8 @@ pub fn evaluate(
     progress(Step::Measuring);
     let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
     let tail = Tail::of(record, &merged, WORST);
-    // A run that stamps only the ends has no orders in its tail: what stalls touched is unknown.
+    // A run with `--stamps ends` has no orders in its tail: which orders stalls affected is
+    // unknown.
     if tail.orders > 0 {
         figures.take_stall_free(&merged, &tail.untouched);
     }
@@ -75,7 +76,7 @@ pub fn evaluate(
         ("positions.csv", positions),
         (html::HTML_FILE, page.into_bytes()),
     ] {
-        // A run without fills has no positions, and no file of them.
+        // A run without fills has no positions and no such file.
         if !bytes.is_empty() {
             write_whole(&folder.join(name), &bytes)?;
         }

@@ -1,5 +1,5 @@
-//! From the logs of a run to what they say: merge, figures, verdicts, statistics, reports. Starts
-//! no process and sends no signal.
+//! Analysis of recorded runs: merge, figures, verdicts, statistics and reports. Starts no process
+//! and sends no signal.
 #![forbid(unsafe_code)]
 
 mod cause;

@@ -1,11 +1,11 @@
-//! Out-of-core selection of the value at a rank: exact, in several passes.
+//! Out-of-core radix selection: the exact value at a rank, found in several passes over the data.
 
-/// Bits that one pass settles: 65,536 counters a selection.
+/// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// For each selection, a column and a rank from 0, the value that would stand there if the column
-/// were sorted. `each` hands all values to who asks, with their columns, as often as it is called;
-/// none is greater than `most`. For a rank that is past the end it is any value.
+/// Returns for each wanted (column, rank from 0) the value at that rank of the sorted column.
+/// `each` passes all values with their columns, and is called once per pass; no value exceeds
+/// `most`. The value for a rank past the end is unspecified.
 pub(crate) fn select(
     wanted: &[(usize, u64)],
     most: u64,
@@ -39,8 +39,8 @@ pub(crate) fn select(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// The pair that would stand at that rank, from 0, if all of them were sorted; `None` past the end.
-/// `each` as for [`select`]. Keeps them if they are no more than `few`.
+/// Returns the pair at a rank, from 0, of the sorted pairs; `None` past the end. `each` is as for
+/// [`select`]. Candidates are kept in memory once there are at most `few` of them.
 pub(crate) fn select_pair(
     rank: u64,
     few: usize,
@@ -73,44 +73,45 @@ pub(crate) fn select_pair(
     Some([first, *select(&[(0, rank - before)], u64::MAX, seconds).first()?])
 }
 
-/// The digit of a value at that shift, and what stands above it.
+/// Splits a value at `shift` into the bits above its digit and the digit.
 #[inline]
 fn split(value: u64, shift: u32) -> (u64, usize) {
     let above = value >> shift;
     (above >> BITS, (above & ((1 << BITS) - 1)) as usize)
 }
 
-/// The rank, from 0, of the least value that this share of so many does not exceed.
+/// Returns the rank, from 0, of the smallest value that at least this share of `count` values does
+/// not exceed.
 pub(crate) fn rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
 
-/// A bit for each of many.
+/// A fixed-size set of bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits(Vec<u64>);
 
 impl Bits {
-    /// So many, none of them set.
+    /// Creates a set of `count` bits, all clear.
     pub fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    /// Whether that one is set; not where there is none.
+    /// Returns `true` if the bit is set; `false` past the end.
     #[inline]
     pub fn get(&self, place: usize) -> bool {
         self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
-    /// Sets that one.
+    /// Sets a bit.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the bit is past the end.
     #[inline]
     pub fn set(&mut self, place: usize) {
         self.0[place / 64] |= 1 << (place % 64);
     }
 
-    /// How many are set.
+    /// Returns the number of set bits.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -123,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pair_is_found_whether_all_are_kept_or_not(
+        fn nth_pair_matches_sorting_at_any_limit(
             pairs in prop::collection::vec([prop_oneof![0u64..4, any::<u64>()], prop_oneof![0u64..4, any::<u64>()]], 0..60),
             rank in 0u64..64,
             few in 0usize..70,
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_set_one_by_one() {
+    fn bit_set_sets_single_bits() {
         let mut bits = Bits::new(130);
         [0, 63, 64, 129].into_iter().for_each(|place| bits.set(place));
         assert_eq!((0..200).filter(|place| bits.get(*place)).collect::<Vec<_>>(), [0, 63, 64, 129]);

@@ -1,25 +1,25 @@
-//! Names beside the ends of lines: as near to them as they can be without touching each other.
+//! Line labels: names next to the ends of lines, moved apart as little as needed to avoid overlap.
 
 use super::svg::{line, num};
 use maud::{Markup, html};
 
-/// Lines of labels are this far apart.
+/// Vertical distance of two labels.
 const LINE: f64 = 15.0;
 
-/// A name beside the end of a line.
+/// A label for the end of a line.
 #[derive(Clone, Debug)]
 pub struct LineLabel {
-    /// Where the line ends.
+    /// Horizontal position of the end of the line.
     pub x: f64,
-    /// At which height.
+    /// Vertical position of the end of the line.
     pub y: f64,
-    /// What it is.
+    /// Text of the label.
     pub text: String,
-    /// The class that gives it the line's colour.
+    /// CSS class that gives the label the color of its line.
     pub class: String,
 }
 
-/// Draws the labels in a column that begins at `column`, each joined to the end of its line.
+/// Draws the labels in a column at `column`, each connected to the end of its line.
 pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
     let wanted: Vec<f64> = labels.iter().map(|label| label.y).collect();
     let heights = spread(&wanted, LINE, top, bottom);
@@ -31,12 +31,12 @@ pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Marku
     }
 }
 
-/// Places as near to the wanted ones as can be, none nearer than `gap` to another, all between the
-/// bounds if they fit at all.
+/// Returns positions as close to the wanted ones as possible: at least `gap` apart, and within the
+/// bounds if they fit.
 pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
-    // Groups of labels that touch; a group stands around the mean of what its members want.
+    // Groups of labels that touch; a group is centered on the mean of the wanted positions.
     let mut groups: Vec<(f64, usize)> = Vec::new();
     let place = |mean: f64, size: usize| {
         let half = (size - 1) as f64 * gap / 2.0;
@@ -73,19 +73,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn labels_that_do_not_touch_stay_where_they_are() {
+    fn separate_labels_do_not_move() {
         assert_eq!(spread(&[100.0, 20.0, 60.0], LINE, 0.0, 300.0), [100.0, 20.0, 60.0]);
     }
 
     #[test]
-    fn labels_that_touch_move_apart_evenly() {
+    fn overlapping_labels_move_apart_evenly() {
         assert_eq!(spread(&[100.0, 100.0], LINE, 0.0, 300.0), [92.5, 107.5]);
         assert_eq!(spread(&[5.0, 0.0, 2.0], LINE, 0.0, 300.0), [30.0, 0.0, 15.0]);
     }
 
     proptest! {
         #[test]
-        fn no_two_labels_touch(wanted in proptest::collection::vec(-50.0f64..350.0, 1..15)) {
+        fn labels_never_overlap(wanted in proptest::collection::vec(-50.0f64..350.0, 1..15)) {
             let mut heights = spread(&wanted, LINE, 0.0, 300.0);
             heights.sort_by(f64::total_cmp);
             prop_assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-6), "{heights:?}");

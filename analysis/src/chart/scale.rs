@@ -1,70 +1,71 @@
-//! Scales: from values to places on the paper, and the values that are worth a tick.
+//! Chart scales: map values to coordinates and choose tick values.
 
-/// How values are spread over a length.
+/// The spacing of a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
-    /// Evenly.
+    /// Equal differences have equal lengths.
     Linear,
-    /// Each decade the same length.
+    /// Each decade has the same length.
     Log,
 }
 
-/// A range of values over a range of places. Values outside are placed outside; callers leave out
-/// what has no place.
+/// A chart scale: maps a domain of values to a range of coordinates. Values outside the domain map
+/// to coordinates outside the range.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     kind: ScaleKind,
     values: (f64, f64),
     places: (f64, f64),
-    /// From tick to tick of an even scale.
+    /// Distance of two ticks of a linear scale; 0 for a logarithmic one.
     step: f64,
 }
 
-/// A value worth naming.
+/// A tick of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tick {
-    /// The value.
+    /// Value at the tick.
     pub value: f64,
-    /// Whether it gets a label; the others are only lines.
+    /// Whether the tick has a label; other ticks are drawn as lines only.
     pub labelled: bool,
 }
 
 impl Scale {
-    /// From zero (or below it, where values are) to a round value at or above the greatest.
+    /// Creates a linear scale from zero (or the minimum, if negative) to a round value at or above
+    /// the maximum.
     pub fn linear(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() { least.min(0.0) } else { 0.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low + 1.0 };
         Self::linear_round(low, high, places)
     }
 
-    /// Evenly from the tick at or below a value to the one at or above another.
+    /// Creates a linear scale whose ends are rounded outward to ticks.
     fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
         let step = step((high - low) / parts(places));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
         Self { kind: ScaleKind::Linear, values, places, step }
     }
 
-    /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value.
-    /// Only values above zero have a place.
+    /// Creates a logarithmic scale whose ends are rounded outward to 1, 2 or 5 times a power of
+    /// ten. Values must be above zero.
     pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
         Self { kind: ScaleKind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
     }
 
-    /// Evenly from a round value below the least to one above the greatest, zero or not: for what
-    /// is compared with a value other than zero.
+    /// Creates a linear scale with rounded ends that need not include zero: for values that are
+    /// compared with a reference other than zero.
     pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
         Self::linear_round(low, high, places)
     }
 
-    /// Exactly from one value to the other, logarithmic.
+    /// Creates a logarithmic scale with exactly these ends.
     pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
         Self { kind: ScaleKind::Log, values: (low, high), places, step: 0.0 }
     }
 
-    /// Exactly from one value to the other, evenly.
+    /// Creates a linear scale with exactly these ends.
     pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
         Self {
             kind: ScaleKind::Linear,
@@ -74,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// Where a value stands.
+    /// Returns the coordinate of a value.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.values, self.places);
         let share = match self.kind {
@@ -84,23 +85,23 @@ impl Scale {
         from + share * (to - from)
     }
 
-    /// Whether each decade has the same length.
+    /// Returns `true` for a logarithmic scale.
     pub fn is_log(&self) -> bool {
         self.kind == ScaleKind::Log
     }
 
-    /// The first and the last value.
+    /// Returns the first and the last value.
     pub const fn values(&self) -> (f64, f64) {
         self.values
     }
 
-    /// The first and the last place.
+    /// Returns the first and the last coordinate.
     pub const fn places(&self) -> (f64, f64) {
         self.places
     }
 
-    /// Linear: every 1, 2 or 5 of a decade, five to ten of them or fewer. Logarithmic: the decades,
-    /// and between them 2 and 5, labelled where there are fewer than three decades.
+    /// Returns the ticks. Linear: at multiples of 1, 2 or 5 times a power of ten, ten at most.
+    /// Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a decade.
     pub fn ticks(&self) -> Vec<Tick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),
@@ -127,25 +128,25 @@ impl Scale {
     }
 }
 
-/// How many parts a linear axis is cut into: about one for each thumb's width.
+/// Returns the wanted number of intervals of a linear axis of this length.
 fn parts(places: (f64, f64)) -> f64 {
     ((places.1 - places.0).abs() / 90.0).clamp(5.0, 10.0)
 }
 
-/// `mark` times ten to the power of `decade`, as near as a float can be: 200, not 200.00000000000003.
+/// Returns `mark` × 10^`decade` without rounding errors: 200, not 200.00000000000003.
 fn decimal(mark: f64, decade: i32) -> f64 {
     if decade >= 0 { mark * 10f64.powi(decade) } else { mark / 10f64.powi(-decade) }
 }
 
-/// The 1, 2 or 5 of a decade at or above a length.
+/// Returns the smallest tick distance (1, 2 or 5 times a power of ten) that is not below `length`.
 fn step(length: f64) -> f64 {
     let decade = length.log10().floor() as i32;
     let marks = [1.0, 2.0, 5.0, 10.0].map(|mark| decimal(mark, decade));
     marks.into_iter().find(|mark| *mark >= length * (1.0 - 1e-9)).unwrap_or(length)
 }
 
-/// The 1, 2 or 5 of a decade at or below a value; of a negative one, minus that at or above its
-/// size.
+/// Returns the largest 1, 2 or 5 times a power of ten that is not above `value`. Negative values
+/// are rounded away from zero.
 fn round_down(value: f64) -> f64 {
     if value < 0.0 {
         return -step(-value);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_scales_begin_at_zero_and_end_on_a_tick() {
+    fn linear_scale_spans_zero_to_a_tick() {
         let scale = Scale::linear(3.0, 73.0, (0.0, 100.0));
         assert_eq!(scale.values(), (0.0, 80.0));
         assert_eq!(labelled(&scale), [0.0, 20.0, 40.0, 60.0, 80.0]);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn even_scales_end_on_ticks_wherever_they_begin() {
+    fn rounded_linear_scale_ends_on_ticks() {
         for (low, high) in [(0.88, 1.11), (0.9, 1.09), (-3.0, 17.0), (1234.0, 1235.0), (0.0, 1e9)] {
             let scale = Scale::linear_around(low, high, (300.0, 900.0));
             let (ticks, (first, last)) = (labelled(&scale), scale.values());
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn log_scales_label_decades_and_more_where_there_is_room() {
+    fn log_scale_labels_decades_and_short_ranges() {
         let wide = Scale::log(130.0, 3_000_000.0, (300.0, 0.0));
         assert_eq!(wide.values(), (100.0, 5_000_000.0));
         assert_eq!(labelled(&wide), [100.0, 1e3, 1e4, 1e5, 1e6]);
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_rises_with_its_value() {
+    fn scale_is_monotonic() {
         for scale in [Scale::log(1.0, 1e6, (0.0, 500.0)), Scale::linear(0.0, 1e6, (0.0, 500.0))] {
             let places: Vec<f64> = (1..1000).map(|value| scale.at(f64::from(value) * 1000.0)).collect();
             assert!(places.is_sorted());
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_a_scale_all_the_same() {
+    fn degenerate_ranges_give_finite_scales() {
         for scale in [
             Scale::linear(f64::INFINITY, f64::NEG_INFINITY, (0.0, 1.0)),
             Scale::linear(0.0, 0.0, (0.0, 1.0)),

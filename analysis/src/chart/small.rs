@@ -1,5 +1,5 @@
-//! A small drawing of a run over time: medians and greatest of rt_venue, for pages with many of
-//! them. All of a page have one upright axis, so that they can be compared.
+//! Sparklines: small charts of rt_venue over a section of a run. All sparklines of a page share one
+//! vertical axis.
 
 use super::axis::duration;
 use super::scale::Scale;
@@ -9,24 +9,24 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 118.0;
-/// Left, right, top and bottom of the data.
+/// Left, right, top and bottom edge of the data area.
 const DATA: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
 
-/// A stretch of a run.
+/// A section of a run's timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch<'a> {
-    /// The run over time.
+    /// Timeline of the run.
     pub timeline: &'a Timeline,
-    /// Where it begins, in nanoseconds from the start of the schedule.
+    /// Start of the section, in nanoseconds from the start of the schedule.
     pub from_ns: u64,
-    /// Where it ends.
+    /// End of the section, in nanoseconds from the start of the schedule.
     pub to_ns: u64,
-    /// What is marked in it: time 0 of its axis then.
+    /// Marked time, which becomes time 0 of the axis; `None` for no mark.
     pub mark_ns: Option<u64>,
 }
 
 impl Stretch<'_> {
-    /// Its buckets: when each begins, its median and its greatest.
+    /// Returns the start, the median and the maximum of each bucket in the section.
     fn buckets(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
         let Timeline { bucket_ns, p50_ns, max_ns, .. } = self.timeline;
         let all = p50_ns.iter().zip(max_ns).enumerate();
@@ -34,14 +34,14 @@ impl Stretch<'_> {
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
-    /// The least and the greatest that is drawn of it.
+    /// Returns the minimum and the maximum of the drawn values.
     pub fn values(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))
     }
 }
 
-/// The ends of the upright axis that several stretches share.
+/// Returns the vertical range that contains all sections.
 pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
     let values = || stretches.iter().filter_map(Stretch::values);
     let least = values().map(|(least, _)| least).min().unwrap_or(1).max(1);
@@ -49,8 +49,7 @@ pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
     (least as f64, most as f64)
 }
 
-/// The drawing; `id` is its own in the page, `title` is for those who cannot see it, and for who
-/// points at it.
+/// Draws a sparkline. `id` is its id in the page, `title` its accessible title and tooltip.
 pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA;
     let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;
@@ -68,7 +67,7 @@ pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> M
         }
         if let Some(max) = max {
             let high = y.at(max.max(1) as f64);
-            // Where there are too few orders for a median, a mark at the greatest.
+            // With too few orders for a median, the maximum is drawn as a thin mark.
             let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
             greatest += &format!(
                 "M{} {}H{}V{}H{}Z",
@@ -80,7 +79,7 @@ pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> M
             );
         }
     }
-    // The lowest, the highest, and what is in the middle of them.
+    // Label the lowest, the highest and a middle tick.
     let ticks: Vec<f64> = y.ticks().into_iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect();
     let step = ticks.len().div_ceil(3).max(1);
     html! {
@@ -105,7 +104,7 @@ fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("−{}", rounded(-ns)) } else { rounded(ns) }
 }
 
-/// A duration in three figures.
+/// Formats a duration with three significant digits.
 fn rounded(ns: f64) -> String {
     crate::numbers::duration(ns.round() as u64)
 }
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_stretch_is_drawn_and_odd_times_stay_inside() {
+    fn sparkline_clips_to_its_slice() {
         let timeline = Timeline {
             bucket_ns: 10,
             count: vec![1; 4],

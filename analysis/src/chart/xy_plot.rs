@@ -1,5 +1,5 @@
-//! Figures of a sweep against what was varied: a line for each setting, a dot at the median of the
-//! repeats, a bar from their least to their greatest.
+//! Line charts of a sweep: a line for each setting, a dot at the median of the repeats, a bar from
+//! their minimum to their maximum.
 
 use super::axis::{self, AxisLabel as Name};
 use super::labels::{self, LineLabel};
@@ -8,52 +8,51 @@ use super::svg::{Frame, Path, line, num};
 use crate::stats::Spread;
 use maud::{Markup, html};
 
-/// From here on a range is too wide for an even axis.
+/// From this ratio of maximum to minimum on, an axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
-/// The classes of lines in their order: colours first, dashes so that grey paper tells them apart
-/// too.
+/// CSS classes of lines: colors first, then dashes that remain distinct in grayscale.
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
-/// The class of the line of that number.
+/// Returns the CSS class of line `number`.
 pub const fn class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// One line.
+/// A line of an XY plot.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
-    /// What it is.
+    /// Name of the line.
     pub name: String,
-    /// The class of its line.
+    /// CSS class of the line.
     pub class: &'static str,
-    /// Where its points stand and what they are, by x.
+    /// Points by x, each with the spread of its repeats.
     pub points: Vec<(f64, Spread)>,
 }
 
-/// What an axis is about.
+/// Title and label format of an axis.
 pub struct Axis<'a> {
-    /// Its title with the unit.
+    /// Title with the unit.
     pub title: &'a str,
-    /// The name of a value.
+    /// Formats a value as a label.
     pub name: Name<'a>,
 }
 
-/// A chart.
+/// A line chart with error bars.
 pub struct Plot<'a> {
-    /// The id of the drawing.
+    /// Id of the SVG element in the page.
     pub id: &'a str,
-    /// What it shows.
+    /// Title of the chart.
     pub title: &'a str,
-    /// What was varied.
+    /// Horizontal axis: the varied setting.
     pub x: Axis<'a>,
-    /// What was measured.
+    /// Vertical axis: the measured figure.
     pub y: Axis<'a>,
 }
 
 impl Plot<'_> {
-    /// Draws it; nothing if there is not a single point.
+    /// Draws the chart. Returns `None` without any point.
     pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
         let points = || series.iter().flat_map(|series| &series.points);
         points().next()?;
@@ -106,9 +105,8 @@ impl Plot<'_> {
     }
 }
 
-/// Even from zero on, or logarithmic where the values are too far apart for that (and all above
-/// zero). What was varied by an even amount is best seen on an even axis, so that one changes
-/// later.
+/// Returns a linear scale from zero, or a logarithmic one if all values are above zero and far
+/// apart. Varied settings switch to logarithmic later, since they are mostly evenly spaced.
 fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: bool) -> Scale {
     let least = values.clone().fold(f64::INFINITY, f64::min);
     let greatest = values.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -131,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_is_logarithmic_where_values_are_far_apart() {
+    fn wide_ranges_use_a_logarithmic_axis() {
         let is_log = |values: &[f64], varied| scale(values.iter().copied(), (0.0, 100.0), varied).is_log();
         assert!(!is_log(&[0.0, 500.0, 1000.0, 1500.0], true));
         assert!(is_log(&[1.0, 4.0, 16.0], true) && !is_log(&[1.0, 2.0, 4.0, 8.0], true));
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_without_points_is_none() {
+    fn plot_without_points_is_none() {
         let axis = || Axis { title: "t", name: &axis::number };
         let plot = Plot { id: "p", title: "p", x: axis(), y: axis() };
         assert!(plot.draw(&[]).is_none());

@@ -1,4 +1,4 @@
-//! A run's folder: one line for each log, and what is wrong with them.
+//! Inspection of a run's folder: one row for each log, and the problems of each.
 
 use super::cut::Merged;
 use super::time::{LogTimebase, signed};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What is known about one log. Values that need a log that can be read are null without one.
+/// A row of the listing: one log. Values that need a readable log are null without one.
 #[derive(Default, Serialize)]
 struct LogRow {
     thread: String,
@@ -28,9 +28,9 @@ struct LogRow {
     pid: Option<u64>,
     core: Option<u32>,
     records: u64,
-    /// Of a strategy: how many incarnations stamped orders, its epochs.
+    /// Number of epochs (incarnations) that stamped orders; only for strategies.
     epochs: Option<u64>,
-    /// Times of the first and the last stamp, in seconds since the start of the schedule.
+    /// First and last stamp, in seconds since the start of the schedule.
     first_s: Option<f64>,
     last_s: Option<f64>,
     voluntary_switches: Option<u64>,
@@ -38,7 +38,7 @@ struct LogRow {
     minor_faults: Option<u64>,
     major_faults: Option<u64>,
     longest_gap_ns: Option<u64>,
-    /// What is wrong with it.
+    /// Damage of the log, as text.
     damage: Option<String>,
 }
 
@@ -53,7 +53,7 @@ struct Listing<'a> {
     problems: &'a [String],
 }
 
-/// Prints a folder; see [`super::inspect`].
+/// Prints the listing of a folder; see [`super::inspect`].
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::of(&record);
@@ -81,7 +81,7 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
     no_problems(folder, &problems)
 }
 
-/// Reads one log to its end, or as far as it goes.
+/// Reads one log to its end or its first damage.
 fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, merged: &Merged) -> LogRow {
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
@@ -113,7 +113,7 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, me
     }
 }
 
-/// The one strategy that a thread runs.
+/// Returns the strategy of a thread that runs exactly one.
 fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
     match record.plan.threads.get(thread)?.roles.as_slice() {
         [Role::Strategy(index)] => Some(*index),
@@ -121,14 +121,14 @@ fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
     }
 }
 
-/// What a pass over a log found.
+/// Result of a pass over a log.
 struct Contents {
-    /// The first and the last stamp of something that happened (a due time or a release is a plan).
+    /// First and last stamp of an event; due times and releases are planned times and do not count.
     ends: Option<(u64, u64)>,
     epochs: Option<u64>,
-    /// Checksums of ends of links, which a log that was closed ends with.
+    /// Number of link checksums; a closed log ends with them.
     sums: u64,
-    /// What ended the log too early.
+    /// Cause of an early end.
     damage: Option<String>,
 }
 
@@ -160,7 +160,7 @@ fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
     Contents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
 }
 
-/// Logs in the folder that no thread of the plan wrote.
+/// Returns the logs in the folder that belong to no thread of the plan.
 fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
     let known = |name: &str| record.plan.threads.iter().any(|thread| file_name(&thread.name) == name);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -191,7 +191,7 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
-    // Only where there is more than one of any strategy: the table is wide as it is.
+    // Shown only if some strategy has more than one epoch: the table is already wide.
     let with_epochs = lines.iter().any(|line| line.epochs > Some(1));
     let mut columns =
         vec!["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"];

@@ -1,4 +1,4 @@
-//! One log: header, status, records.
+//! Inspection of one log: header, status and records.
 
 use super::cut::Merged;
 use super::time::LogTimebase;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Records that people are shown when they did not say how many.
+/// Number of records shown by default.
 const SHOWN: u64 = 10;
 
-/// The words of a status block that mean something by themselves, with their names in JSON.
+/// Status fields that are meaningful by themselves, with their JSON names.
 const FIELDS: [(&str, Field); 15] = [
     ("tid", Field::Tid),
     ("heartbeat_ticks", Field::HeartbeatTicks),
@@ -35,15 +35,16 @@ const FIELDS: [(&str, Field); 15] = [
     ("allocations_plus_one", Field::AllocationsPlusOne),
 ];
 
-/// A record as it is printed.
+/// A printed record.
 #[derive(Serialize)]
 struct StampRow {
     number: u64,
     point: &'static str,
     order: String,
-    /// Ticks, or for `rejected` the reason's code, for `checksum` the sum.
+    /// Ticks; the reason's code for `rejected`, the checksum for `checksum`.
     value: u64,
-    /// Since the start of the run; unknown without its `run.json`, none for what is no time.
+    /// Seconds since the start of the run; `None` without `run.json` or if the record holds no
+    /// time.
     seconds: Option<f64>,
 }
 
@@ -143,8 +144,7 @@ fn text(
     Ok(scan)
 }
 
-/// One object whose records are written as they are read, so that a log of any size needs no
-/// memory.
+/// Writes one JSON object record by record, so that a log of any size needs constant memory.
 fn json(
     log: &mut LogReader,
     options: &Options,
@@ -175,7 +175,7 @@ fn json(
         "status": words,
         "agents": agents,
     });
-    // The object without its closing brace: records, total and damage follow as they become known.
+    // The object without its closing brace: records, total and damage follow.
     let front = front.to_string();
     write!(out, "{},\"records\":[", front.strip_suffix('}').unwrap_or(&front))?;
     let mut first = true;
@@ -212,7 +212,7 @@ fn line(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
     }
 }
 
-/// What a record is about: an order, the end of a link, a gap, a touch.
+/// Returns the subject of a record: an order, the end of a link, a gap or a touch.
 fn about(record: &Record) -> String {
     if let Some(TouchWritten { venue, instrument, version, .. }) = TouchWritten::of(record) {
         return format!("venue {venue} instrument {instrument} version {version}");
@@ -224,7 +224,7 @@ fn about(record: &Record) -> String {
     }
 }
 
-/// The name of a thread's state.
+/// Returns the name of a thread's state.
 pub(super) const fn state_name(status: &Status) -> &'static str {
     match status.state() {
         ThreadState::Starting => "starting",
@@ -235,23 +235,22 @@ pub(super) const fn state_name(status: &Status) -> &'static str {
     }
 }
 
-/// What a pass over a log found.
+/// Result of a pass over a log.
 pub(super) struct Scan {
-    /// Records in the log, as far as it can be read.
+    /// Number of readable records in the log.
     pub total: u64,
-    /// Those of the order that was asked for, or all.
+    /// Number of records that match the requested order, or of all.
     pub matching: u64,
-    /// Those that were printed.
+    /// Number of printed records.
     pub printed: u64,
-    /// Checksums of ends of links among them.
+    /// Number of link checksums.
     pub sums: u64,
-    /// What ended the log before its end.
+    /// Cause of an early end.
     pub damage: Option<LogError>,
 }
 
-/// Passes over a whole log and hands out what the options ask for: the first `head` of the matching
-/// records (`by_default`, if they ask for neither head nor tail), then the last `tail` of those not
-/// handed out.
+/// Reads a whole log and passes on what the options request: the first `head` matching records
+/// (`by_default` without head and tail), then the last `tail` of the remaining ones.
 fn scan(
     log: &mut LogReader,
     options: &Options,

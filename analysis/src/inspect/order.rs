@@ -1,4 +1,4 @@
-//! The path of one order: every stamp of it in all logs of a run, in the order of the round trip.
+//! Inspection of one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The order in which an order meets its points.
+/// Points in the order of an order's path.
 const PATH: [Point; 19] = [
     Point::Touch,
     Point::Due,
@@ -42,32 +42,33 @@ const PATH: [Point; 19] = [
     Point::StrategyRecv,
 ];
 
-/// One stamp of the order.
+/// A printed stamp of the order.
 #[derive(Serialize)]
 struct PathStep {
     point: &'static str,
     meaning: &'static str,
-    /// Which of the order's reports it is a stamp of, from 0; 0 for all that comes before a report.
+    /// Number of the report that the stamp belongs to, from 0; 0 for stamps before the first
+    /// report.
     report: u8,
     thread: String,
     pid: u64,
-    /// Its number in that thread's log.
+    /// Number of the record in the thread's log.
     record: u64,
-    /// Ticks, or the reason's code of a rejection.
+    /// Ticks, or the code of the reason for a rejection.
     value: u64,
     /// Seconds since the start of the schedule.
     seconds: Option<f64>,
     since_due_ns: Option<f64>,
     since_t1_ns: Option<f64>,
-    /// The stage that ends at this stamp, if the one that it begins with is there too.
+    /// Stage that ends at this stamp, if its first stamp exists.
     stage: Option<&'static str>,
     stage_ns: Option<f64>,
 }
 
-/// A stamp as it was found.
+/// A stamp found in a log.
 struct Found {
     point: Point,
-    /// As in [`PathStep`].
+    /// Number of the report, as in [`PathStep`].
     report: u8,
     detail: u8,
     value: u64,
@@ -76,7 +77,7 @@ struct Found {
     pid: u64,
 }
 
-/// All of it.
+/// The printed path of an order.
 #[derive(Serialize)]
 struct Journey<'a> {
     run: &'a str,
@@ -145,13 +146,13 @@ pub(super) fn inspect(
     no_problems(folder, &problems)
 }
 
-/// Whether the order's incarnation died while the run went on.
+/// Returns `true` if the order's incarnation died during the run.
 fn has_died(record: &RunRecord, order: OrderId) -> bool {
     let its = (order.strategy(), order.epoch());
     record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
 }
 
-/// Which of an order's reports a record of it is of.
+/// Returns the number of the report that a record belongs to.
 fn report_of(record: &Record) -> u8 {
     match record.point {
         Point::GatewayDone => Report::of_detail(record.detail).0,
@@ -166,13 +167,12 @@ fn report_of(record: &Record) -> u8 {
     }
 }
 
-/// A point's name; of further reports with their number.
+/// Formats a point's name, with the report's number for further reports.
 fn numbered(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its
-/// end.
+/// Adds the order's stamps of one log. Returns the problem of a log that cannot be read to its end.
 fn search(
     folder: &Path,
     record: &RunRecord,
@@ -200,8 +200,8 @@ fn search(
     Ok(())
 }
 
-/// The version of a touch that triggered the order, by its own word; the time of the write is not
-/// known yet.
+/// Returns the touch version that triggered the order according to its strategy. The time of the
+/// write is not known yet.
 fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
@@ -210,8 +210,8 @@ fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
     Some(TouchWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
 }
 
-/// Adds when that was written, by the log of the exchange; says what is wrong with an order that
-/// was triggered by what was never written.
+/// Adds the time of that write from the log of the exchange. Returns a problem if the version was
+/// never written.
 fn search_touch(
     folder: &Path,
     record: &RunRecord,
@@ -255,7 +255,8 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
             Some(stage) => stage.record(),
             None => part(end.point)?.record(),
         };
-        // A further report's stages begin with its own stamps, but the venue's with the order's.
+        // Stages of a further report begin with its own stamps, those of the venue with the stamps
+        // of the order.
         let is_of_venue = matches!(end.point, Point::GatewayDone | Point::ExchangeDone);
         let report = if is_of_venue { 0 } else { end.report };
         let begin = found.iter().find(|found| (found.point, found.report) == (stage.from, report))?;

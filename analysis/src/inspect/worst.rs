@@ -1,5 +1,5 @@
-//! Why the slowest orders of a run were slow: shares by cause, percentiles without the machine's
-//! stalls, the worst one by one.
+//! Inspection of a run's slowest orders: shares by cause, percentiles without the machine's stalls,
+//! each of the worst orders.
 
 use super::{Format, InspectError, print_csv, print_json, print_lines};
 use crate::document::Document;
@@ -14,10 +14,10 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Before what belongs to the line above it.
+/// Indent of continuation lines.
 const INDENT: &str = "      ";
 
-/// A row of the CSV: an order's stage.
+/// A row of the CSV: a stage of one order.
 #[derive(Serialize)]
 struct Line<'a> {
     order: &'a str,
@@ -98,7 +98,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
             shares.add_row(shares_of(&share.of, &share.causes_ns, share.causes_ns.total()));
         }
         print_lines(out, fitted(&shares))?;
-        // By stage for the widest share only: the narrower ones are in the JSON.
+        // By stage only for the widest fraction; the narrower ones are in the JSON.
         writeln!(out)?;
         let head: Vec<&str> =
             ["of the slowest 1 %"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
@@ -118,7 +118,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
                 causes.shown().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();
             let whole = duration(causes.total());
             let (head, parts) = (format!("  {stage:<18} {whole:>9} on {thread}:"), parts.join(", "));
-            // What has no room beside it stands below it.
+            // Text that does not fit on the line continues below it.
             match head.chars().count() + 1 + parts.chars().count() <= width() {
                 true => writeln!(out, "{head} {parts}")?,
                 false => writeln!(out, "{head}\n{INDENT}{}", in_lines(&parts, INDENT))?,

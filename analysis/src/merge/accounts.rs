@@ -417,7 +417,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn profit_is_realised_at_average_cost() {
+    fn profit_is_realized_at_average_cost() {
         let mut account = Account::default();
         let mut after = |quantity, price| {
             account.fill(quantity, price);
@@ -437,7 +437,7 @@ mod tests {
     proptest! {
         /// The rule in its plainest form: closing and opening apart, the product whole.
         #[test]
-        fn the_rule_is_the_plain_one(fills in prop::collection::vec((-1_000i64..1_000, 1i64..10_000), 0..50)) {
+        fn fills_match_plain_average_cost_rule(fills in prop::collection::vec((-1_000i64..1_000, 1i64..10_000), 0..50)) {
             let (mut account, mut net, mut basis, mut realised) = (Account::default(), 0i128, 0i128, 0i128);
             for (quantity, price) in fills.iter().filter(|(quantity, _)| *quantity != 0) {
                 account.fill(*quantity, *price);
@@ -459,7 +459,7 @@ mod tests {
         }
 
         #[test]
-        fn the_largest_fills_do_not_stop_the_merge(fills in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20)) {
+        fn extreme_fills_do_not_panic(fills in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20)) {
             let mut account = Account::default();
             fills.iter().for_each(|(quantity, price)| account.fill(*quantity, *price));
             prop_assert_eq!(account.fills, fills.len() as u64);

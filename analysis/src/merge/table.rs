@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_costs_what_its_orders_do() {
+    fn epoch_memory_follows_its_orders() {
         let mut table = table(1_000_000, 6 * LAST as u64, MAX_EPOCH);
         for epoch in 1..=MAX_EPOCH {
             for sequence in 0..2 {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_cannot_have_had_has_no_row() {
+    fn impossible_orders_have_no_row() {
         let mut table = table(100, 1_000, 3);
         let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
         assert_eq!(why(2, 0, 0), Some(NoRow::Strategy));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_in_a_log_does_not_multiply_its_memory() {
+    fn forged_sequences_do_not_multiply_memory() {
         let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
         let refused = (0..5_000u64).filter(|number| {
             let id = OrderId::new(0, 1 + (number % LAST as u64) as u16, number * 7_919 % 14_000);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_called_by_what_it_is() {
+    fn display_name_strips_interpreter_and_flags() {
         for (kind, name) in [
             ("player", "player"),
             ("exec:./strategy", "strategy"),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_short_and_exact() {
+    fn amounts_print_short_and_exact() {
         assert_eq!(units(150_000_000.0), "1.5");
         assert_eq!(units(-1.0), "-0.00000001");
         assert_eq!(units(0.0), "0");

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_setting_against_itself_is_no_difference_at_the_nominal_rate() {
+    fn false_positive_rate_is_nominal_for_equal_settings() {
         for pairs in [5, 7, 8, 12] {
             for noise in Noise::ALL {
                 let wrong = seen(noise, pairs, 1.0, 500, pairs as u64);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_comparisons_with_itself_see_one_difference_or_two_at_most() {
+    fn twenty_aa_tests_rarely_see_a_difference() {
         for noise in Noise::ALL {
             let wrong = seen(noise, 10, 1.0, 20, 20);
             assert!(wrong <= 3, "{noise:?}: {wrong} of 20");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_repeats_against_themselves_are_no_difference_at_the_nominal_rate() {
+    fn false_positive_rate_is_nominal_for_recorded_repeats() {
         let mut draws = Draws::new(4);
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             for pairs in [5, 8, 10, 20] {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_neighbours_are_no_difference() {
+    fn recorded_neighbor_runs_show_no_difference() {
         // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B
         // in turn.
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_nanoseconds_are_seen_in_twelve_pairs_also_where_the_cores_are_moved() {
+    fn fifty_ns_difference_is_detected_despite_core_moves() {
         for moves in Moves::ALL {
             let found = seen_in_moving(moves, 12, 50.0, 200);
             assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_nanoseconds_are_seen_in_recorded_runs_of_two_placements() {
+    fn fifty_ns_difference_is_detected_in_recorded_placements() {
         let found = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 50.0, 200);
         assert!(found >= 180, "50 ns are seen in {found} of 200");
         let wrong = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 0.0, 200);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_never_narrower_than_the_steps_of_the_clock() {
+    fn interval_is_never_finer_than_clock_step() {
         let steady = |ns| one_placement(&[ns; 12]);
         let ten = super::difference(&steady(250.0), &steady(260.0), 10.0).unwrap();
         assert_eq!((ten.difference.low, ten.difference.high, ten.direction()), (0.0, 20.0, 0));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_difference_is_seen() {
+    fn real_difference_is_detected() {
         for pairs in [5, 10, 20] {
             let found = seen(Noise::Quiet, pairs, 1.1, 200, 1);
             assert!(found >= 190, "{pairs} pairs: 10 % is seen in {found} of 200");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_no_comparison() {
+    fn too_few_pairs_give_no_comparison() {
         let five = [1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(difference(&five[..4], &five[..4]), None);
         assert_eq!(difference(&five, &five[..4]), None);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_histogram_cannot_tell_apart_is_no_difference() {
+    fn difference_below_histogram_resolution_is_ignored() {
         let a = [10_000.0; 9];
         assert_eq!(difference(&a, &[10_005.0; 9]).unwrap().direction(), 0);
         assert_eq!(difference(&a, &[10_100.0; 9]).unwrap().direction(), 1);
@@ -299,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_holds_its_estimate_and_turns_round_with_its_sides(
+        fn interval_contains_estimate_and_inverts_with_sides(
             pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), FEWEST_PAIRS..20),
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();

@@ -64,7 +64,7 @@ mod tests {
     use crate::stats::Draws;
 
     #[test]
-    fn the_formula_at_known_places() {
+    fn formula_matches_known_values() {
         assert_eq!(wait_ns(0.0, 100.0), Some(0.0));
         assert_eq!(wait_ns(0.5, 100.0), Some(50.0));
         assert!((wait_ns(0.9, 1000.0).unwrap() - 4500.0).abs() < 1e-9);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_queue_waits_as_the_formula_says() {
+    fn simulated_queue_matches_md1_formula() {
         for rho in [0.3, 0.6, 0.9] {
             let mut draws = Draws::new(7);
             let (mut wait, mut sum) = (0.0f64, 0.0);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn saturation_is_where_the_line_meets_one() {
+    fn saturation_is_where_utilization_reaches_one() {
         let near = |points: &[(f64, f64)], wanted: f64| {
             let found = saturation_per_s(points).unwrap();
             assert!((found / wanted - 1.0).abs() < 1e-9, "{found} for {wanted}");

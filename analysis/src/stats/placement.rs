@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn floors_that_are_alike_are_one_placement() {
+    fn similar_round_trips_share_a_placement() {
         let runs = [Some(310.0), Some(45.0), None, Some(341.0), Some(41.0), Some(290.0), Some(900.0)]
             .map(|before| with_floor(before, None));
         assert_eq!(placements(&runs.each_ref()), [1, 0, 0, 1, 0, 1, 2]);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_is_on_two_hosts() {
+    fn placements_of_hosts_are_distinct() {
         let on = |host: &str, floor: f64| {
             let mut run = with_floor(Some(floor), None);
             run.machine.hostname = host.into();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_moved_is_told_by_its_two_floors() {
+    fn moved_run_is_detected_by_its_round_trips() {
         assert!(moved(&with_floor(Some(45.0), Some(310.0))));
         assert!(moved(&with_floor(Some(310.0), Some(45.0))));
         assert!(!moved(&with_floor(Some(45.0), Some(48.0))));

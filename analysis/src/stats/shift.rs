@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_unlike_placement_are_never_compared() {
+    fn runs_of_different_placements_are_never_compared() {
         // Near 250, far 650, and B takes 50 more in both; A was far more often.
         let a = samples(&[
             (650.0, 1),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_never_shared_a_placement_have_no_difference() {
+    fn sides_without_shared_placement_have_no_difference() {
         let (a, b) = (samples(&[(250.0, 0); 9]), samples(&[(650.0, 1); 9]));
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
         // One run of B beside them limits nothing either.
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn without_noise_the_interval_is_the_difference() {
+    fn noiseless_interval_equals_the_difference() {
         let (a, b) = (samples(&[(250.0, 0); 12]), samples(&[(260.0, 0); 12]));
         let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_holds_what_the_test_does_not_refuse(
+        fn interval_contains_shifts_not_rejected(
             pairs in prop::collection::vec((0i32..40, 0i32..40, 0usize..2), 8..11),
         ) {
             let side = |of: fn(&(i32, i32, usize)) -> i32| -> Vec<Sample> {

@@ -335,7 +335,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn quantiles_are_ranks() {
+    fn quantile_is_value_at_rank() {
         let mut values: Vec<u64> = (1..=1_000).rev().collect();
         assert_eq!(quantile(&mut values, 0.5, 20), Some(500));
         assert_eq!(quantile(&mut values, 0.99, 1_000), Some(990));
@@ -343,7 +343,7 @@ mod tests {
     }
     proptest! {
         #[test]
-        fn what_is_selected_stands_there_when_all_are_sorted(
+        fn selected_ranks_match_sorted_values(
             columns in prop::collection::vec(prop::collection::vec(prop_oneof![0u64..50, any::<u64>(), 1u64 << 33..1 << 34], 1..80), 1..4),
             share in 0.0f64..1.0,
         ) {

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_column_is_lost() {
+    fn grid_fits_terminal_and_keeps_all_columns() {
         for columns in 1..30 {
             let grid = grid(columns, 14);
             let text = grid.terminal(false);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_and_csv_hold_the_same_cells() {
+    fn markdown_and_csv_have_equal_cells() {
         let mut grid = grid(2, 1);
         grid.rows[0].cells[2] = "–".into();
         let text = grid.markdown();

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_is_too_wide_stands_in_parts_and_loses_no_cell() {
+    fn wide_table_splits_without_losing_cells() {
         let mut wide = table(ruled(), &["stage", "p50", "p90", "p99", "greatest"]);
         wide.add_row(["orch_pre_dispatch", "1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs"]);
         wide.add_row(["submit", "5 ns", "6 ns", "7 ns", "8 ns"]);

@@ -216,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stamp_by_stamp_is_all_at_once(
+        fn incremental_pauses_match_batch(
             gaps in prop::collection::vec((0u64..300, 0u64..400), 0..12),
             mut stamps in prop::collection::vec(0u64..350, 0..60),
             least in 0u64..20,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_stamped_cuts_its_gaps() {
+    fn stamps_split_gaps_into_pauses() {
         let fault = Switches::MINOR_FAULT;
         let gaps = [gap(100, 200, Switches::INVOLUNTARY | fault), gap(300, 400, fault), gap(500, 509, 0)];
         // What is a gap's as well is the gap's where that ended first.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_that_overlap_or_lie_are_borne() {
+    fn overlapping_or_forged_gaps_are_tolerated() {
         let gaps = [gap(0, u64::MAX, 0), gap(10, 20, 0), Gap { ended: 5, ticks: 9, switches: Switches(0) }];
         for (gaps, sleeps) in [(&gaps[..], &[][..]), (&[], &gaps), (&gaps[1..], &gaps[..1])] {
             let found = away(gaps, sleeps, &[7], 1);

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_log_did_not_keep_is_told_with_the_time_from_which_on() {
+    fn dropped_gaps_note_names_their_start_time() {
         let kept: Vec<Gap> =
             (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, switches: Switches(0) }).collect();
         let dropped = Dropped { count: 7, ticks: 9_000_000 };

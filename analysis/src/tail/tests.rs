@@ -187,7 +187,7 @@ fn stalled() -> (Made, Vec<u64>) {
 }
 
 #[test]
-fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
+fn stall_free_percentiles_match_run_without_stalls() {
     let (made, quiet) = stalled();
     let explained = made.explain(false);
     let all = sorted(explained.iter().map(|(parts, _)| parts.total()).collect());
@@ -205,7 +205,7 @@ fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
 }
 
 #[test]
-fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
+fn broken_attribution_rules_are_detected() {
     let (made, quiet) = stalled();
     let wanted = interval(&quiet, 0.999);
     let forgetful = made.explain(true);
@@ -223,7 +223,7 @@ fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
 /// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It
 /// is faster than the receiver.
 #[test]
-fn a_burst_behind_an_absent_sender_is_the_machine_s() {
+fn burst_after_paused_sender_is_attributed_to_machine() {
     let (made, quiet) = stalled();
     let made = Made { late: made.stalls, stalls: Vec::new(), ..made };
     let of = |made: &Made| {
@@ -242,7 +242,7 @@ fn a_burst_behind_an_absent_sender_is_the_machine_s() {
 }
 
 #[test]
-fn each_cause_is_found_where_it_was_put() {
+fn each_injected_cause_is_attributed() {
     // The first finds the receiver idle, the second waits for the first, the third is sent into a
     // stall, the fourth waits for the third.
     let made = Made {
@@ -265,7 +265,7 @@ fn each_cause_is_found_where_it_was_put() {
 }
 
 #[test]
-fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
+fn sender_pause_before_push_is_attributed_to_machine() {
     let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_000, 0, 1)];
     let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
@@ -316,7 +316,7 @@ fn wrong_about_sleeps(told: Told) -> Option<String> {
 }
 
 #[test]
-fn what_a_thread_slept_itself_is_no_machine_s() {
+fn voluntary_sleep_is_not_attributed_to_machine() {
     assert_eq!(wrong_about_sleeps(Told::Slept), None);
     for broken in [Told::Nothing, Told::Gaps] {
         assert!(wrong_about_sleeps(broken).is_some(), "{broken:?}");
@@ -325,7 +325,7 @@ fn what_a_thread_slept_itself_is_no_machine_s() {
 
 /// A sender that is away before it has pushed comes first, whatever the receiver does meanwhile.
 #[test]
-fn a_sender_s_gap_comes_before_a_receiver_s_sleep() {
+fn sender_gap_precedes_receiver_sleep() {
     let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_100, 0, 1)];
     let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
@@ -347,7 +347,7 @@ fn a_sender_s_gap_comes_before_a_receiver_s_sleep() {
 /// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule takes
 /// out the stalls and leaves the sleeps in.
 #[test]
-fn sleeps_stay_in_the_figures_without_stalls() {
+fn stall_free_figures_keep_sleeps() {
     let (made, _) = stalled();
     let made = Made { wakes: Some(5_000), ..made };
     let quiet = Made { stalls: Vec::new(), ..made.clone() };
@@ -373,7 +373,7 @@ fn sleeps_stay_in_the_figures_without_stalls() {
 
 proptest! {
     #[test]
-    fn parts_add_up_whatever_happened(
+    fn causes_sum_to_span(
         due in prop::collection::vec(0_u64..50_000, 1..60),
         service in prop::collection::vec(0_u64..9_000, 60),
         stalls in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
@@ -400,7 +400,7 @@ proptest! {
     }
 
     #[test]
-    fn no_passage_is_too_odd(
+    fn arbitrary_spans_do_not_panic(
         ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_usize..3, 0_usize..3, prop::option::of(0_usize..2)), 1..40),
         gaps in prop::collection::vec((0_u64..1_200, 0_u64..u64::MAX, 0_u8..16), 0..6),
     ) {

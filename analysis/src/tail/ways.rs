@@ -340,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_all_slots_and_no_larger_than_they_must_be(
+        fn time_parts_cover_all_slots_within_limit(
             counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), most in 1u64..100,
         ) {
             let parts = Slots::parts(&counts, most);
@@ -355,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn a_later_stamp_is_in_no_earlier_slot(mut stamps in prop::collection::vec(any::<u64>(), 2..9)) {
+        fn slots_are_monotonic_in_time(mut stamps in prop::collection::vec(any::<u64>(), 2..9)) {
             stamps.sort_unstable();
             let slots = Slots::of(stamps[0], stamps[stamps.len() - 1]);
             let found: Vec<u64> = stamps.iter().map(|at| slots.of_stamp(*at)).collect();

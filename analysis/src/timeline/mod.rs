@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_few_and_their_length_is_round() {
+    fn bucket_count_is_bounded_and_length_round() {
         for (span, bucket) in [(0, 1), (599, 1), (600, 2), (5_000_000_000, 8_400_000), (59_999, 100)] {
             assert_eq!(bucket_ns(span), bucket, "{span}");
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_put_together_until_a_p99_makes_sense() {
+    fn buckets_merge_until_p99_has_samples() {
         assert_eq!(buckets_for_p99(600, 4_000_000), 1);
         assert_eq!(buckets_for_p99(600, 100_000), 9);
         assert_eq!(buckets_for_p99(600, 10), 600);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_intervals_are_one_stall() {
+    fn overlapping_intervals_form_one_stall() {
         let mut stalls = Stalls::new(10);
         for (from, to, stage) in [
             (500, 520, Measure::Stage(Stage::Return)),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_longest_are_listed_and_memory_is_bounded() {
+    fn longest_stalls_are_listed_in_bounded_memory() {
         let mut stalls = Stalls::new(10);
         for number in 0..COMPACT_AT as u64 * 2 {
             stalls.add(interval(number, number + 20, Measure::Stage(Stage::Submit)));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_far_from_the_median() {
+    fn stall_threshold_is_far_above_median() {
         assert_eq!([0, 9_999, 50_000].map(threshold_ns), [100_000, 100_000, 500_000]);
     }
 }

@@ -194,7 +194,7 @@ fn ends(found: Option<Estimate>) -> (f64, f64) {
 }
 
 #[test]
-fn how_often_each_method_sees_a_difference() {
+fn methods_detection_rates_are_printed() {
     if std::env::var_os("BULKHEAD_SLOW").is_none() {
         eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to print the table in the documentation; nothing to assert");
         return;

@@ -23,14 +23,14 @@ fn why(change: impl Fn(&mut Outline)) -> String {
 }
 
 #[test]
-fn faster_slower_and_neither() {
+fn verdicts_are_faster_slower_or_none() {
     assert_eq!(verdict(&runs(5, 1000.0), &runs(5, 1200.0)).verdict, Verdict::Slower);
     assert_eq!(verdict(&runs(10, 1200.0), &runs(10, 1000.0)).verdict, Verdict::Faster);
     assert_eq!(verdict(&runs(8, 1000.0), &runs(8, 1000.3)).verdict, Verdict::NoDifferenceSeen);
 }
 
 #[test]
-fn unlike_runs_are_not_compared_and_the_reason_is_named() {
+fn different_settings_are_not_comparable_with_reason() {
     assert!(why(|run| run.machine.hostname = "b".into()).contains("other machine: a and b"));
     assert!(why(|run| run.machine.cores_allowed = vec![0]).contains("cores"));
     assert!(why(|run| run.schedule_hash.insert(0, 'x')).contains("other schedule"));
@@ -46,7 +46,7 @@ fn unlike_runs_are_not_compared_and_the_reason_is_named() {
 }
 
 #[test]
-fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
+fn disturbed_runs_are_compared_with_caveat() {
     let mut b = runs(6, 1300.0);
     b[0].fit_for_latency = false;
     b[0].reasons = vec!["engine was preempted".into()];
@@ -66,7 +66,7 @@ fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
 }
 
 #[test]
-fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
+fn run_with_moved_cores_is_excluded() {
     let mut b = runs(6, 1010.0);
     b[2].floor_after_ns = Some(490.0);
     let found_in = |b: &[Outline]| {
@@ -87,7 +87,7 @@ fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
 /// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the
 /// runs.
 #[test]
-fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
+fn difference_within_placements_is_detected_despite_moves() {
     let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
         let one = |repeat: usize| {
             let (ns, floor) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
@@ -111,7 +111,7 @@ fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
 }
 
 #[test]
-fn sides_that_never_had_the_same_placement_are_not_comparable() {
+fn sides_without_shared_placement_are_not_comparable() {
     let a = runs(9, 1000.0);
     let mut b = runs(9, 1700.0);
     b.iter_mut().for_each(|run| (run.floor_ns, run.floor_after_ns) = (Some(310.0), Some(310.0)));
@@ -121,7 +121,7 @@ fn sides_that_never_had_the_same_placement_are_not_comparable() {
 }
 
 #[test]
-fn a_run_is_not_compared_with_itself() {
+fn run_is_not_compared_with_itself() {
     let one = runs(1, 1000.0);
     let line = verdict(&one, &one);
     assert_eq!(line.verdict, Verdict::NotComparable);
@@ -129,7 +129,7 @@ fn a_run_is_not_compared_with_itself() {
 }
 
 #[test]
-fn pairs_are_made_by_schedule_whatever_the_order() {
+fn pairs_match_by_schedule_in_any_order() {
     let (a, mut b) = (runs(5, 1000.0), runs(5, 1000.0));
     b.reverse();
     let found = pair(&a, &b);
@@ -139,7 +139,7 @@ fn pairs_are_made_by_schedule_whatever_the_order() {
 /// The acceptance test: the same setting against itself, made of repeats that scatter as recorded
 /// ones do.
 #[test]
-fn noise_is_not_called_a_difference() {
+fn noise_is_not_reported_as_difference() {
     for (repeats, noise) in [5, 10].into_iter().flat_map(|n| Noise::ALL.map(|noise| (n, noise))) {
         let mut draws = Draws::new(11);
         let mut wrong = 0;

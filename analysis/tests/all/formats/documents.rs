@@ -123,7 +123,7 @@ fn refuses_what_is_no_file<D: Document + Debug>() {
 }
 
 #[test]
-fn documents_of_a_run_keep_their_formats() {
+fn run_documents_keep_their_formats() {
     check::<RunRecord>();
     check::<Summary>();
     check::<Timeline>();
@@ -131,7 +131,7 @@ fn documents_of_a_run_keep_their_formats() {
 }
 
 #[test]
-fn documents_of_experiments_keep_their_formats() {
+fn experiment_documents_keep_their_formats() {
     check::<SweepRecord>();
     check::<SweepPlan>();
     check::<Bill>();
@@ -142,7 +142,7 @@ fn documents_of_experiments_keep_their_formats() {
 }
 
 #[test]
-fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
+fn lab_tables_fit_terminal_and_match_document() {
     let mut lab: Lab = golden();
     for cell in &mut lab.cells {
         cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
@@ -161,7 +161,7 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
 }
 
 #[test]
-fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
+fn board_tables_and_page_match_document() {
     let boards: Boards = golden();
     let said = analysis::experiment::board::report(&boards).terminal(false);
     for word in [
@@ -183,7 +183,7 @@ fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_damage() {
+fn inconsistent_documents_are_damaged() {
     let mut run: RunRecord = golden();
     run.plan.threads[0].name = "../strategy-0".into();
     let mut timeline: Timeline = golden();

@@ -7,7 +7,7 @@ use analysis::hlog::{self, HLOG_FILE};
 use std::fs;
 
 #[test]
-fn damaged_histograms_are_read_or_refused_by_name() {
+fn damaged_histograms_are_read_or_refused() {
     let (folder, _) = evaluated(&Fixture::new(Shape { orders: 200, ..Shape::PLAIN }));
     let file = folder.path().join(HLOG_FILE);
     let whole = fs::read(&file).unwrap();

@@ -79,7 +79,7 @@ pub fn check_quiet(seen: &Seen) {
 }
 
 #[test]
-fn a_browser_shows_the_figures_and_asks_for_nothing() {
+fn browser_shows_figures_without_network_requests() {
     let (folder, summary) = evaluated(&tailed(20_000));
     let file = folder.path().join("report.html");
     let Some(light) = open(&file, false) else { return };
@@ -95,7 +95,7 @@ fn a_browser_shows_the_figures_and_asks_for_nothing() {
 }
 
 #[test]
-fn what_would_be_a_request_is_seen() {
+fn network_requests_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.html");
     std::fs::write(

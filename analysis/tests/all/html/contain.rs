@@ -11,7 +11,7 @@ use analysis::merge::Losses;
 use protocol::plan::{Isolation, Technique};
 
 #[test]
-fn a_containment_table_is_drawn_cell_by_cell() {
+fn containment_table_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     fixture.kill(Death { restart: Some(100_000), ..Death::of(1, 4_000_000) });

@@ -60,7 +60,7 @@ fn lines(html: &str) -> Vec<f64> {
 }
 
 #[test]
-fn every_incident_stands_in_the_table_and_on_the_time_line() {
+fn incidents_appear_in_table_and_timeline() {
     let (folder, summary) = deaths(7);
     let html = page(&folder);
     check_alone(&html);
@@ -79,7 +79,7 @@ fn every_incident_stands_in_the_table_and_on_the_time_line() {
 }
 
 #[test]
-fn of_many_incidents_the_worst_are_shown() {
+fn worst_of_many_incidents_are_shown() {
     let (folder, summary) = deaths(70);
     let html = page(&folder);
     keep("deaths.html", &html);
@@ -100,7 +100,7 @@ fn of_many_incidents_the_worst_are_shown() {
 }
 
 #[test]
-fn a_run_without_deaths_says_nothing_of_them() {
+fn run_without_deaths_has_no_incident_section() {
     let (folder, summary) = evaluated(&Fixture::new(Shape::PLAIN));
     let html = page(&folder);
     assert_eq!(summary.containment, None);
@@ -111,7 +111,7 @@ fn a_run_without_deaths_says_nothing_of_them() {
 }
 
 #[test]
-fn odd_incidents_draw_all_the_same() {
+fn unusual_incidents_are_drawn() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let quarantined = Some(ProtocolViolation::Flood);
     fixture.kill(Death { quarantined, ..Death::of(1, 60_000) });

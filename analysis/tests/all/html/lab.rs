@@ -8,7 +8,7 @@ use analysis::document::Document;
 use analysis::experiment::{Lab, LabRun, Wait, histogram};
 
 #[test]
-fn every_cell_is_drawn_with_its_figures() {
+fn lab_page_draws_each_cell() {
     let mut lab: Lab = golden();
     lab.runs = 20;
     let cell = lab.cells[0].clone();

@@ -83,7 +83,7 @@ fn check(svg: &str) {
 }
 
 #[test]
-fn exported_picture_stands_alone_and_adds_up() {
+fn exported_order_path_is_self_contained_and_sums() {
     let (_folder, summary) = evaluated(&tailed(2_000));
     let svg = OrderPath::from_summary(&summary).unwrap().svg();
     check(&svg);
@@ -105,7 +105,7 @@ fn exported_picture_stands_alone_and_adds_up() {
 }
 
 #[test]
-fn hostile_texts_of_a_run_stay_texts() {
+fn hostile_names_are_escaped_in_order_path() {
     let (_folder, mut summary) = evaluated(&tailed(2_000));
     summary.machine.cpu_model = "</desc><script>alert(1)</script>\u{1b}[2J&nbsp;\u{0}\u{fffe}".into();
     summary.started = "]]>\"'</metadata>".into();
@@ -118,7 +118,7 @@ fn hostile_texts_of_a_run_stay_texts() {
 }
 
 #[test]
-fn run_without_a_median_has_no_picture() {
+fn run_without_median_has_no_order_path() {
     let (_folder, summary) = evaluated(&tailed(10));
     assert!(OrderPath::from_summary(&summary).is_none());
 }
@@ -126,7 +126,7 @@ fn run_without_a_median_has_no_picture() {
 /// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` draws it
 /// again from its own figures.
 #[test]
-fn committed_picture_is_of_this_exporter() {
+fn committed_order_path_is_current() {
     let svg = std::fs::read_to_string(committed()).unwrap();
     let path = OrderPath::from_svg(&svg)
         .expect("figures of another format: launcher export RUN --svg makes new ones");
@@ -139,7 +139,7 @@ fn committed_picture_is_of_this_exporter() {
 }
 
 #[test]
-fn malformed_pictures_are_found() {
+fn malformed_svg_is_detected() {
     for bad in [
         "<svg><g></svg>",
         "<svg a=b></svg>",

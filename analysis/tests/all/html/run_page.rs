@@ -76,14 +76,14 @@ fn timeline(folder: &TempDir) -> Timeline {
 }
 
 #[test]
-fn every_figure_in_the_page_is_the_summarys() {
+fn page_figures_match_summary() {
     let (folder, summary) = evaluated(&tailed(20_000));
     assert!(summary.rt_venue.p999_ns > summary.rt_venue.p50_ns.map(|ns| ns * 20), "{:?}", summary.rt_venue);
     check_figures(&page(&folder), &summary);
 }
 
 #[test]
-fn figures_stand_where_the_scale_says() {
+fn figures_are_drawn_to_scale() {
     let (folder, _) = evaluated(&tailed(20_000));
     let html = page(&folder);
     // On a logarithmic axis height is a straight line over the logarithm of what is shown.
@@ -115,7 +115,7 @@ fn figures_stand_where_the_scale_says() {
 }
 
 #[test]
-fn the_time_line_agrees_with_the_summary() {
+fn timeline_agrees_with_summary() {
     let (folder, summary) = evaluated(&tailed(20_000));
     let timeline = timeline(&folder);
     assert_eq!(timeline.count.iter().sum::<u64>(), summary.rt_venue.count);
@@ -147,7 +147,7 @@ fn the_time_line_agrees_with_the_summary() {
 }
 
 #[test]
-fn the_file_stands_alone_and_is_small() {
+fn page_is_self_contained_and_small() {
     let (folder, _) = evaluated(&tailed(20_000));
     let html = page(&folder);
     check_alone(&html);
@@ -155,7 +155,7 @@ fn the_file_stands_alone_and_is_small() {
 }
 
 #[test]
-fn too_few_orders_are_said_to_be_too_few() {
+fn page_says_when_orders_are_too_few() {
     for (orders, strategies) in [(0, 1), (1, 1), (15, 1), (150, 30)] {
         let (folder, summary) = evaluated(&Fixture::new(Shape { orders, strategies, ..Shape::PLAIN }));
         let html = page(&folder);
@@ -172,7 +172,7 @@ fn too_few_orders_are_said_to_be_too_few() {
 }
 
 #[test]
-fn names_from_outside_stay_text() {
+fn external_names_are_escaped() {
     let mut fixture = tailed(100);
     fixture.record.machine.hostname = "<script>alert(1)</script>".into();
     fixture.record.machine.cpu_model = "\" onload=\"x & <b>".into();
@@ -185,7 +185,7 @@ fn names_from_outside_stay_text() {
 }
 
 #[test]
-fn odd_figures_draw_all_the_same() {
+fn unusual_figures_are_drawn() {
     let mut fixture = tailed(2_000);
     for words in &mut fixture.statuses {
         words[1..].fill(u64::MAX);
@@ -198,7 +198,7 @@ fn odd_figures_draw_all_the_same() {
 
 /// `BULKHEAD_SLOW=1 cargo test --release -p analysis --test all four_million -- --nocapture`
 #[test]
-fn four_million_orders_are_drawn_in_time() {
+fn four_million_orders_render_in_time() {
     if std::env::var_os("BULKHEAD_SLOW").is_none() {
         eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to make a run of 4 million orders: a minute and 1 GB");
         return;

@@ -110,7 +110,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 #[test]
-fn work_is_drawn_as_in_the_seeds_article() {
+fn work_sweep_matches_seed_article_chart() {
     let sweep = sweep(
         "sweep",
         &[("work", &["0ns", "500ns", "1000ns", "1500ns"]), ("technique", &["spsc-mux", "array-queue"])],
@@ -140,7 +140,7 @@ fn work_is_drawn_as_in_the_seeds_article() {
 }
 
 #[test]
-fn rates_and_strategies_have_their_charts() {
+fn rate_and_strategy_axes_have_charts() {
     let (_, html) = write(&sweep("sweep", &[("rate", &["20k", "100k", "400k", "800k"])], 3));
     assert_eq!(drawings(&html), ["rate-p99", "rate-p50", "waiting", "points-0", "points-1", "points-2"]);
     let lines: Vec<String> =
@@ -179,7 +179,7 @@ fn row(isolation: &str, technique: &str, reference: Option<(&str, &str)>, lines:
 }
 
 #[test]
-fn a_bill_shows_the_differences_and_their_verdicts() {
+fn bill_page_shows_differences_and_verdicts() {
     let levels: (&str, &[&str]) = ("isolation", &["thread", "process", "sandbox"]);
     let sweep = sweep("bill", &[levels, ("technique", &["spsc-mux", "array-queue", "pipe"])], 5);
     let lines = |low: f64, verdict: &str| {
@@ -240,7 +240,7 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
 }
 
 #[test]
-fn what_is_not_measured_yet_is_left_out() {
+fn unmeasured_points_are_left_out() {
     let mut sweep =
         sweep("bill", &[("isolation", &["thread", "process"]), ("technique", &["spsc-mux", "pipe"])], 3);
     sweep["state"] = json!("interrupted");
@@ -261,7 +261,7 @@ fn what_is_not_measured_yet_is_left_out() {
 }
 
 #[test]
-fn a_search_shows_what_it_tried_and_found() {
+fn search_page_shows_trials_and_result() {
     let mut sweep = sweep("max-rate", &[("technique", &["spsc-mux", "pipe"])], 0);
     let step = |rate: f64, p999: Option<u64>, held: bool| {
         let why = if held { "" } else { "p99.9 over the bound" };
@@ -284,7 +284,7 @@ fn a_search_shows_what_it_tried_and_found() {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn other_document_version_is_refused() {
     let mut sweep = sweep("sweep", &[("rate", &["20k"])], 1);
     sweep["schema"] = json!("bulkhead.sweep/9");
     let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ const FILLS: Shape = Shape { fills: true, ..Shape::PLAIN };
 const ID: OrderId = OrderId::new(1, 0, 7);
 
 #[test]
-fn positions_are_those_of_the_fills() {
+fn positions_match_fills() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let merged = run(&Fixture::new(Shape { threading, ..FILLS }));
         assert_eq!(merged.violations, []);
@@ -55,7 +55,7 @@ fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
 }
 
 #[test]
-fn a_log_that_lies_about_a_fill_is_found() {
+fn forged_fill_records_are_detected() {
     type Lie = fn(&mut Fixture);
     let lies: [(&[ViolationKind], &str, Lie); 10] = [
         (&[Position], "by the gateways' reports", |run| run.set(Point::FillQuantity, ID, |n| n + 1)),
@@ -91,7 +91,7 @@ fn a_log_that_lies_about_a_fill_is_found() {
 }
 
 #[test]
-fn the_instrument_of_a_fill_counts() {
+fn fill_counts_for_its_instrument() {
     let sequence = (0..20).find(|sequence| fill_of(2 * sequence + 1).0 == 1).unwrap();
     let id = OrderId::new(1, 0, sequence);
     assert_eq!(spoiled(|run| _ = run.remove(Point::Instrument, id)).0, [Position]);
@@ -109,7 +109,7 @@ fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
 }
 
 #[test]
-fn each_wrong_figure_of_a_position_is_found() {
+fn each_wrong_position_figure_is_detected() {
     for field in PositionField::ALL {
         let is_it = |record: &Record| (record.point, record.detail) == (Point::Position, field as u8);
         let what = misstated(|log| {
@@ -127,7 +127,7 @@ fn each_wrong_figure_of_a_position_is_found() {
 }
 
 #[test]
-fn accounts_that_are_missing_unknown_or_doubled_are_found() {
+fn missing_unknown_or_duplicate_accounts_are_detected() {
     let without = |log: &mut Vec<Record>| log.retain(|record| record.point != Point::Position);
     misstated(without);
     let broken_off = spoiled(|run| {
@@ -172,7 +172,7 @@ fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<Violatio
 }
 
 #[test]
-fn an_order_that_a_kill_switch_let_through_is_found() {
+fn order_dispatched_despite_kill_switch_is_detected() {
     let instrument = fill_of(2 * 7 + 1).0;
     for threading in [Threading::Dedicated, Threading::Shared] {
         for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
@@ -188,7 +188,7 @@ fn an_order_that_a_kill_switch_let_through_is_found() {
 }
 
 #[test]
-fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
+fn kill_switch_ends_when_its_scope_is_revived() {
     let instrument = fill_of(2 * 7 + 1).0;
     for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
         for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
@@ -209,7 +209,7 @@ fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
 /// An order that had rested, as its first report says, when a switch was turned and its last report
 /// came.
 #[test]
-fn a_kill_switch_cancels_what_had_been_accepted_before() {
+fn kill_switch_cancels_accepted_orders() {
     for is_killed in [true, false] {
         let mut fixture = Fixture::new(Shape::PLAIN);
         with_reports(&mut fixture, ID);

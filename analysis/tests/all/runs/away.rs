@@ -19,7 +19,7 @@ pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Rec
 }
 
 #[test]
-fn gaps_and_sleeps_of_a_thread_are_read() {
+fn thread_gaps_and_sleeps_are_read() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let gap = Gap { ended: START + 9_000, ticks: 7_000, switches: Switches(Switches::INVOLUNTARY) };
     let records: [Record; 3] = written(|log| {

@@ -219,7 +219,7 @@ fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl F
 }
 
 #[test]
-fn sound_links_leave_nothing_to_say() {
+fn sound_links_have_no_violations() {
     let merged = play(Defect::None, Defect::None);
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.measured().count()), (200, 200));
@@ -227,7 +227,7 @@ fn sound_links_leave_nothing_to_say() {
 
 /// What each defect is found by.
 #[test]
-fn every_defect_of_every_link_is_found() {
+fn every_link_defect_is_detected() {
     for (defect, submit, completion) in [
         (Defect::Doubles, ViolationKind::PeerFaults, ViolationKind::Duplicate),
         (Defect::Loses, ViolationKind::Lost, ViolationKind::Lost),

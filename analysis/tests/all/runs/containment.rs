@@ -31,7 +31,7 @@ fn sent_at(fixture: &Fixture, ticks: u64) -> OrderId {
 }
 
 #[test]
-fn an_incident_says_when_what_and_what_became_of_the_orders() {
+fn incident_summary_has_times_cause_and_order_fates() {
     let summary = summary(&one_death());
     assert_eq!(summary.violations, []);
     let [incident] = summary.incidents.as_slice() else { panic!("{:?}", summary.incidents) };
@@ -53,7 +53,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
 }
 
 #[test]
-fn only_orders_in_the_engine_meanwhile_were_touched() {
+fn only_orders_in_engine_during_incident_are_affected() {
     // Until 10 ms after the repair: to the end of the run. Strategy 0 sends one order every 20 µs.
     let of = |spoil: fn(&mut Fixture)| {
         let mut fixture = one_death();
@@ -84,7 +84,7 @@ fn only_orders_in_the_engine_meanwhile_were_touched() {
 }
 
 #[test]
-fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
+fn queued_order_is_affected_however_early_it_was_sent() {
     // Venues answer at once, so that the order before the death was home before it.
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 20_000, delay: 100, ..Shape::PLAIN });
     fixture.kill(Death::of(1, 20_000_000));
@@ -104,7 +104,7 @@ fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
 }
 
 #[test]
-fn an_incident_ends_ten_milliseconds_after_its_repair() {
+fn incident_window_ends_10_ms_after_repair() {
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 40_000, delay: 100_000, ..Shape::PLAIN });
     fixture.kill(Death::of(1, 20_000_000));
     let survivors = |fixture: &Fixture| summary(fixture).incidents[0].survivors;
@@ -125,7 +125,7 @@ fn an_incident_ends_ten_milliseconds_after_its_repair() {
 }
 
 #[test]
-fn many_incidents_are_pooled() {
+fn many_incidents_pool_each_order_once() {
     let summary = summary(&mortal(1_000));
     assert_eq!((summary.violations.len(), summary.incidents.len()), (0, 999));
     let all = summary.containment.as_ref().unwrap();
@@ -140,7 +140,7 @@ fn many_incidents_are_pooled() {
 }
 
 #[test]
-fn what_the_dead_counted_is_not_known() {
+fn dead_strategy_counters_are_unknown() {
     let whole = summary(&Fixture::new(Shape::PLAIN));
     assert_eq!((whole.incidents.as_slice(), &whole.containment), ([].as_slice(), &None));
     assert!(whole.in_flight.measured.is_some() && whole.in_flight.max.is_some());
@@ -157,7 +157,7 @@ fn what_the_dead_counted_is_not_known() {
 }
 
 #[test]
-fn a_quarantined_strategys_counters_are_in_no_figure() {
+fn quarantined_strategy_counters_are_excluded() {
     let mut fixture =
         killed(&[Death { quarantined: Some(ProtocolViolation::Flood), ..Death::of(1, T1_OF_20 - 100) }]);
     let thread = fixture.thread("strategy-1");
@@ -185,7 +185,7 @@ fn returned_of_1(fixture: &Fixture) -> u64 {
 }
 
 #[test]
-fn the_worst_are_shown_in_the_order_of_time() {
+fn worst_incidents_are_listed_by_time() {
     let summary = summary(&mortal(100));
     let mut incidents = summary.incidents.clone();
     for (place, incident) in incidents.iter_mut().enumerate() {
@@ -198,7 +198,7 @@ fn the_worst_are_shown_in_the_order_of_time() {
 }
 
 #[test]
-fn summaries_of_before_and_after_are_read() {
+fn summaries_without_containment_fields_are_read() {
     let summary = summary(&one_death());
     let mut json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["incidents"][0]["orders"]["lost"], 0);

@@ -6,7 +6,7 @@ use analysis::merge::merge;
 use proptest::prelude::*;
 
 #[test]
-fn a_log_cut_inside_a_record_is_an_error_unless_the_run_failed() {
+fn truncated_log_is_an_error_unless_run_failed() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let cut = |fixture: &Fixture| scribbled(fixture, "gateway-1", |bytes| bytes.truncate(bytes.len() - 5));
     let error = cut(&fixture).unwrap_err().to_string();
@@ -18,7 +18,7 @@ fn a_log_cut_inside_a_record_is_an_error_unless_the_run_failed() {
 }
 
 #[test]
-fn a_missing_or_swapped_log_is_an_error() {
+fn missing_or_swapped_log_is_an_error() {
     let fixture = Fixture::new(Shape::PLAIN);
     let folder = fixture.write();
     let path = |name: &str| folder.path().join(name);

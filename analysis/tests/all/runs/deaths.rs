@@ -53,7 +53,7 @@ fn keep_back(fixture: &mut Fixture) {
 }
 
 #[test]
-fn every_order_of_the_dead_is_in_one_category() {
+fn dead_strategy_orders_are_each_in_one_category() {
     // Order 20 stands in the submit ring at the fence; the ones before it are at their venues.
     let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
     let merged = run(&fixture);
@@ -74,7 +74,7 @@ fn every_order_of_the_dead_is_in_one_category() {
 }
 
 #[test]
-fn the_order_in_the_push_may_be_lost_and_no_other() {
+fn only_the_order_being_pushed_can_be_lost() {
     let mut fixture = killed(&[Death { unfinished: true, ..Death::of(1, T1_OF_20 + 50) }]);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
@@ -90,7 +90,7 @@ fn the_order_in_the_push_may_be_lost_and_no_other() {
 }
 
 #[test]
-fn no_death_excuses_anything_else() {
+fn death_excuses_no_other_violation() {
     assert_eq!(run(&one_killed()).violations, []);
     check_each(
         one_killed,
@@ -133,7 +133,7 @@ fn no_death_excuses_anything_else() {
 }
 
 #[test]
-fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
+fn interrupted_run_can_lose_dead_strategy_orders() {
     let mut fixture = one_killed();
     fixture.remove(Point::OrchRecvCompletion, cancelled(&fixture));
     fixture.record.outcome = RunOutcome::Interrupted;
@@ -143,7 +143,7 @@ fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
 }
 
 #[test]
-fn incarnations_count_apart_and_counters_are_of_the_last() {
+fn incarnations_are_separate_and_counters_are_last() {
     let again = |at| Death { restart: Some(20_000), ..Death::of(1, at) };
     let mut fixture = killed(&[again(T1_OF_20 - 100_000), Death { unfinished: true, ..again(T1_OF_20) }]);
     let merged = run(&fixture);
@@ -160,7 +160,7 @@ fn incarnations_count_apart_and_counters_are_of_the_last() {
 }
 
 #[test]
-fn a_second_incarnation_ends_the_first() {
+fn second_incarnation_ends_the_first() {
     // The first incarnation's orders are stamped after those of the second.
     let words =
         |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
@@ -186,7 +186,7 @@ fn a_second_incarnation_ends_the_first() {
 
 /// A launcher that was killed wrote no incidents down, and no exits.
 #[test]
-fn epochs_are_believed_where_nobody_wrote_incidents_down() {
+fn epochs_are_accepted_without_recorded_incidents() {
     let first = |merged: &Merged| merged.violations[0].kind;
     let mut fixture = again();
     fixture.record.incidents.clear();
@@ -230,7 +230,7 @@ pub fn mortal(epochs: u16) -> Fixture {
 }
 
 #[test]
-fn a_thousand_epochs_are_merged() {
+fn thousand_epochs_are_merged() {
     let merged = run(&mortal(1_000));
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.sent, merged.orders.lost), (4_000, 0));
@@ -242,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_deaths_leave_every_order_accounted_for(
+    fn arbitrary_deaths_account_for_every_order(
         deaths in prop::collection::vec((0u16..3, 0u64..60_000, any::<bool>(), 0u64..90_000), 1..12), shared: bool,
     ) {
         let threading = if shared { Threading::Shared } else { Threading::Dedicated };
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn any_cut_leaves_every_order_accounted_for(
+    fn arbitrary_truncation_accounts_for_every_order(
         strategy in 0u16..3, cut in 0usize..120, others in prop::collection::vec((0usize..6, 0usize..300), 0..3),
         is_quarantined: bool, outcome in 0..3,
     ) {

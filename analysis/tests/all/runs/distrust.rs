@@ -36,7 +36,7 @@ pub(super) fn is_contained(merged: &Merged, words: &str) {
 
 /// What no strategy needs to be hostile for: a stray store is enough.
 #[test]
-fn nonsense_in_a_strategys_log_is_its_own_affair() {
+fn corrupt_strategy_log_does_not_affect_others() {
     let spoils: [(&str, Spoil); 7] = [
         ("7 records did not fit its log", |f| f.status("strategy-1", Field::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
@@ -82,7 +82,7 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
 /// engine that is wrong, so somebody has to look; in the sandbox, where strategies may be hostile,
 /// nobody's run becomes invalid by a lie.
 #[test]
-fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
+fn contradiction_is_a_violation_outside_the_sandbox() {
     let spoils: [(ViolationKind, &str, Spoil); 9] = [
         (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
@@ -130,7 +130,7 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
 }
 
 #[test]
-fn what_the_engine_itself_shows_is_a_violation_everywhere() {
+fn engine_stamps_alone_prove_violations_everywhere() {
     let spoils: [(ViolationKind, Spoil); 6] = [
         (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
         (ViolationKind::Lost, |f| {
@@ -154,7 +154,7 @@ fn what_the_engine_itself_shows_is_a_violation_everywhere() {
 }
 
 #[test]
-fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
+fn hidden_strategy_log_hides_no_orders() {
     let mut fixture = Fixture::new(Shape { orders: 6_000, ..Shape::PLAIN });
     fixture.record.plan.isolation = Isolation::Sandbox;
     fixture.logs[1].truncate(3);
@@ -165,7 +165,7 @@ fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
 
 /// Reports that only the strategy says that it had, behind the last one.
 #[test]
-fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
+fn forged_report_distrusts_its_strategy() {
     for number in [1, 2, 127, 201, 255] {
         let mut fixture = honest(Isolation::Sandbox);
         let value = fixture.logs[1].last().map_or(START, |last| last.value + 1);
@@ -180,7 +180,7 @@ fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
 }
 
 #[test]
-fn the_verdict_says_who_is_not_believed() {
+fn verdict_names_distrusted_strategy() {
     let mut fixture = honest(Isolation::Sandbox);
     fixture.set(Point::StrategySend, ID, |t1| t1 + 401);
     let summary = summary(&fixture);
@@ -199,7 +199,7 @@ proptest! {
 
     /// Whatever a sandboxed strategy writes into the memory that it can write.
     #[test]
-    fn no_sandboxed_strategy_makes_a_run_invalid(
+    fn sandboxed_strategy_cannot_invalidate_a_run(
         bytes in prop::collection::vec((0usize..3_000, any::<u8>()), 0..40),
         records in prop::collection::vec((0usize..60, 1u8..15, 0u16..3, 0u16..2, 0u64..22, any::<(u8, u32)>()), 0..12),
         words in prop::collection::vec((1usize..64, any::<u64>()), 0..6), done: bool,

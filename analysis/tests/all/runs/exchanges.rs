@@ -22,7 +22,7 @@ fn honest() -> Fixture {
 }
 
 #[test]
-fn the_parts_of_each_order_sum_to_its_time_at_the_venue() {
+fn exchange_stages_sum_to_venue_service() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let mut fixture = Fixture::new(Shape { threading, ..BOOK });
         with_reports(&mut fixture, ID);
@@ -46,7 +46,7 @@ fn the_parts_of_each_order_sum_to_its_time_at_the_venue() {
 }
 
 #[test]
-fn reports_show_the_parts_where_there_is_an_exchange_and_only_there() {
+fn reports_show_exchange_stages_only_with_exchange() {
     let told = |shape| {
         let summary = summary(&Fixture::new(shape));
         let (mut table, mut document) = (Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ fn double(fixture: &mut Fixture, point: Point) {
 }
 
 #[test]
-fn each_lie_of_an_exchange_is_found_and_named() {
+fn each_exchange_violation_is_detected_and_named() {
     let elsewhere = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
     check_each(
         honest,
@@ -141,7 +141,7 @@ fn each_lie_of_an_exchange_is_found_and_named() {
 }
 
 #[test]
-fn a_fault_of_one_venue_excuses_no_other() {
+fn venue_fault_excuses_no_other_venue() {
     for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
         for spoils in 0..5 {
             let mut fixture = honest();
@@ -173,7 +173,7 @@ fn a_fault_of_one_venue_excuses_no_other() {
 }
 
 #[test]
-fn further_reports_have_the_stamp_of_the_exchange_too() {
+fn further_reports_need_exchange_stamps() {
     type Change = fn(u64) -> Option<u64>;
     let ways: [(Kind, &str, Change); 3] = [
         (Kind::MissingPoint, "report 2 has no exchange-done", |_| None),

@@ -68,24 +68,24 @@ fn assert_same(fixture: &Fixture) {
 }
 
 #[test]
-fn a_run_with_deaths_is_the_same() {
+fn run_with_deaths_is_equal_on_disk() {
     assert_same(&killed(&[Death { restart: Some(2_000), ..Death::of(1, T1_OF_20 + 50) }]));
 }
 
 #[test]
-fn an_exchange_with_market_data_is_the_same() {
+fn exchange_run_is_equal_on_disk() {
     assert_same(&Fixture::new(Shape { book: true, market: true, orders: 3_000, ..Shape::PLAIN }));
 }
 
 #[test]
-fn a_long_run_is_the_same() {
+fn long_run_is_equal_on_disk() {
     // More rows than a block has, more stamps than are sorted at a time.
     let shape = Shape { orders: 60_000, period: 2_000, delay: 900_000, fills: true, ..Shape::PLAIN };
     assert_same(&with_gaps(of_two_kinds(Fixture::new(shape)), 300));
 }
 
 #[test]
-fn a_table_that_forgets_is_found() {
+fn lossy_table_is_detected() {
     // More rows than fit where a column begins.
     let fixture = Fixture::new(Shape { strategies: 1, orders: 20_000, ..Shape::PLAIN });
     let honest = results(&fixture, |_| Room::memory());
@@ -94,7 +94,7 @@ fn a_table_that_forgets_is_found() {
 }
 
 #[test]
-fn what_is_written_as_it_is_made_up_is_a_run() {
+fn streamed_fixture_equals_in_memory_fixture() {
     let folder = tempfile::tempdir().unwrap();
     longer::write(
         Shape { strategies: 4, orders: 10_000, period: 2_000, delay: 900_000, ..Shape::PLAIN },
@@ -108,7 +108,7 @@ fn what_is_written_as_it_is_made_up_is_a_run() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
-    fn any_run_is_the_same(
+    fn arbitrary_run_is_equal_on_disk(
         strategies in 1u16..4, venues in 1u16..4, orders in 1u64..6_000, period in 1_000u64..20_000,
         reject_every in prop_oneof![Just(0u64), 3u64..9], delay in 0u64..2_000_000, shared in any::<bool>(), kinds in any::<bool>(), every in 20usize..400,
     ) {

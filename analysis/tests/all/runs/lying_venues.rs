@@ -96,7 +96,7 @@ fn play(lie: Lie) -> Merged {
 }
 
 #[test]
-fn an_honest_venue_of_three_reports_leaves_nothing_to_say() {
+fn correct_three_report_venue_has_no_violations() {
     let merged = play(Lie::None);
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.orders.further_reports), (200, 400));
@@ -104,7 +104,7 @@ fn an_honest_venue_of_three_reports_leaves_nothing_to_say() {
 }
 
 #[test]
-fn every_lie_is_found() {
+fn every_venue_report_defect_is_detected() {
     for (lie, kind) in [
         (Lie::TwoLast, ViolationKind::LastReport),
         (Lie::NoneLast, ViolationKind::LastReport),

@@ -20,7 +20,7 @@ fn honest() -> Fixture {
 }
 
 #[test]
-fn tick_to_trade_is_measured_from_the_exchanges_own_write() {
+fn tick_to_trade_starts_at_exchange_write() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let merged = run(&Fixture::new(Shape { threading, ..MARKET }));
         assert_eq!((merged.violations.as_slice(), merged.touches_written), (&[][..], 40));
@@ -36,7 +36,7 @@ fn tick_to_trade_is_measured_from_the_exchanges_own_write() {
 }
 
 #[test]
-fn only_orders_that_were_triggered_count() {
+fn only_triggered_orders_count() {
     let mut fixture = honest();
     fixture.remove(Point::Trigger, ID);
     let merged = run(&fixture);
@@ -45,7 +45,7 @@ fn only_orders_that_were_triggered_count() {
 }
 
 #[test]
-fn reports_show_it_where_there_is_market_data_and_only_there() {
+fn reports_show_tick_to_trade_only_with_market_data() {
     let told = |shape| {
         let summary = summary(&Fixture::new(shape));
         let mut table = Vec::new();
@@ -68,7 +68,7 @@ fn reports_show_it_where_there_is_market_data_and_only_there() {
 }
 
 #[test]
-fn an_order_shows_the_touch_that_triggered_it() {
+fn inspect_shows_the_triggering_touch() {
     let show = |fixture: &Fixture| {
         let folder = fixture.write();
         let options = Options { order: Some(ID), ..Options::default() };
@@ -107,7 +107,7 @@ fn say_again(fixture: &mut Fixture, thread: &str) {
 }
 
 #[test]
-fn a_forged_trigger_is_found() {
+fn forged_trigger_is_detected() {
     let never = "strategy 1 order 7: triggered by version 1000, which was never written";
     let later = "strategy 1 order 7: triggered by version 9, which was written after it was sent";
     check_each(
@@ -127,7 +127,7 @@ fn a_forged_trigger_is_found() {
 /// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures,
 /// and nobody else anything.
 #[test]
-fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
+fn forged_trigger_distrusts_sandboxed_strategy() {
     let mut fixture = honest();
     fixture.record.plan.isolation = Isolation::Sandbox;
     fixture.set(Point::Trigger, ID, |_| 1_000);
@@ -139,7 +139,7 @@ fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
 }
 
 #[test]
-fn what_an_exchange_says_that_it_wrote_makes_sense() {
+fn exchange_touch_versions_are_consistent() {
     const NEXT: TouchWritten = TouchWritten { venue: 1, instrument: 0, version: 21, ticks: u64::MAX };
     fn write(fixture: &mut Fixture, thread: &str, written: TouchWritten) {
         fixture.push(thread, written.record());

@@ -30,7 +30,7 @@ fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> Merged {
 }
 
 #[test]
-fn an_honest_run_is_counted_exactly() {
+fn honest_run_is_counted_exactly() {
     let merged = run(&Fixture::new(Shape { reject_every: 5, ..Shape::PLAIN }));
     assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
     let wanted = Orders { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..Orders::default() };
@@ -52,7 +52,7 @@ fn shared_engine_is_joined_from_one_log() {
 
 /// Orders name their venue at t4, so two gateways on one thread are told apart.
 #[test]
-fn gateways_that_share_a_thread_are_checked_each() {
+fn gateways_sharing_a_thread_are_checked_separately() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::PLAIN };
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
     // The first and the third go to venue 0, the second goes to venue 1: there is no order between
@@ -93,7 +93,7 @@ pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
 }
 
 #[test]
-fn an_order_has_as_many_reports_as_its_venue_gives() {
+fn order_has_all_reports_of_its_venue() {
     let merged = spoiled(|fixture| {
         with_reports(fixture, ID);
         with_reports(fixture, OrderId::new(0, 0, 3));
@@ -109,7 +109,7 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
 }
 
 #[test]
-fn each_flaw_of_a_further_report_is_named() {
+fn each_further_report_defect_is_named() {
     fn is(record: &Record, point: Point, detail: u8) -> bool {
         (record.id, record.point, record.detail) == (ID, point, detail)
     }
@@ -159,7 +159,7 @@ fn closed_pacing_has_no_due_times() {
 }
 
 #[test]
-fn each_violation_is_found_alone_and_named() {
+fn each_violation_is_detected_and_named() {
     let far = "strategy 1 order 4294967295: t2, but the plan has 20 orders for it";
     check_each(
         honest,
@@ -232,7 +232,7 @@ fn lose(fixture: &mut Fixture) {
 }
 
 #[test]
-fn spoiled_orders_are_counted_too() {
+fn orders_with_violations_are_counted() {
     let twice = |f: &mut Fixture| {
         let (thread, place) = f.find(Point::GatewayRecv, ID);
         let twin = f.logs[thread][place];
@@ -252,7 +252,7 @@ fn spoiled_orders_are_counted_too() {
 }
 
 #[test]
-fn time_never_goes_back() {
+fn time_going_back_is_detected() {
     for (point, words) in [
         (Point::OrchRecvSubmit, "t2 before t1"),
         (Point::OrchDispatch, "t3 before t2"),
@@ -283,7 +283,7 @@ fn missing_stamp_is_named() {
 
 /// What was on its way when a run was interrupted is unknown, and a run that failed has told why.
 #[test]
-fn broken_off_run_may_lose_orders_and_sums() {
+fn interrupted_run_can_lose_orders_and_checksums() {
     let ways: [Spoil; 3] =
         [lose, |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
     for (number, spoil) in ways.into_iter().enumerate() {
@@ -299,7 +299,7 @@ fn broken_off_run_may_lose_orders_and_sums() {
 }
 
 #[test]
-fn what_arrived_must_be_what_was_pushed() {
+fn checksums_of_link_ends_must_match() {
     for (thread, place, words) in [
         ("strategy-0", 0, "submit of strategy-0: what was taken is not what was pushed"),
         ("strategy-1", 1, "return of strategy-1: what was taken"),
@@ -335,7 +335,7 @@ fn killed_strategy_loses_orders_and_nothing_else() {
 }
 
 #[test]
-fn record_that_promises_the_moon_costs_nothing() {
+fn huge_planned_order_count_costs_nothing() {
     let merged = spoiled(|fixture| {
         fixture.record.plan.trading_mut().orders = vec![u64::MAX; 2];
         fixture.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, 1 << 31), 1));
@@ -348,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_honest_run_merges_to_exact_counts(
+    fn arbitrary_honest_run_merges_to_exact_counts(
         strategies in 1u16..6, venues in 1u16..5, orders in 1u64..60, reject_every in 0u64..7,
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {

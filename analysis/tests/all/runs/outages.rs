@@ -102,7 +102,7 @@ fn order_of_dead_gateway_is_closed_once() {
 }
 
 #[test]
-fn fill_that_died_with_its_gateway_is_in_no_position() {
+fn fill_lost_with_gateway_is_excluded_from_position() {
     // Others of the gateway were taken after it, as from a next incarnation; and without a death
     // the fill is missed.
     for (outages, is_excused) in

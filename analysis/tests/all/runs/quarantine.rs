@@ -26,7 +26,7 @@ fn taken(fixture: &Fixture) -> u64 {
 }
 
 #[test]
-fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
+fn quarantined_strategy_log_is_ignored() {
     let fixture = quarantined();
     let whole = run(&fixture);
     assert_eq!(whole.violations, []);
@@ -59,7 +59,7 @@ fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
 }
 
 #[test]
-fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() {
+fn unexplained_quarantine_is_a_violation_outside_sandbox() {
     let with = |why, isolation, faults: &[Fault]| {
         let mut fixture = killed(&[Death { quarantined: Some(why), ..Death::of(1, T1_OF_20) }]);
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
@@ -82,7 +82,7 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
 }
 
 #[test]
-fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
+fn overwritten_engine_log_is_an_error() {
     let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
     fixture.record.plan.isolation = Isolation::Thread;
     let try_merge = |fixture: &Fixture| {
@@ -98,7 +98,7 @@ fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
 }
 
 #[test]
-fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
+fn invalid_records_in_untrusted_log_are_skipped_with_note() {
     let mut fixture = quarantined();
     for (point, id) in [
         (Point::OrchReturn, OrderId::new(1, 0, 3)),
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_scribble_is_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
+    fn arbitrary_overwrites_are_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
         let fixture = quarantined();
         let merged = scribbled(&fixture, "strategy-1", |bytes| {
             for (place, byte) in scribbles {

@@ -21,13 +21,13 @@ fn narrow(summary: &Summary) -> String {
 }
 
 #[test]
-fn the_report_of_a_good_run() {
+fn good_run_report_matches_snapshot() {
     let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::PLAIN }));
     insta::assert_snapshot!(narrow(&summary));
 }
 
 #[test]
-fn the_report_of_a_bad_run() {
+fn bad_run_report_matches_snapshot() {
     let mut fixture = Fixture::new(Shape { strategies: 30, venues: 3, ..Shape::PLAIN });
     fixture.status("gateway-0", Field::RecordsDropped, 3);
     fixture.status("strategy-7", Field::LongestGapTicks, 3_000_000);
@@ -38,7 +38,7 @@ fn the_report_of_a_bad_run() {
 }
 
 #[test]
-fn the_report_of_a_run_with_deaths() {
+fn report_of_run_with_deaths_matches_snapshot() {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     fixture.record.plan.faults.push(fault(FaultKind::Scribble, Target::Strategy(2), 20_000_000));
     for number in 0..10 {
@@ -51,7 +51,7 @@ fn the_report_of_a_run_with_deaths() {
 }
 
 #[test]
-fn incidents_of_any_size_stay_within_the_page() {
+fn incident_tables_stay_within_page_width() {
     let mut summary = summary(&mortal(20));
     for incident in &mut summary.incidents {
         incident.strategy = 255;
@@ -66,7 +66,7 @@ fn incidents_of_any_size_stay_within_the_page() {
 }
 
 #[test]
-fn colours_only_when_asked_for() {
+fn colors_appear_only_on_request() {
     let summary = summary(&Fixture::new(Shape::PLAIN));
     let coloured = terminal(&summary, true);
     let plain: String = coloured
@@ -79,7 +79,7 @@ fn colours_only_when_asked_for() {
 }
 
 #[test]
-fn odd_values_stay_within_the_page() {
+fn unusual_values_stay_within_page_width() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     for words in &mut fixture.statuses {
         words[1..].fill(u64::MAX);
@@ -104,7 +104,7 @@ fn rows(document: &str) -> usize {
 }
 
 #[test]
-fn csv_and_markdown_carry_every_measure() {
+fn csv_and_markdown_have_every_measure() {
     let [table, document] = exported(&summary(&Fixture::new(Shape::PLAIN)));
     assert_eq!(table.lines().count(), 13);
     assert!(table.starts_with("stage,count,min_ns,p50_ns,"), "{table}");
@@ -114,7 +114,7 @@ fn csv_and_markdown_carry_every_measure() {
 }
 
 #[test]
-fn csv_and_markdown_carry_the_incidents() {
+fn csv_and_markdown_list_incidents() {
     let [table, document] = exported(&summary(&mortal(60)));
     assert_eq!(table.lines().count(), 16);
     assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");

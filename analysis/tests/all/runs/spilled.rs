@@ -39,7 +39,7 @@ fn copy(records: &mut [u8], from: usize, to: usize) {
 }
 
 #[test]
-fn a_chunk_that_is_left_out_doubled_or_written_late_is_found() {
+fn missing_duplicate_or_late_spill_chunk_is_detected() {
     type Spill = fn(&mut Vec<u8>);
     let spills: [(&str, Spill); 5] = [
         ("leaves one out, at its place", |r| r[WRONG * CHUNK..(WRONG + 1) * CHUNK].fill(0)),

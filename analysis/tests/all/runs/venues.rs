@@ -32,7 +32,7 @@ fn at_venue(fixture: &Fixture, venue: usize) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn stuck_orders_and_the_end_are_told_by_the_stamps() {
+fn stuck_orders_and_recovery_follow_from_stamps() {
     let mut fixture = fixture();
     // What arrives while it is slow comes back later.
     let log = &fixture.logs[fixture.thread("gateway-1")];
@@ -69,7 +69,7 @@ fn stuck_orders_and_the_end_are_told_by_the_stamps() {
 }
 
 #[test]
-fn a_venue_that_keeps_nothing_for_longer_has_nothing_stuck() {
+fn venue_without_delay_has_no_stuck_orders() {
     let incident = &summary(&fixture()).venue_incidents[0];
     assert!(incident.orders > 10 && incident.stuck <= 1, "one may be the slowest of all: {incident:?}");
     let mut sound = fixture();

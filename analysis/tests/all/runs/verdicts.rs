@@ -28,12 +28,12 @@ fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
 }
 
 #[test]
-fn a_good_run_is_fit() {
+fn good_run_is_fit_for_latency() {
     assert_eq!(reasons(|_| {}), [""; 0]);
 }
 
 #[test]
-fn each_flaw_is_a_reason() {
+fn each_disturbance_is_a_reason() {
     only("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
     only("interrupted", |f| f.record.outcome = RunOutcome::Interrupted);
     only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
@@ -72,7 +72,7 @@ fn each_flaw_is_a_reason() {
 }
 
 #[test]
-fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none() {
+fn unsent_orders_are_a_reason_only_for_players() {
     let more = |f: &mut Fixture| f.record.plan.trading_mut().orders[1] += 7;
     let said = |spoil: &dyn Fn(&mut Fixture)| {
         let reasons = reasons(|f| spoil(f));
@@ -95,7 +95,7 @@ fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none
 }
 
 #[test]
-fn who_is_not_believed_is_named() {
+fn distrusted_strategies_are_named() {
     let reasons = reasons(|f| f.status("strategy-0", Field::RecordsDropped, 1));
     let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
     assert!(reasons[0].starts_with(words), "{reasons:?}");
@@ -105,7 +105,7 @@ fn who_is_not_believed_is_named() {
 }
 
 #[test]
-fn an_invalid_run_says_so_first() {
+fn invalid_run_names_that_reason_first() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.status("gateway-0", Field::RecordsDropped, 3);
     let summary = summary(&fixture);
@@ -115,7 +115,7 @@ fn an_invalid_run_says_so_first() {
 }
 
 #[test]
-fn orders_that_no_incident_explains_make_a_broken_off_run_invalid() {
+fn unexplained_orders_invalidate_interrupted_run() {
     let lose = |fixture: &mut Fixture| {
         for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
             fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));

@@ -20,7 +20,7 @@ fn p50(a: &[Outline], b: &[Outline]) -> ComparisonLine {
 }
 
 #[test]
-fn hosts_are_compared_within_each_and_combined() {
+fn hosts_are_compared_separately_and_combined() {
     // One host is three times as slow as the other: between them lies far more than what B adds.
     let a = runs(&[("fast", 500.0), ("slow", 1_500.0)], 16);
     let b = runs(&[("fast", 560.0), ("slow", 1_560.0)], 16);
@@ -48,7 +48,7 @@ fn hosts_are_compared_within_each_and_combined() {
 }
 
 #[test]
-fn pairs_that_two_hosts_made_are_left_out() {
+fn pairs_split_across_hosts_are_excluded() {
     let a = runs(&[("x", 500.0), ("y", 500.0)], 14);
     let mut b = runs(&[("x", 600.0), ("y", 600.0)], 14);
     // A lost worker's half of a turn, made on the other host.
@@ -61,7 +61,7 @@ fn pairs_that_two_hosts_made_are_left_out() {
 }
 
 #[test]
-fn hosts_that_disagree_are_said_and_opposites_are_no_answer() {
+fn disagreeing_hosts_are_named_and_opposites_are_incomparable() {
     let a = runs(&[("x", 1_000.0), ("y", 1_000.0)], 16);
     let same = p50(&a, &runs(&[("x", 1_300.0), ("y", 1_300.0)], 16));
     assert_eq!((same.verdict, same.disagreement()), (Verdict::Slower, None));
@@ -75,7 +75,7 @@ fn hosts_that_disagree_are_said_and_opposites_are_no_answer() {
 }
 
 #[test]
-fn few_pairs_on_each_host_still_say_something_together() {
+fn few_pairs_per_host_combine_to_a_result() {
     let hosts = |ns: f64| [("u", ns), ("v", ns + 300.0), ("w", ns + 900.0), ("x", ns + 1_700.0)];
     let line = p50(&runs(&hosts(1_000.0), 12), &runs(&hosts(1_100.0), 12));
     assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
