@@ -1,6 +1,6 @@
-//! Looks at every order once after the join: is it whole, in time, and accounted for?
+//! Checks every order after the join: complete, in time order, and accounted for.
 //!
-//! What an order owes depends on whose it is:
+//! The required stamps depend on the order's incarnation:
 //!
 //! | its incarnation | lost | cancelled, orphaned | otherwise |
 //! |---|---|---|---|
@@ -8,9 +8,9 @@
 //! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
 //! | is of a strategy whose log proves nothing | counted | counted | no check |
 //!
-//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw
-//! and nobody sent. In a run that failed or was interrupted orders may be lost, and the stamps of
-//! processes that died otherwise than in an incident may be missing.
+//! t1 is stamped in shared memory before the push, so no death explains an order that the engine
+//! received and nobody sent. In a run that failed or was interrupted, orders may be lost, and
+//! stamps of processes that died outside of incidents may be missing.
 
 use super::chain::Chains;
 use super::deaths::Deaths;
@@ -28,35 +28,35 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use system::scratch::Room;
 
-/// The points of the whole way.
+/// The points of the whole path, t1 to t8.
 const WAY: u64 = mask(&PATH);
 
-// Their bits are the lowest, in their order.
+// Their bits are the lowest, in path order.
 const _: () = assert!(WAY == (1 << PATH.len()) - 1);
 
-/// What an order has that its venue has done with, and the engine has seen it.
+/// The points of an order whose report the engine has processed.
 const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
-/// What the checks need to know about the run.
+/// The facts about a run that the checks need.
 pub(super) struct Context<'a> {
     deaths: &'a Deaths,
     switches: &'a Switches,
     chains: &'a Chains,
     trading: &'a Trading,
-    /// Points that every order needs which has gone its way.
+    /// Additional points that a completed order needs under this pacing.
     also: u64,
-    /// Points that the run stamps at all.
+    /// Points that the run stamps.
     taken: u64,
-    /// Whether every order must have gone its way: the run ended in order.
+    /// Whether every order must be complete: the run ended normally.
     is_complete: bool,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
     engine_gone: u64,
-    /// The same for each strategy that died outside of any incident.
+    /// Points that may be missing, for each strategy that died outside of an incident.
     strategy_gone: Vec<bool>,
 }
 
 impl<'a> Context<'a> {
-    /// What the record says about pacing, outcome and the dead.
+    /// Derives the facts from the record: pacing, outcome and deaths.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
@@ -108,8 +108,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Returns `true` if a process's death is an outage of the record: what may be missing of its
-/// orders is told by each of them.
+/// Returns `true` if the death of a process is an outage of the record. Which stamps may be missing
+/// is then decided order by order.
 fn is_outage(record: &RunRecord, process: &str) -> bool {
     let last = record.outages.iter().rfind(|outage| outage.process == process);
     last.is_some_and(|outage| outage.restarted_ns.is_none())
@@ -121,8 +121,8 @@ impl Context<'_> {
         self.engine_gone
     }
 
-    /// The points of an order as they show how it ended. Where the orchestrator stamps no report,
-    /// one that was made or refused is taken for one that it had and gave back.
+    /// Returns the points that show how an order ended. Where the orchestrator stamps no reports, a
+    /// produced or refused report counts as processed and returned.
     #[inline]
     fn shown(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {
@@ -133,8 +133,8 @@ impl Context<'_> {
         row.points() | if is_made { by_report & !self.taken } else { 0 }
     }
 
-    /// The same of an order that the engine closed because its gateway died: it ends with the
-    /// engine's report, not with its first one.
+    /// Returns those points for an order that the engine closed because its gateway died: it ends
+    /// with the engine's report, not with its first one.
     fn shown_unknown(&self, id: OrderId, row: &OrderRow) -> u64 {
         let of_report = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
         let report = self.chains.engine_report(id);
@@ -145,17 +145,17 @@ impl Context<'_> {
     }
 }
 
-/// What the checks have counted.
+/// The totals over all orders.
 pub(super) struct Counted {
     pub orders: Orders,
     pub span: Span,
-    /// For each incident of the record.
+    /// Lost orders for each incident of the record.
     pub losses: Vec<Losses>,
-    /// Orders lost by incarnations that lived.
+    /// Orders lost by incarnations that survived.
     pub lost_of_survivors: u64,
 }
 
-/// Checks and counts every order of the table, and marks those that count in the figures.
+/// Checks and counts every order of the table, and marks the orders that count in the figures.
 pub(super) fn check(
     table: &mut Table,
     context: &Context,
@@ -190,8 +190,8 @@ pub(super) fn check(
     counted
 }
 
-/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
-/// What it gave to a strategy that lived to the end was taken, or the run would not have ended.
+/// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
+/// strategy that survived count as received: otherwise the run would not have ended.
 fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
     for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !BY_STRATEGY != 0) {
         let shown = context.shown(OrderId::new(lane.strategy, lane.epoch, sequence), row);
@@ -217,7 +217,7 @@ fn check_lane(
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
     let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
-    // An incarnation that died in an incident has written down all that it did.
+    // An incarnation that died in an incident has logged all that it did.
     let is_gone = gone && !is_dead;
     let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
@@ -225,8 +225,7 @@ fn check_lane(
             room.relieve();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
-        // By whose word something is broken: the strategy's, where its stamps are needed to show
-        // it.
+        // The witness of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);
         let mut broken = |witness, kind, what: &dyn Fn() -> String| {
             findings.add(witness, kind, || format!("{}: {}", name_of(id), what()));
@@ -259,10 +258,10 @@ fn check_lane(
         counted.span.take(row);
         losses.count(end);
         if end == OrderEnd::Lost && context.is_complete {
-            // Either the engine never saw it, or its strategy has no t8 of what it was given.
+            // Either the engine never received it, or its strategy has no t8 of a returned report.
             let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
             let witness = is_its_word.then_some(strategy);
-            // What it was about to push when it died.
+            // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
             match is_dead {
                 true if is_unfinished => {}
@@ -276,7 +275,7 @@ fn check_lane(
             }
         }
         let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
-        // Of an order with several reports the last one cancels it.
+        // An order with several reports is canceled by its last one.
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         let is_killed = || {
             let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
@@ -312,8 +311,8 @@ fn check_lane(
             }
             continue;
         }
-        // An order that a kill switch or a death takes back from its gateway's queue was
-        // dispatched, and reaches no gateway.
+        // An order that a kill switch or a death recalls from its gateway's queue was dispatched
+        // and reaches no gateway.
         let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
         let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
@@ -323,7 +322,7 @@ fn check_lane(
         }
         let missing = needed(row, end, context) & !row.points();
         if missing & !excused != 0 {
-            // A t8 without a t7 is a report that nobody gave.
+            // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
             let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
             broken(witness, ViolationKind::MissingPoint, &|| {
@@ -342,7 +341,7 @@ fn check_lane(
     }
 }
 
-/// The points that an order must have which ended so.
+/// Returns the points that an order with this end must have.
 #[inline]
 fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
     let points = match end {
@@ -354,7 +353,7 @@ fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
     points & context.taken
 }
 
-/// Whether an order was rejected for a reason for which it may be taken back from its gateway's
+/// Returns `true` if an order was rejected for a reason that allows recalling it from its gateway's
 /// queue.
 fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     row.reason().is_some_and(|reason| {
@@ -364,9 +363,9 @@ fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     })
 }
 
-/// What is wrong with an order that the engine closed because its gateway died. The gateway may
-/// have had it and answered it, but the engine has taken no last report of it, and the gateway died
-/// by the record with nobody to resume its session.
+/// Returns the fault of an order that the engine closed because its gateway died. The gateway may
+/// have answered it, but the engine must not have processed its last report, and no successor may
+/// have resumed the gateway's session.
 fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
     let is_of_dead = match row.pushed() {
         Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),
@@ -393,7 +392,7 @@ fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'s
     }
 }
 
-/// The points that an order that came back must have, beside what the pacing adds.
+/// Returns the points that a returned order must have, in addition to those of the pacing.
 const fn required(row: &OrderRow) -> u64 {
     if row.has(Point::Rejected) {
         bit(Point::StrategySend)
@@ -405,13 +404,13 @@ const fn required(row: &OrderRow) -> u64 {
     }
 }
 
-/// The stamps t1 to t8 below the last one that the order has: what a lost order must have passed.
+/// Returns the points t1 to t8 before the last one of the order: a lost order must have them.
 const fn below_last(row: &OrderRow) -> u64 {
     let stamps = row.points() & WAY;
     if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
 }
 
-/// The first stamp that lies before one that it must not lie before.
+/// Returns the first stamp that precedes one that it must not precede.
 #[inline]
 fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
     let mut last: Option<(Point, u64)> = None;
@@ -436,7 +435,7 @@ fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
         .or_else(is_early)
 }
 
-/// Points by name: `t1 t2 rejected`.
+/// Formats points by name: `t1 t2 rejected`.
 fn points_of(points: u64) -> String {
     let names = Point::ALL.iter().filter(|point| points & bit(**point) != 0).map(|point| point.name());
     names.collect::<Vec<_>>().join(" ")

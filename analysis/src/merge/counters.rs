@@ -1,4 +1,4 @@
-//! Compares what the threads counted with what they stamped, where both are final.
+//! Compares the counters of each thread with its stamps, where both are final.
 
 use super::ThreadLog;
 use super::deaths::Deaths;
@@ -12,8 +12,8 @@ use protocol::stamps::Point;
 use protocol::status::{Field, ThreadState};
 use protocol::supervision::ProtocolViolation;
 
-/// Checks the counters of every thread whose log proves something. A strategy's counters begin anew
-/// with each incarnation, so they are compared with what the last one stamped.
+/// Checks the counters of every thread with a trusted log. The counters of a strategy restart with
+/// each incarnation, so they are compared with the stamps of the last one.
 pub(super) fn check(
     record: &RunRecord,
     logs: &[ThreadLog],
@@ -45,7 +45,7 @@ pub(super) fn check(
         let finished = record.outcome == RunOutcome::Complete && log.status.state() == ThreadState::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
         if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
-            // It said that it was done, and was killed: what it stored last is not final.
+            // It reported done and was killed: its last counters are not final.
             continue;
         }
         let stamped: u64 =
@@ -60,9 +60,9 @@ pub(super) fn check(
     }
 }
 
-/// A strategy that was quarantined for the orders that came out of its memory, though no fault of
-/// the plan is its: they are what it sent, or what the hand-off under test has made of them. Only
-/// in the sandbox, where strategies may be hostile, it is taken for the strategy's doing.
+/// Reports strategies that were quarantined for invalid orders without a fault of the plan: either
+/// the strategy sent them or the ring under test corrupted them. In the sandbox, where strategies
+/// may be hostile, it is attributed to the strategy.
 fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;
@@ -96,7 +96,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     }
 }
 
-/// The strategies of a thread that runs nothing else.
+/// Returns the strategies of a thread that runs nothing else.
 fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
     let strategy = |role: &Role| match role {
         Role::Strategy(index) => Some(*index),
@@ -105,7 +105,7 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
     thread.roles.iter().map(strategy).collect()
 }
 
-/// Whether a strategy died and was not started again.
+/// Returns `true` if a strategy died and was not restarted.
 fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
     let died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = died.and_then(|epoch| deaths.incident(strategy, epoch));
@@ -113,9 +113,9 @@ fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
     incident.is_some_and(|incident| incident.restarted_ns.is_none())
 }
 
-/// The orders that the last incarnation of a strategy stamped as sent.
+/// Returns the number of orders that the last incarnation of a strategy stamped as sent.
 fn sent_last(record: &RunRecord, deaths: &Deaths, table: &Table, strategy: u16) -> u64 {
-    // One that was started and sent nothing has no stamps.
+    // An incarnation that sent nothing has no stamps.
     let last_died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = last_died.and_then(|epoch| deaths.incident(strategy, epoch));
     let was_restarted = incident

@@ -1,8 +1,8 @@
-//! Joins an exchange's stamps: when it took each order and when it gave each report.
+//! Checks an exchange's stamps: when it received each order and when it produced each report.
 //!
-//! An order that was at an exchange has both of its first report, between t4 and t5 and in their
-//! order, by the exchange of its venue and by no other; each further report has the second before
-//! its t5. So the three parts of an order sum to its venue_service.
+//! An order at an exchange has both stamps for its first report, in order and between t4 and t5, by
+//! the exchange of its venue only. Each further report has the second stamp before its t5. The
+//! three exchange stages of an order therefore sum to its venue_service.
 
 use super::chain::Chains;
 use super::deaths::Deaths;
@@ -16,20 +16,20 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use system::scratch::Room;
 
-/// What the checks need to know about the run.
+/// The facts about a run that the checks need.
 struct Context<'a> {
     plan: &'a Plan,
     /// The run broke off: any stamp may be missing.
     broke_off: bool,
-    /// Of each gateway: it may have answered for its exchange, so a stamp may be missing, or too
-    /// late.
+    /// For each gateway: whether it validates its exchange and may answer for it, so that a stamp
+    /// may be missing or too late.
     checked: Vec<bool>,
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    /// Points that may be missing because the processes of their threads died.
     gone: u64,
 }
 
 impl Context<'_> {
-    /// The thread of the exchange that an order was at; none where its venue is no exchange, or no
+    /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
         let (gateway, _) = row.pushed()?;
@@ -38,20 +38,20 @@ impl Context<'_> {
         trading.is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
     }
 
-    /// Whether a stamp of an order may not be missing.
+    /// Returns `true` if a stamp must exist.
     fn owes(&self, point: Point) -> bool {
         !self.broke_off && self.gone & bit(point) == 0
     }
 
-    /// Whether the gateway of an order may have answered for its exchange.
+    /// Returns `true` if the gateway of an order may have answered for its exchange.
     fn is_excused(&self, row: &OrderRow) -> bool {
         let is_checked = row.pushed().and_then(|(gateway, _)| self.checked.get(gateway).copied());
         self.broke_off || is_checked == Some(true)
     }
 }
 
-/// Looks at every order that an exchange had, or should have had. One that breaks a rule counts in
-/// no figure.
+/// Checks every order that was or should have been at an exchange. An order with a violation counts
+/// in no figure.
 pub(super) fn check(
     table: &mut Table,
     chains: &Chains,
@@ -113,7 +113,7 @@ fn check_lane(lane: &mut Lane, context: &Context, room: &Room, findings: &mut Fi
     }
 }
 
-/// What is wrong with the stamps of an order.
+/// Returns the fault in the exchange stamps of an order.
 fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(ViolationKind, String)> {
     let exchange = context.exchange(row);
     if at.is_empty() && (exchange.is_none() || !row.has(Point::GatewayDone)) {
@@ -152,7 +152,7 @@ fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(Violation
     None
 }
 
-/// The stamps of an exchange that the order was not at.
+/// Describes stamps of an exchange that the order was not at.
 fn foreign(plan: &Plan, thread: usize) -> String {
     let file = plan.threads.get(thread).map_or_else(String::new, |thread| file_name(&thread.name));
     format!("is in {file}, and no gateway of that exchange had it")

@@ -1,10 +1,10 @@
-//! When each thread was away, as its log says.
+//! The gaps and sleeps of each thread, as logged.
 
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS};
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::{Gap, Point, Record};
 
-/// The gaps and the sleeps of a thread, in the order of its log.
+/// The gaps and sleeps of one thread, in log order.
 #[derive(Debug)]
 pub(super) struct ThreadGaps {
     pub gaps: Vec<Gap>,
@@ -13,7 +13,7 @@ pub(super) struct ThreadGaps {
 }
 
 impl ThreadGaps {
-    /// Nothing yet of each thread of a plan.
+    /// Creates empty lists for each thread of a plan.
     pub fn of(plan: &Plan) -> Vec<Self> {
         let of = |thread: &ThreadPlan| Self {
             gaps: Vec::new(),
@@ -23,7 +23,7 @@ impl ThreadGaps {
         plan.threads.iter().map(of).collect()
     }
 
-    /// Takes a record of [`Point::Gap`] or [`Point::Slept`]; none more than there is room for.
+    /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
     pub fn take(&mut self, record: &Record) {
         let (all, most) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),

@@ -1,5 +1,5 @@
-//! One checker for each hand-off: first in, first out. Each sees the stamps at its two ends, in the
-//! order of their logs.
+//! Order checks of the hand-offs: each is first in, first out. A checker sees the stamps of both
+//! ends, in log order.
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|
@@ -8,22 +8,22 @@
 //! | completion | a gateway and the orchestrator | reports arrive in the order in which they were pushed |
 //! | return | the orchestrator and a strategy | reports arrive in the order in which they were returned |
 //!
-//! Where both ends have times, whichever log is read second compares them; equal times are in
-//! order, since a batch has one.
+//! Where both ends have times, they are compared when the second log is read. Equal times are in
+//! order, since a batch has one time.
 
 use super::row::OrderRow;
 use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// What is out of order, and whether it takes a strategy's word to see it.
+/// An order violation, and whether it rests on a strategy's stamps.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
     pub by_strategy: bool,
     pub what: &'static str,
 }
 
-/// Whether a stamp is in order.
+/// Result of an order check.
 pub(super) type InOrder = Result<(), OutOfOrder>;
 
 const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrder {
@@ -34,7 +34,7 @@ const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrd
     }
 }
 
-/// Submit, of one incarnation: what the next sequence must not be below.
+/// Order check of submit, for one incarnation: the minimum next sequences at both ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Submit {
     sent: u64,
@@ -42,7 +42,7 @@ pub(super) struct Submit {
 }
 
 impl Submit {
-    /// Whether orders of a lower sequence were sent in this incarnation: one past the last.
+    /// Returns the minimum next sequence to be sent: one past the last.
     pub const fn next_sent(&self) -> u64 {
         self.sent
     }
@@ -70,14 +70,13 @@ impl Submit {
     }
 }
 
-/// The newest incarnation of a strategy so far: once one has begun, its predecessors are dead.
+/// The newest epoch of a strategy so far: once it has begun, its predecessors are dead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newest {
-    /// Among those that sent, in the order of the strategy's log.
+    /// Newest epoch among sent orders, in the order of the strategy's log.
     sent: u16,
-    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a
-    /// predecessor may still come out of a ring that several write; it is refused then, never
-    /// dispatched.
+    /// Newest epoch among received orders, in the order of the orchestrator's log. A predecessor's
+    /// order may still come out of a shared ring; it is then refused and never dispatched.
     taken: u16,
 }
 
@@ -89,21 +88,20 @@ impl Newest {
     }
 }
 
-/// Inbox and completion, of one gateway.
+/// Order checks of inbox and completion, for one gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gateway {
-    /// The latest t4 of the orders dispatched (or t3 of the orders received), whichever log is read
+    /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
     /// second.
     last_dispatch: u64,
-    /// Reports that it has pushed.
+    /// Number of reports pushed.
     pushed: u64,
-    /// The position that the next report to arrive must not be below.
+    /// Minimum position of the next report to arrive.
     next_completion: u64,
 }
 
 impl Gateway {
-    /// One end of the inbox was stamped; `other` is the time at the other end, if its log was read
-    /// before.
+    /// Handles a stamp at one end of the inbox; `other` is the time at the other end, if known.
     #[inline]
     pub fn inbox(&mut self, other: Option<u64>) -> InOrder {
         let in_order = other.is_none_or(|ticks| rises(&mut self.last_dispatch, ticks));
@@ -114,14 +112,14 @@ impl Gateway {
         )
     }
 
-    /// A report is pushed: its position among the gateway's.
+    /// Handles a pushed report. Returns its position among the gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;
         self.pushed - 1
     }
 
-    /// The report at that position has arrived.
+    /// Handles the arrival of the report at `position`.
     #[inline]
     pub fn completion(&mut self, position: u64) -> InOrder {
         let in_order = advance(&mut self.next_completion, position);
@@ -129,15 +127,15 @@ impl Gateway {
     }
 }
 
-/// Return, of one incarnation: the latest t8 of a report returned (or t7 of one received),
-/// whichever log is read second.
+/// Order check of return, for one incarnation: the latest t8 of returned reports (or t7 of received
+/// ones), whichever log is read second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Return {
     last: u64,
 }
 
 impl Return {
-    /// One end was stamped; `other` is the time at the other end, if its log was read before.
+    /// Handles a stamp at one end; `other` is the time at the other end, if known.
     #[inline]
     pub fn stamped(&mut self, other: Option<u64>) -> InOrder {
         let in_order = other.is_none_or(|ticks| rises(&mut self.last, ticks));
@@ -149,19 +147,19 @@ impl Return {
     }
 }
 
-/// The other end of the return hand-off.
+/// Returns the point at the other end of the return hand-off.
 #[inline]
 pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }
 }
 
-/// The gateway that an order is at, by its own stamps.
+/// Returns the gateway of an order by its stamps.
 #[inline]
 pub(super) fn gateway_of<'a>(gateways: &'a mut [Gateway], row: &OrderRow) -> Option<&'a mut Gateway> {
     row.pushed().and_then(|(gateway, _)| gateways.get_mut(gateway))
 }
 
-/// Moves a cursor past `position`; `false` if it was past it before.
+/// Moves a cursor past `position`. Returns `false` if it was already past it.
 #[inline]
 fn advance(next: &mut u64, position: u64) -> bool {
     let in_order = position >= *next;
@@ -171,7 +169,7 @@ fn advance(next: &mut u64, position: u64) -> bool {
     in_order
 }
 
-/// Moves a time forward; `false` if it would go back.
+/// Moves a time forward. Returns `false` if it would go back.
 #[inline]
 fn rises(last: &mut u64, ticks: u64) -> bool {
     let in_order = ticks >= *last;

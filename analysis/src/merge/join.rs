@@ -1,9 +1,9 @@
-//! Takes the records of one log after the other into the table, and checks what only the order of
-//! the records in their logs can tell: that every hand-off is first in, first out.
+//! The join: adds the records of each log to the table and checks what depends on their order in
+//! the logs, that every hand-off is first in, first out.
 //!
-//! Logs are taken strategies first, gateways next, the orchestrator last, so that each check finds
-//! what it compares with. Where two of them share a thread, their records are in one log in the
-//! order of the events, which serves as well.
+//! Logs are read in the order strategies, gateways, orchestrator, so that each check finds the
+//! stamps that it compares with. Roles that share a thread have one log in the order of the events,
+//! which serves as well.
 
 use super::MergeError;
 use super::accounts::Accounts;
@@ -26,24 +26,24 @@ use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 use system::scratch::Room;
 
-/// Codes of reasons, as many as a row has room for.
+/// Number of distinct reason codes that a row can hold.
 pub(super) const MAX_REASONS: usize = 128;
 
-/// What the strategies stamp.
+/// The points that strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
 
-/// The join of all logs.
+/// The state of the join over all logs.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
     pub deaths: &'a mut Deaths,
-    /// The thread that runs each strategy.
+    /// Thread that runs each strategy, or each gateway.
     owners: Vec<Option<usize>>,
     pub table: Table,
-    /// The thread that runs each gateway.
+    /// Thread that runs each strategy, or each gateway.
     gateway_threads: Vec<Option<usize>>,
     gateways: Vec<Gateway>,
     pub chains: Chains,
-    /// The gaps and the sleeps of each thread, in the order of its log.
+    /// Gaps and sleeps of each thread, in log order.
     pub gaps: Vec<ThreadGaps>,
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
@@ -51,13 +51,13 @@ pub(super) struct Join<'a> {
     pub accounts: Accounts,
     pub switches: Switches,
     pub touches: Touches,
-    /// Orders that were refused, by the code of the reason.
+    /// Refused orders by the code of the reason.
     pub rejections: [u64; MAX_REASONS],
     source: LogSource,
 }
 
 impl<'a> Join<'a> {
-    /// A join for lanes within these bounds, one for each strategy.
+    /// Creates a join for lanes within these bounds, one for each strategy.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
@@ -91,7 +91,7 @@ impl<'a> Join<'a> {
         }
     }
 
-    /// The records that follow come from this thread's log.
+    /// Starts the log of a thread.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
@@ -106,43 +106,42 @@ impl<'a> Join<'a> {
         };
     }
 
-    /// The strategy whose log is being read, if nonsense in it is its own affair.
+    /// Returns the strategy that alone writes the current log, so that invalid records are its own.
     pub fn author(&self) -> Option<u16> {
         self.source.author
     }
 
-    /// What no honest strategy writes and the log that began last has, the first of it.
+    /// Returns the first violation in the current log that no correct strategy writes.
     pub fn nonsense(&self) -> Option<&Violation> {
         self.source.own.first()
     }
 
-    /// The stamps of the log that began last that lie before the one in front of them: how many,
-    /// and the first. Not of a log that one strategy writes: there that is nonsense.
+    /// Returns the count and the first example of stamps in the current log that precede their
+    /// predecessor. Not for a log that one strategy writes alone, where it is a violation.
     pub fn went_back(&self) -> Option<&Violation> {
         self.source.went_back.first()
     }
 
-    /// The strategy's log proves nothing: what was taken from it stays, and counts for nothing.
+    /// Marks the log of a strategy as untrusted: its stamps remain and count for nothing.
     pub fn distrust(&mut self, strategy: u16) {
         self.deaths.distrust(strategy);
         self.table.excuse(strategy);
         self.links.forget(strategy);
     }
 
-    /// Records of the log that began last that make no sense and were passed over, because the log
-    /// proves nothing.
+    /// Returns the number of invalid records that were skipped in the current, untrusted log.
     pub fn ignored(&self) -> u64 {
         self.source.ignored
     }
 
-    /// Takes one record.
+    /// Adds one record.
     ///
     /// # Errors
-    /// Only that there is no room; whatever is wrong with the record is a violation.
+    /// Only [`MergeError`] for missing space; every fault of the record is a violation.
     #[inline]
     pub fn take(&mut self, record: Record) -> Result<(), MergeError> {
         self.take_into_table(record)?;
-        // Last: what else is wrong with a record says more.
+        // Checked last: other faults of a record are more specific.
         if let Some(back) = self.source.follow(&record) {
             self.source.goes_back(&record, back, self.plan.ns_per_tick);
         }
@@ -179,12 +178,12 @@ impl<'a> Join<'a> {
             match is_own {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
-                // What the engine itself shows needs no strategy's word.
+                // Faults that the engine's stamps show need no strategy as a witness.
                 false if is_excused && witness.is_some() => {}
                 false => findings.add(witness, kind, example),
             }
         };
-        // Only of t5 does the detail say more than the number.
+        // Only the detail of t5 holds more than the number.
         let (number, is_last) =
             if point == Point::GatewayDone { Report::of_detail(detail) } else { (detail, true) };
         if number > 0 && REPORT & bit(point) != 0 {
@@ -294,8 +293,7 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill
-    /// switches.
+    /// Adds a record that is not a stamp: instrument, fill, position or kill switch.
     #[inline]
     fn take_of_account(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, value, .. } = record;
@@ -322,10 +320,10 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// A stamp of an exchange.
+    /// Adds a stamp of an exchange.
     ///
     /// # Errors
-    /// As [`Join::take`].
+    /// [`MergeError`], as for [`Join::ingest`].
     fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
@@ -334,7 +332,7 @@ impl<'a> Join<'a> {
             Err(why) => return self.nowhere(record, &why),
         };
         let is_hostile = lane.is_hostile;
-        // The exchange takes it down behind the stamps that it took of the order.
+        // The exchange logs it after its stamps of the order.
         if point == Point::Trigger {
             let at = lane.at_exchange(id.sequence());
             if at.received().is_none() || at.thread() != thread {
@@ -365,7 +363,7 @@ impl<'a> Join<'a> {
 
     #[inline]
     fn is_owner(&self, strategy: u16) -> bool {
-        // A strategy outside the plan is named as such, not as misplaced.
+        // A strategy outside the plan is reported as such, not as misplaced.
         self.owners.get(usize::from(strategy)).is_none_or(|owner| *owner == Some(self.source.thread))
     }
 
@@ -373,7 +371,7 @@ impl<'a> Join<'a> {
     fn misplaced(&mut self, record: Record) {
         match record.point {
             Point::Checksum if self.take_checksum(record) => return,
-            // A log that proves nothing has no gaps either.
+            // An untrusted log has no gaps either.
             Point::Gap | Point::Slept => {
                 let own = self.gaps.get_mut(self.source.thread).filter(|_| !self.source.is_untrusted);
                 own.into_iter().for_each(|own| own.take(&record));
@@ -395,8 +393,8 @@ impl<'a> Join<'a> {
         });
     }
 
-    /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if
-    /// that end is none of the thread's, or has one already.
+    /// Sets the checksum of one end of a link, which follows all stamps of the log. Returns `false`
+    /// if the end does not belong to the thread or has a checksum already.
     fn take_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
         let Some(end) = LinkEnd::of(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {
@@ -408,7 +406,7 @@ impl<'a> Join<'a> {
         is_ours && (self.source.is_untrusted || self.links.take(end, value))
     }
 
-    /// A record of an order that the run cannot have had; or there is no room for it.
+    /// Handles a record without a row: the order is impossible, or there is no space.
     #[cold]
     fn nowhere(&mut self, record: Record, why: &NoRow) -> Result<(), MergeError> {
         if let NoRow::Memory(bytes) = why {
@@ -448,7 +446,7 @@ impl<'a> Join<'a> {
             }
             _ if is_doubted => {}
             _ => {
-                // There is a row for as much as its strategy's log can hold, and more.
+                // There is a row for every order that its strategy's log can hold, and more.
                 add(Some(id.strategy()), ViolationKind::NeverSent, &|| {
                     format!("{}: {point}, but its strategy never sent it", name())
                 });
@@ -458,10 +456,10 @@ impl<'a> Join<'a> {
     }
 }
 
-/// What further reports have stamps of.
+/// The points of further reports.
 const REPORT: u64 = mask(REPORT_PATH);
 
-/// A further report meets the same hand-offs as the first.
+/// Joins a stamp of a further report, which passes the same hand-offs as the first.
 #[cold]
 fn chained(
     point: Point,

@@ -1,9 +1,8 @@
-//! The merge: all stamp logs of a run joined by order, exact and linear, and checked.
+//! The merge: joins all stamp logs of a run by order, exactly and in linear time, and checks them.
 //!
-//! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes,
-//! and what cannot be true of an honest run (a stamp twice, a gap, a report out of turn, time going
-//! backwards) is counted and named. Strategies that died in the middle of the run owe what `check`
-//! says; the living owe everything.
+//! Nothing is sampled or sorted. A stamp costs one indexed store, an order 88 bytes. Violations (a
+//! duplicate stamp, a gap, a report out of order, time going back) are counted and named. `check`
+//! describes which stamps orders of dead strategies need; all other orders need all.
 
 mod accounts;
 mod chain;
@@ -55,32 +54,32 @@ use thiserror::Error;
 use thread_log::nothing;
 use violation::{Findings, Violations};
 
-/// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
+/// An error that prevents the merge. Faults of single orders are [`Violation`]s.
 #[derive(Debug, Error)]
 pub enum MergeError {
-    /// A log is missing, cut or overwritten.
+    /// A log is missing, truncated or overwritten.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The record holds a plan that no run can have had.
+    /// The record holds an impossible plan.
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
-    /// Not enough memory for the table.
+    /// Not enough memory for the table of orders.
     #[error(
         "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
     )]
     Memory {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
     },
-    /// Not enough room for the table on the disk.
+    /// Not enough disk space for the table of orders.
     #[error(
         "{folder}: no room on this disk for {bytes} more bytes of the table of orders: free some, or copy the run to where there is",
         folder = .folder.display()
     )]
     Disk {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// Where the table is.
+        /// Folder of the table.
         folder: PathBuf,
     },
 }
@@ -95,35 +94,34 @@ impl MergeError {
     }
 }
 
-/// A run, joined.
+/// A merged run: every order with its stamps, and the violations.
 #[derive(Debug)]
 pub struct Merged {
-    /// Where every order went.
+    /// Counts of orders by outcome.
     pub orders: Orders,
-    /// The outermost stamps.
+    /// First and last stamps.
     pub span: Span,
-    /// What must not have happened, by kind; empty in a valid run.
+    /// Violations by kind; empty in a valid run.
     pub violations: Vec<Violation>,
-    /// What could not be checked or was left out, in words.
+    /// Notes on checks that were impossible and on excluded data.
     pub notes: Vec<String>,
-    /// The logs, in the order of the plan's threads.
+    /// Logs in the order of the plan's threads.
     pub threads: Vec<ThreadLog>,
-    /// Stamps in all logs.
+    /// Number of records in all logs.
     pub records: u64,
-    /// What became of the orders of each incarnation that died, in the order of the record's
-    /// incidents.
+    /// Outcomes of the orders of each dead incarnation, in the order of the record's incidents.
     pub losses: Vec<Losses>,
-    /// Orders lost by incarnations that lived; in a complete run each is a violation.
+    /// Orders lost by incarnations that survived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
-    /// What each strategy holds in the end, by the logged fills.
+    /// Final positions of each strategy, by the logged fills.
     pub positions: Vec<Position>,
-    /// The kill switches that were turned on.
+    /// Kill switches that were turned on.
     pub kills: Vec<Kill>,
-    /// Refused orders by the code of the reason; those that there are.
+    /// Refused orders by the code of the reason, without zero counts.
     pub rejections: Vec<(u8, u64)>,
-    /// Whether some venue of the plan is an exchange.
+    /// Whether any venue of the plan is an exchange.
     pub has_exchange: bool,
-    /// Versions of touches that exchanges wrote to their boards.
+    /// Number of touch versions that exchanges wrote to their boards.
     pub touches_written: u64,
     touches: market::Touches,
     table: table::Table,
@@ -132,10 +130,10 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// A column of so many zeros where the table is.
+    /// Creates a column of `len` zeros in the storage of the table.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// [`MergeError`]: not enough space.
     pub(crate) fn column<T: Plain>(&self, len: usize) -> Result<Column<T>, MergeError> {
         let mut column = self.room.column();
         let bytes = len.saturating_mul(size_of::<T>()) as u64;
@@ -143,66 +141,66 @@ impl Merged {
         Ok(column)
     }
 
-    /// How much may be resident, in bytes; `None`: nobody said.
+    /// Returns the maximum resident bytes; `None` for no limit.
     pub(crate) fn most_resident(&self) -> Option<u64> {
         self.room.most_resident()
     }
 
-    /// Gives back what is resident of the table, where that is too much. To be called now and then
-    /// while it is gone through.
+    /// Releases resident pages of the table above the limit. Called regularly during iterations.
     #[inline]
     pub(crate) fn relieve(&self) {
         self.room.relieve();
     }
 
-    /// The table in blocks of rows, each with the id of its first; in the order of
-    /// [`Merged::orders`].
+    /// Iterates over the table in blocks of rows, each with the id of its first row, in the order
+    /// of [`Merged::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
 
-    /// Every order that has some stamp, by strategy and sequence.
+    /// Iterates over every order with a stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
 
-    /// The same of one strategy.
+    /// Iterates over the orders of one strategy.
     pub fn orders_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
-    /// Every report but the first of its order, with the order and the report's number.
+    /// Iterates over all further reports, with the order and the report's number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
         self.chains.iter()
     }
 
-    /// What the exchange of an order's venue stamped of it; empty stamps where the venue is none.
+    /// Returns the stamps of the order's exchange; empty if its venue is not an exchange.
     pub fn at_exchange(&self, id: OrderId) -> AtExchange {
         self.table.at_exchange(id)
     }
 
-    /// What triggered an order, by its own word, and when that was written, by the exchange's;
-    /// `None`: nothing.
+    /// Returns the touch version that triggered an order by its own claim, with the time of the
+    /// exchange's write; `None` without a trigger.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
-    /// The orders that count in the figures: returned, with every stamp, in time.
+    /// Iterates over the orders that count in the figures: returned, with every stamp, in time
+    /// order.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 }
 
-/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory.
-/// `progress` hears, about every 65,000 stamps, how many are done of how many.
+/// Merges the logs of a run, which are in a folder (a [`Path`](std::path::Path)) or in memory.
+/// `progress` is called about every 65,000 records with the merged and the total number.
 ///
-/// A log that is cut inside a record is an error, except in a run that failed: there it gives what
-/// it has. A damaged or forged log of a strategy in a process of its own is no error: the strategy
-/// is in no figure then, and a note says so.
+/// A log that ends within a record is an error, except in a failed run, which gives what it has. A
+/// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
+/// figure, and a note says so.
 ///
 /// # Errors
-/// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
+/// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.
 pub fn merge<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
@@ -211,10 +209,10 @@ pub fn merge<L: Logs + ?Sized>(
     merge_in(&Room::memory(), logs, record, progress)
 }
 
-/// The same with the table in that room: the same to the last bit, whatever it is.
+/// Merges like [`merge`], with the table in `room`. The result is identical for every storage.
 ///
 /// # Errors
-/// As [`merge`].
+/// [`MergeError`], as for [`merge`].
 pub fn merge_in<L: Logs + ?Sized>(
     room: &Room,
     logs: &L,
@@ -334,8 +332,8 @@ pub fn merge_in<L: Logs + ?Sized>(
     })
 }
 
-/// Takes the records of one log; beside what is known about it, a note on what is wrong with it
-/// where that is no error. `progress` hears how many more were taken.
+/// Reads one log. Returns its facts and a note on damage that is not an error. `progress` receives
+/// the number of additional records.
 fn read<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
@@ -388,7 +386,7 @@ fn read<L: Logs + ?Sized>(
         let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    // What no honest strategy leaves in its log: from here on the log proves nothing.
+    // Records that no correct strategy writes: from here on the log is untrusted.
     let forged = match &damage {
         Some((false, what)) => Some(what.clone()),
         _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
@@ -421,10 +419,10 @@ fn read<L: Logs + ?Sized>(
     Ok((log, damage.map(|(_, what)| what).or(note)))
 }
 
-/// What a log that proves nothing means for the figures.
+/// The effect of an untrusted log on the figures.
 const NO_PROOF: &str = "prove nothing: its orders are in no figure and count by what the engine stamped";
 
-/// Of a strategy that misbehaved, by the record.
+/// Formats the note on a strategy that misbehaved by the record.
 fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
     let damage = damage.map_or_else(String::new, |damage| format!("; {damage}"));
     let nonsense = match ignored {
@@ -436,12 +434,12 @@ fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
     )
 }
 
-/// Of a strategy whose own log gives it away.
+/// Formats the note on a strategy whose own log shows that it is invalid.
 fn doubted(name: &str, why: &str) -> String {
     format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
 }
 
-/// How a strategy's word contradicts the engine's.
+/// Formats how a strategy's stamps contradict the engine's.
 fn contradiction(first: &Violation, total: u64) -> String {
     match total {
         1 => first.first.clone(),
@@ -449,7 +447,7 @@ fn contradiction(first: &Violation, total: u64) -> String {
     }
 }
 
-/// How many records each log can hold by its size, and all of them.
+/// Returns the number of records that each log can hold by its size, and the sum.
 fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
     let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
     let size = |thread| logs.bytes(plan, thread).map(records);
@@ -458,8 +456,8 @@ fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), Log
     Ok((sizes, total))
 }
 
-/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's
-/// suggests. A strategy that hides what it sent hides nothing of what the engine stamped.
+/// Returns the limits of each strategy's lanes, from the size of its own log and of the
+/// orchestrator's. A strategy that hides its stamps hides nothing that the engine stamped.
 fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
     let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
     let engine = of(Role::Orchestrator);
@@ -471,7 +469,8 @@ fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
     plan.trading().orders.iter().enumerate().map(bounds).collect()
 }
 
-/// Strategies first, the orchestrator's thread last: see [`join`].
+/// Returns the reading order of the logs: strategies first, the orchestrator's thread last (see
+/// [`join`]).
 fn reading_order(plan: &Plan) -> Vec<usize> {
     let mut order: Vec<usize> = (0..plan.threads.len()).collect();
     order.sort_by_key(|thread| {

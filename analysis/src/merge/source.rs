@@ -1,16 +1,15 @@
-//! Names the log that is being read, and what is wrong with it as a log.
+//! The log that is currently read, and its faults as a log.
 //!
-//! One thread writes a log and reads its clock when it appends a stamp, so times never fall from
-//! one stamp to the next. A strategy that changes its stamps afterwards is found by that, unless it
-//! moves none past another one. In a log of the engine, which is believed, it means that the clock
-//! went back.
+//! One thread writes a log and reads its clock when it appends a stamp, so times never decrease.
+//! This reveals a strategy that changes its stamps afterwards, unless it moves none past another
+//! one. In a log of the engine, which is trusted, it means that the clock went back.
 
 use super::row::bit;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
 use crate::numbers::duration;
 use protocol::stamps::{Point, Record};
 
-/// The points whose times never fall within a log.
+/// The points whose times never decrease within a log.
 const ORDERED: u64 = {
     let (mut points, mut place) = (0, 0);
     while place < Point::ALL.len() {
@@ -22,32 +21,31 @@ const ORDERED: u64 = {
     points
 };
 
-/// A log that is being read.
+/// The log that is currently read.
 #[derive(Default)]
 pub(super) struct LogSource {
-    /// The thread that wrote it, by its place in the plan.
+    /// Index in the plan of the thread that wrote the log.
     pub thread: usize,
-    /// The name of its file.
+    /// File name.
     pub file: String,
-    /// The points that the thread's roles stamp.
+    /// Points that the thread's roles stamp.
     pub points: u64,
-    /// The log proves nothing: what makes no sense in it is passed over.
+    /// The log is untrusted: invalid records are skipped.
     pub is_untrusted: bool,
-    /// Number of records that were passed over.
+    /// Number of skipped records.
     pub ignored: u64,
-    /// The strategy that alone writes this log, where nonsense in it is its own affair: `own` says
-    /// what was found.
+    /// Strategy that alone writes this log; its violations are in `own`.
     pub author: Option<u16>,
     pub own: Violations,
-    /// Stamps that lie before the one in front of them, in a log without such an author.
+    /// Stamps that precede their predecessor, in a log without a sole author.
     pub went_back: Violations,
     /// Time of the last stamp, in ticks.
     pub last: u64,
 }
 
 impl LogSource {
-    /// Takes the time of the next record. Returns by how many ticks it lies before the stamp in
-    /// front of it, if it does.
+    /// Notes the time of the next record. Returns the number of ticks by which it precedes the
+    /// previous stamp, if it does.
     #[inline]
     pub fn follow(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
@@ -57,7 +55,7 @@ impl LogSource {
         last.checked_sub(record.value).filter(|back| *back > 0)
     }
 
-    /// Notes that a stamp lies so many ticks before the one in front of it.
+    /// Counts a stamp that is `back` ticks before its predecessor.
     #[cold]
     pub fn goes_back(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
         let Self { file, author, own, went_back, is_untrusted, .. } = self;
@@ -73,8 +71,8 @@ impl LogSource {
         });
     }
 
-    /// Counts a violation in this log: of its author, if it has one; else of nobody. `example` is
-    /// told the name of the file.
+    /// Counts a violation in this log: with its sole author as the witness, if it has one.
+    /// `example` receives the file name.
     #[cold]
     pub fn accuse(
         &mut self,

@@ -1,8 +1,8 @@
-//! Kill switches: what was dispatched although one was on, and how long the cancels took.
+//! Kill switches: orders that were dispatched although one was on, and the times of the cancels.
 //!
 //! The orchestrator logs each switch when it has seen it and when the last order that it cancels is
-//! confirmed. From the first on until it is turned off no new order that it concerns may have a t3;
-//! a cancel may, and its t3 says that it is one.
+//! confirmed. While it is on, no new order in its scope may have a t3; a cancel may, and its t3 is
+//! marked as one.
 
 use super::row::OrderRow;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
@@ -12,42 +12,41 @@ use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
-/// A switch that was turned on.
+/// A kill switch that was turned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// What the log says of it.
+    /// Switch as logged.
     pub switch: Switch,
-    /// When it was seen, in ticks.
+    /// Time at which the orchestrator saw it, in ticks.
     pub seen: u64,
-    /// When the last order that it cancels was confirmed; none if that did not happen.
+    /// Time at which the last order that it cancels was confirmed; `None` if that did not happen.
     pub done: Option<u64>,
-    /// When it was turned off.
+    /// Time at which it was turned off.
     pub revived: Option<u64>,
 }
 
-/// All switches of a run.
+/// The kill switches of a run.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     kills: Vec<Kill>,
-    /// Between which turns each of them was on.
+    /// For each activation: the turns between which it was on.
     spans: Vec<(usize, Option<usize>)>,
-    /// Turns so far in the orchestrator's log: it tells what came first, also where two times are
-    /// the same.
+    /// Switch turns so far in the orchestrator's log: they order events with equal times.
     turns: usize,
-    /// Those that are on at this place of the orchestrator's log.
+    /// Scopes that are on at the current position of the orchestrator's log.
     on: Vec<Scope>,
-    /// Orders dispatched while a venue or an instrument was killed, of which neither was known
-    /// then, each after so many turns.
+    /// Orders that were dispatched while a venue or an instrument was killed and whose own were not
+    /// known yet, each with the number of turns before it.
     suspects: Vec<(OrderId, usize)>,
-    /// What was found wrong while the logs were read.
+    /// Violations found while reading.
     pub found: Violations,
 }
 
-/// The t3 of what is no new order has this detail.
+/// Detail of a t3 that is not a new order.
 const NOT_NEW: u8 = 1;
 
 impl Switches {
-    /// Takes a record about a switch.
+    /// Adds a record of a switch.
     #[cold]
     pub fn take(&mut self, record: Record) {
         let Some(switch) = Switch::of(&record) else {
@@ -75,7 +74,7 @@ impl Switches {
             self.on.push(switch.scope);
         } else {
             self.turns += 1;
-            // Who revives everybody turns every switch off.
+            // Reviving all turns every switch off.
             let is_off = |scope: Scope| switch.scope == Scope::All || scope == switch.scope;
             self.on.retain(|scope| !is_off(*scope));
             let is_ended = |kill: &Kill| is_off(kill.switch.scope) && kill.revived.is_none();
@@ -86,13 +85,13 @@ impl Switches {
         }
     }
 
-    /// Whether any is on.
+    /// Returns `true` if any switch is on.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
-    /// An order is dispatched while a switch is on.
+    /// Handles an order that is dispatched while a switch is on.
     #[cold]
     pub fn dispatched(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
@@ -122,9 +121,9 @@ impl Switches {
         }
     }
 
-    /// Whether a kill switch that concerns an order had been seen when its venue was done with it
-    /// (the t5 of its last report): what cancelled it then was the switch. The venue was told
-    /// before a revival, and may confirm after it.
+    /// Returns `true` if a kill switch on the order's scope had been seen when its venue completed
+    /// it (the t5 of its last report): then the switch canceled it. The venue learned of it before
+    /// a revival and may confirm afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -141,8 +140,7 @@ impl Switches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Looks at those orders of which venue and instrument were not known when they were
-    /// dispatched.
+    /// Checks the orders whose venue and instrument were not known at their dispatch.
     pub fn check<'a>(
         &self,
         row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,
@@ -162,7 +160,7 @@ impl Switches {
         }
     }
 
-    /// The switches that were turned on, in the order in which they were seen.
+    /// Returns the activations in the order in which they were seen.
     pub fn into_kills(self) -> Vec<Kill> {
         self.kills
     }
@@ -188,7 +186,7 @@ fn through(id: OrderId, scope: Scope, found: &mut Violations) {
 }
 
 impl Kill {
-    /// What turned it, in words: `operator`, `death`, `limit max-loss`.
+    /// Returns the cause of the activation: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {
             Cause::Operator => "operator".into(),

@@ -1,35 +1,33 @@
-//! One thread's log as the merge knows it, beyond its stamps.
+//! Facts about one thread's log other than its stamps.
 
 use protocol::counters::Counters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, Status};
 
-/// What the merge knows about one thread's log.
+/// Facts about one thread's log.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
-    /// The thread's name in the plan.
+    /// Name of the thread in the plan.
     pub name: String,
-    /// Records in its log.
+    /// Number of records in the log.
     pub records: u64,
-    /// Its status block, as it was at the end; empty if it proves nothing.
+    /// Final status block; empty for an untrusted log.
     pub status: Status,
-    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    /// Final counters of the thread's agents; all zero for an untrusted log.
     pub counters: Counters,
-    /// Log and status block prove nothing: the strategy was quarantined, and may have written
-    /// anything there.
+    /// Log and status block are untrusted: the strategy was quarantined and may have overwritten
+    /// them.
     pub is_untrusted: bool,
-    /// Stamps that lie before the stamp in front of them: the thread's clock went back.
+    /// Number of stamps that precede their predecessor: the thread's clock went back.
     pub went_back: u64,
-    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times;
-    /// in the order of its log.
+    /// Gaps in its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS), in log order.
     pub gaps: Vec<Gap>,
-    /// When it had given its core away by its idle strategy, at most as often as its log has room
-    /// for; in the order of its log.
+    /// Sleeps by its own idle strategy, up to the capacity of its log, in log order.
     pub sleeps: Vec<Gap>,
 }
 
 impl ThreadLog {
-    /// A log that proves nothing.
+    /// Creates the facts of an untrusted log.
     pub(super) fn unproven(name: String, records: u64) -> Self {
         Self {
             name,
@@ -44,7 +42,7 @@ impl ThreadLog {
     }
 }
 
-/// A status block that says nothing.
+/// Returns an empty status block.
 pub(super) fn nothing() -> Status {
     Status::from_words([0; STATUS_WORDS])
 }

@@ -1,31 +1,31 @@
-//! Random numbers for resampling and simulation: the same ones for the same seed, on every machine.
+//! Seeded random numbers for resampling and simulation: equal for equal seeds on every machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A stream of random numbers.
+/// A seeded generator of random numbers (ChaCha8).
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// The stream of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
-        // Not `seed_from_u64`: how that spreads its argument is the library's to change.
+        // Not `seed_from_u64`: the library may change how that spreads its argument.
         let mut key = *b"........bulkhead statistics, v1.";
         key[..8].copy_from_slice(&seed.to_le_bytes());
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
+    /// Returns an integer from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.word()) * bound as u128) >> 64) as usize
     }
 
-    /// A number above 0 and at most 1.
+    /// Returns a number above 0 and at most 1.
     pub fn unit(&mut self) -> f64 {
         ((self.word() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }

@@ -1,10 +1,11 @@
-//! Made-up outlines for tests.
+//! Synthetic run outlines for tests.
 
 use super::{MachineKey, Outline};
 use crate::summary::Distribution;
 use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 
-/// A made-up run of a schedule whose rt_venue has this median, and twice that as p99.
+/// Returns a synthetic run of a schedule whose rt_venue has this median, and twice the median as
+/// p99.
 pub fn run(hash: usize, ns: f64) -> Outline {
     let figures = Distribution {
         count: 100_000,

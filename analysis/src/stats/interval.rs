@@ -1,24 +1,24 @@
-//! The ratio and the difference of two settings that were measured in pairs, each with a 95 %
+//! Ratio and difference of two settings that were measured in pairs, each with a 95 % confidence
 //! interval.
 //!
-//! A repeat runs both settings one right after the other on the same schedule, so that what
-//! disturbs one disturbs the other. A virtual machine may move its cores between the two, and then
-//! every hand-off takes twice as long: so runs are compared with runs of the same
-//! [placement](super::placement) only.
+//! A repeat runs both settings one after the other on the same schedule, so that both see the same
+//! disturbances. A virtual machine may move its cores between the two, after which every hand-off
+//! takes twice as long. Runs are therefore compared only within one [placement](super::placement).
 //!
 //! # The method
 //!
-//! A stratified rank sum: [`super::shift`] says how it is computed. Its null distribution:
+//! A stratified rank sum: [`super::shift`] describes the computation. Its null distribution:
 //!
-//! - From [`FLIPS_FROM`] pairs on: **A and B change places within pairs**, at random.
+//! - From [`FLIPS_FROM`] pairs on: **A and B are exchanged within pairs**, at random (a permutation
+//!   test).
 //! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32
-//!   ways to change places: the rarest two together are above 5 %.)
+//!   exchanges: the rarest two together are above 5 %.)
 //!
-//! Chosen by simulation: the test `study` prints the whole table, 500 comparisons a figure. Here,
-//! in percent: how often a method excludes the ratio of 1 where both settings are equal, in the
-//! worst of 24 kinds of noise (should be 5); then how often it sees a true difference of 50 ns
-//! where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs lie 2 % apart as
-//! wholes; then the same if they lie 15 % apart.
+//! Chosen by simulation: the test `study` prints the whole table, from 500 comparisons per figure.
+//! The table below shows, in percent: how often a method excludes the ratio of 1 for equal
+//! settings, in the worst of 24 kinds of noise (should be 5); how often it detects a true
+//! difference of 50 ns where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs
+//! differ from each other by 2 %; and the same if they differ by 15 %.
 //!
 //! | pairs | bootstrap | Student's t | whole pairs only | bootstrap within | ranks | flips |
 //! |---|---|---|---|---|---|---|
@@ -26,35 +26,34 @@
 //! | 8 | 5.8 · 12 · 11 | 7.0 · 9 · 9 | 4.8 · 21 · 20 | 5.0 · 71 · 42 | 4.0 · 87 · 16 | 4.4 · 85 · 57 |
 //! | 12 | 5.6 · 10 · 10 | 6.6 · 10 · 9 | 4.6 · 50 · 50 | 4.6 · 72 · 47 | 4.2 · 97 · 26 | 4.4 · 96 · 78 |
 //!
-//! The first two take the placements together, as was done here before: they see a fifth of the
-//! median in one comparison of ten, however many pairs there are. Flips hold their level in every
-//! case and see most of all where pairs lie apart; ranks are for the few pairs with which flips can
-//! refuse nothing.
+//! The first two mix the placements, as an earlier version did: they detect a difference of a fifth
+//! of the median in one comparison of ten, however many pairs there are. Flips keep their level in
+//! every case and detect most if pairs differ; ranks are for the few pairs with which flips can
+//! reject nothing.
 
 use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
 use serde::{Deserialize, Serialize};
 
-/// Fewer pairs than this say nothing that can be relied on.
+/// Minimum number of pairs for a comparison.
 pub const FEWEST_PAIRS: usize = 5;
-/// From so many pairs on changing places within pairs is test enough.
+/// Minimum number of pairs for the permutation test.
 pub const FLIPS_FROM: usize = 8;
-/// Percentiles come out of histograms with three significant figures: a ratio is known no better
-/// than this.
+/// Relative resolution of a ratio: percentiles come from histograms with three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
-/// How an interval was made.
+/// The method that computed an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Rank sums within placements; A and B change places within pairs.
+    /// Rank sums within placements; permutation test that exchanges A and B within pairs.
     PairFlips,
-    /// Rank sums within placements; any order of a placement's runs.
+    /// Rank sums within placements; any order of a placement's runs is equally likely.
     Ranks,
 }
 
 impl Method {
-    /// The method in words, for below a table.
+    /// Returns a description for the note below a table.
     pub const fn words(self) -> &'static str {
         match self {
             Method::PairFlips => {
@@ -65,22 +64,22 @@ impl Method {
     }
 }
 
-/// B against A over pairs of repeats.
+/// The difference of B against A over pairs of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// How the intervals were made.
+    /// Method of the intervals.
     pub method: Method,
-    /// B / A: 1.05 is 5 % slower.
+    /// Ratio B / A: 1.05 is 5 % slower.
     pub ratio: Estimate,
-    /// B − A, in the unit of the figures.
+    /// Difference B − A, in the unit of the figures.
     pub difference: Estimate,
 }
 
 impl Difference {
-    /// Whether the ratio's interval, widened by [`RESOLUTION`], excludes 1: -1 B is less, 1 B is
-    /// more, 0 neither.
+    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
+    /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -92,7 +91,7 @@ impl Difference {
     }
 }
 
-/// A ratio with its interval, as it is printed: `1.032 [0.990–1.071]`.
+/// Formats a ratio with its interval: `1.032 [0.990–1.071]`.
 pub fn ratio(difference: &Difference) -> String {
     let text = |value: f64| match value {
         value if value < 2.0 => format!("{value:.3}"),
@@ -104,12 +103,11 @@ pub fn ratio(difference: &Difference) -> String {
     format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }
 
-/// Compares B with A, of which the entries with one index are a pair. `step`: how finely the
-/// figures are known, in their unit; what lies a step apart may be equal, so no interval reaches
-/// less far than that.
+/// Compares B with A; entries with equal indices are pairs. `step` is the resolution of the
+/// figures, in their unit: every interval extends at least that far.
 ///
-/// `None`: fewer than [`FEWEST_PAIRS`] pairs, a figure that is not above 0, or too few runs of both
-/// sides in one placement.
+/// Returns `None` with fewer than [`FEWEST_PAIRS`] pairs, with a figure that is not above 0, or
+/// with too few runs of both sides in one placement.
 pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     let pairs = a.len();
     let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
@@ -148,7 +146,7 @@ mod tests {
         super::difference(&one_placement(a), &one_placement(b), 0.0)
     }
 
-    /// How many of `rounds` comparisons see a difference.
+    /// Returns how many of `rounds` comparisons detect a difference.
     fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
         let mut draws = Draws::new(seed);
         let differs = |_: &usize| {
@@ -163,7 +161,7 @@ mod tests {
         for pairs in [5, 7, 8, 12] {
             for noise in Noise::ALL {
                 let wrong = seen(noise, pairs, 1.0, 500, pairs as u64);
-                // 5 % of 500 are 25; by chance alone 40 come once in a few hundred simulations.
+                // 5 % of 500 are 25; by chance alone 40 occur once in a few hundred simulations.
                 assert!(wrong <= 40, "{noise:?}, {pairs} pairs: {wrong} of 500 are called a difference");
             }
         }
@@ -177,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Runs that were recorded, dealt out to two sides at random as alternation deals them.
+    /// Counts differences between recorded runs that are dealt to two sides at random.
     fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut Draws) -> usize {
         let differs = |_: &usize| {
             let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
@@ -204,8 +202,8 @@ mod tests {
 
     #[test]
     fn recorded_neighbor_runs_show_no_difference() {
-        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B
-        // in turn.
+        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; A and B alternate as the first
+        // of a pair.
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             let side = |side: usize| -> Vec<f64> {
                 (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
@@ -214,8 +212,8 @@ mod tests {
         }
     }
 
-    /// How many of `rounds` comparisons on a machine that moves its cores see a difference of that
-    /// many nanoseconds.
+    /// Returns how many of `rounds` comparisons detect a difference of `by_ns` on a machine that
+    /// moves its cores.
     fn seen_in_moving(moves: Moves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
         let mut draws = Draws::new(18);
         let differs = |_: &usize| {
@@ -235,8 +233,8 @@ mod tests {
         }
     }
 
-    /// Recorded runs of one setting with their placements, dealt out to two sides; B takes that
-    /// many nanoseconds more.
+    /// Counts detected differences between recorded runs with their placements, dealt to two sides,
+    /// where B takes `by_ns` more.
     fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
         let mut draws = Draws::new(19);
         let differs = |_: &usize| {

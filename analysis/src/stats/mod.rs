@@ -1,7 +1,8 @@
-//! Statistics of repeated runs: medians and spread, ratios with intervals, verdicts, and M/D/1.
+//! Statistics of repeated runs: medians and spread, ratios with confidence intervals, verdicts, and
+//! the M/D/1 model.
 //!
-//! A run is one sample. However many orders it holds, they share one start, one placement in memory
-//! and one mood of the machine; so everything here counts runs, never orders.
+//! A run is one sample. However many orders it has, they share one start, one placement in memory
+//! and one state of the machine; so all statistics here count runs, never orders.
 
 mod draws;
 #[cfg(any(test, feature = "fixtures"))]

@@ -1,4 +1,4 @@
-//! The part of a run's summary that comparisons need.
+//! Run outlines: the part of a run's summary that comparisons need.
 
 use crate::machine::Machine;
 use crate::record::RunOutcome;
@@ -7,61 +7,61 @@ use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run, outlined. Sums are over the run's threads.
+/// The settings, costs and distributions of a run that comparisons need. Sums are over the run's
+/// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outline {
-    /// The run's id.
+    /// Run id.
     pub run: String,
-    /// What carried submit and completion.
+    /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
-    /// What stood between strategies and engine.
+    /// Isolation between strategies and engine.
     pub isolation: Isolation,
-    /// How the engine's agents shared threads.
+    /// Threading of the engine's agents.
     pub threading: Threading,
-    /// What the orchestrator's thread did when there was nothing to do.
+    /// Idle strategy of the orchestrator's thread.
     pub idle: Idle,
-    /// Strategies.
+    /// Number of strategies.
     pub strategies: u16,
-    /// Venues.
+    /// Number of venues.
     pub venues: u16,
-    /// Slots of every ring.
+    /// Slots of each ring.
     pub capacity: u32,
-    /// Which points were stamped.
+    /// Points that were stamped.
     #[serde(default = "all_stamps")]
     pub stamps: Stamps,
-    /// Extra work asked for, in nanoseconds an order.
+    /// Requested extra work, in nanoseconds per order.
     pub work_ns: u64,
-    /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older
-    /// launcher did not save it.
+    /// Measured extra work, in nanoseconds per order; `None` if an older launcher did not save it.
     #[serde(default)]
     pub work_done_ns: Option<f64>,
-    /// The machine, as far as it makes figures comparable.
+    /// Machine, as far as it makes figures comparable.
     pub machine: MachineKey,
-    /// The schedule's hash.
+    /// Hash of the schedule.
     pub schedule_hash: String,
     /// Whether threads shared a core.
     pub oversubscribed: bool,
-    /// Whether every order was sent and came back.
+    /// Whether every order was sent and returned.
     pub complete: bool,
     /// Whether every check held.
     pub valid: bool,
     /// Whether the latencies may be quoted.
     pub fit_for_latency: bool,
-    /// If not, why.
+    /// Reasons against quoting the latencies.
     pub reasons: Vec<String>,
-    /// Orders a second in the schedule.
+    /// Offered rate: orders per second in the schedule.
     pub offered_per_s: Option<f64>,
-    /// Orders a second sent.
+    /// Achieved rate: orders sent per second.
     pub achieved_per_s: Option<f64>,
-    /// The orchestrator's share of busy time.
+    /// Utilization of the orchestrator's thread, 0 to 1.
     pub utilisation: Option<f64>,
-    /// Orders that came back.
+    /// Number of orders that returned.
     pub returned: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// From the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn to the start, in nanoseconds.
     pub startup_ns: u64,
-    /// Proportional memory of the run's processes in its middle, in bytes.
+    /// Proportional set size of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<u64>,
     /// Page faults, minor and major.
     pub page_faults: u64,
@@ -69,13 +69,14 @@ pub struct Outline {
     pub context_switches: u64,
     /// Core-to-core round trip before the run, in nanoseconds.
     pub floor_ns: Option<f64>,
-    /// The same after the run; `None` also where an older launcher did not save it here.
+    /// Core-to-core round trip after the run, in nanoseconds; `None` also if an older launcher did
+    /// not save it.
     #[serde(default)]
     pub floor_after_ns: Option<f64>,
-    /// The step in which the run's clock counts, in nanoseconds; 0: not measured.
+    /// Resolution of the run's clock, in nanoseconds; 0 if not measured.
     #[serde(default)]
     pub clock_step_ns: f64,
-    /// Every measure by its name.
+    /// Distributions by the name of their measure.
     pub measures: BTreeMap<String, Distribution>,
 }
 
@@ -84,14 +85,14 @@ const fn all_stamps() -> Stamps {
     Stamps::All
 }
 
-/// Two runs of the same of these were on the same machine, with the same cores.
+/// The identity of a machine: runs with equal keys used the same machine and cores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
-    /// The host's name.
+    /// Host name.
     pub hostname: String,
-    /// The processor's model name.
+    /// CPU model name.
     pub cpu_model: String,
-    /// The cores that the launcher might use.
+    /// CPUs that the launcher could use.
     pub cores_allowed: Vec<u32>,
 }
 
@@ -106,7 +107,7 @@ impl MachineKey {
 }
 
 impl Outline {
-    /// Outlines a summary.
+    /// Creates the outline of a summary.
     pub fn of(summary: &Summary) -> Self {
         let plan = &summary.plan;
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -153,36 +154,35 @@ impl Outline {
         }
     }
 
-    /// A measure's distribution; empty if this version knows none of that name.
+    /// Returns the distribution of a measure; empty if the outline does not have it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// The share of the orders that a stall of the machine touched: those that are not in
-    /// [`Measure::StallFree`]. `None`: not known.
+    /// Returns the share of orders that stalls affected and that [`Measure::StallFree`] excludes;
+    /// `None` if unknown.
     pub fn taken_out(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was
-    /// asked for.
+    /// Returns the extra work per order, in nanoseconds: measured, or requested if unknown.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
 
-    /// Whether the run counts in a comparison at all.
+    /// Returns `true` if the run counts in comparisons.
     pub const fn is_sound(&self) -> bool {
         self.complete && self.valid
     }
 
-    /// CPU seconds for a million orders; `None` if none came back.
+    /// Returns CPU seconds per million orders; `None` if none returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
     }
 
-    /// Whether the senders kept up with the schedule; true where there is no schedule to keep.
+    /// Returns `true` if the senders kept up with the schedule, or if there is none.
     pub fn kept_up(&self) -> bool {
         match (self.offered_per_s, self.achieved_per_s) {
             (Some(offered), Some(achieved)) => achieved >= offered * 0.99,
@@ -206,15 +206,15 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All that are compared.
+    /// All percentiles that are compared.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
-    /// Its name.
+    /// Returns the name of the percentile.
     pub const fn name(self) -> &'static str {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Its value, where there are samples enough.
+    /// Returns its value in a distribution, if there are enough samples.
     pub const fn of(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,
@@ -224,7 +224,7 @@ impl Percentile {
     }
 }
 
-/// A figure of several runs: one value each. `None` if a run lacks it.
+/// Returns one value per run; `None` if any run lacks it.
 pub fn values(runs: &[&Outline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     runs.iter().map(|run| percentile.of(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

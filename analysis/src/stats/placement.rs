@@ -1,22 +1,22 @@
-//! Where the machine had its cores: runs whose core-to-core floor is alike belong to one placement.
+//! Core placements: runs with similar core-to-core round trips share a placement.
 //!
-//! A virtual machine moves its cores about between runs: neighbours now, far apart a minute later,
-//! and every hand-off takes twice as long. What two runs of unlike placement differ by says nothing
-//! about their settings. Neither does what runs on two hosts differ by: each host has placements of
-//! its own.
+//! A virtual machine moves its cores between runs: they may be neighbors now and far apart a minute
+//! later, which doubles every hand-off. Differences between runs of different placements say
+//! nothing about their settings. The same holds for different hosts: each host has its own
+//! placements.
 
 use super::outline::{MachineKey, Outline};
 
-/// Floors that lie no further apart than this share belong to one placement.
+/// Maximum relative difference of core-to-core round trips within one placement.
 pub const FLOOR_TOLERANCE: f64 = 0.25;
 
-/// Whether the placement changed while the run was going on: its figures are of neither.
+/// Returns `true` if the placement changed during the run, so that its figures belong to neither.
 pub fn moved(run: &Outline) -> bool {
     matches!((run.floor_ns, run.floor_after_ns), (Some(before), Some(after)) if apart(before, after))
 }
 
-/// The placement of each run, counted from the nearest cores on. Runs whose floor is not known
-/// share placement 0 with the nearest: where no floor can be measured (one core) there is one
+/// Returns the placement of each run, numbered from the closest cores on. Runs without a known
+/// round trip share placement 0 with the closest: if it cannot be measured (one core) there is one
 /// placement.
 pub fn placements(runs: &[&Outline]) -> Vec<usize> {
     let mut floors: Vec<f64> = runs.iter().filter_map(|run| floor(run)).collect();
@@ -29,8 +29,8 @@ pub fn placements(runs: &[&Outline]) -> Vec<usize> {
     runs.iter().map(of).collect()
 }
 
-/// Where each run was made: on which host, and in which placement there. Two runs of one number are
-/// alike; the numbers count up host by host, in the order in which the hosts appear.
+/// Returns a number for the host and placement of each run. Runs with equal numbers are comparable;
+/// numbers increase by host, in order of appearance.
 pub fn places(runs: &[&Outline]) -> Vec<usize> {
     let mut found = vec![0; runs.len()];
     let mut next = 0;
@@ -43,7 +43,7 @@ pub fn places(runs: &[&Outline]) -> Vec<usize> {
     found
 }
 
-/// The hosts of the runs, each once, in the order in which they appear.
+/// Returns the hosts of the runs, each once, in order of appearance.
 pub fn hosts<'a>(runs: &[&'a Outline]) -> Vec<&'a MachineKey> {
     let mut hosts: Vec<&MachineKey> = Vec::new();
     for run in runs {
@@ -54,7 +54,8 @@ pub fn hosts<'a>(runs: &[&'a Outline]) -> Vec<&'a MachineKey> {
     hosts
 }
 
-/// The run's floor: the mean of before and after where both are known.
+/// Returns the run's core-to-core round trip in nanoseconds: the mean of before and after if both
+/// are known.
 pub fn floor(run: &Outline) -> Option<f64> {
     match (run.floor_ns, run.floor_after_ns) {
         (Some(before), Some(after)) => Some(f64::midpoint(before, after)),

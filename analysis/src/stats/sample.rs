@@ -1,7 +1,7 @@
-//! Median and spread of one figure over a handful of repeats.
+//! Median of one figure over a few repeats.
 
-/// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what
-/// is no number.
+/// Returns the median: the middle value, or the mean of the two middle ones. Returns `None` for no
+/// values, or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
     let middle = sorted.len() / 2;
@@ -12,7 +12,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     })
 }
 
-/// The values in ascending order. `None` of nothing, or if one is not finite.
+/// Returns the values in ascending order, or `None` if there are none or one is not finite.
 fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;

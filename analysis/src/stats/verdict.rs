@@ -1,8 +1,8 @@
-//! The verdict in words: is B faster or slower than A, is no difference seen, or can the two not be
-//! compared?
+//! The verdict of a comparison: B is faster or slower than A, no difference is seen, or the two are
+//! not comparable.
 //!
-//! Each line of a comparison is a test of its own at 95 %: of twenty lines without a difference one
-//! may be expected to say otherwise. Read `rt_venue` first; the stages explain it.
+//! Each line of a comparison is its own test at 95 %: of twenty lines without a difference, one is
+//! expected to show one. Read `rt_venue` first; the stages explain it.
 
 use super::hosts::{HostDifference, disagreement, opposed};
 use super::interval::{Difference, FEWEST_PAIRS, difference};
@@ -14,7 +14,7 @@ use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// B against A.
+/// The verdict on B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -22,14 +22,14 @@ pub enum Verdict {
     Faster,
     /// B takes more time than A.
     Slower,
-    /// The interval holds the ratio of 1: the repeats do not tell them apart.
+    /// The interval contains the ratio of 1: the repeats show no difference.
     NoDifferenceSeen,
-    /// The two sides cannot be compared; there are reasons beside this.
+    /// The two sides cannot be compared, for the given reasons.
     NotComparable,
 }
 
 impl Verdict {
-    /// As it is printed.
+    /// Returns the printed text.
     pub const fn words(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -40,42 +40,41 @@ impl Verdict {
     }
 }
 
-/// Which repeats of A and B belong together, and what speaks against comparing them.
+/// The pairs of repeats of A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pairing<'a> {
-    /// The runs of A, in the order of their pairs.
+    /// Runs of A, in pair order.
     pub a: Vec<&'a Outline>,
-    /// The runs of B.
+    /// Runs of B, in pair order.
     pub b: Vec<&'a Outline>,
-    /// Why the two are not comparable; none: they are.
+    /// Reasons for which the two are not comparable; empty if they are.
     pub against: Vec<String>,
-    /// What weakens the comparison without forbidding it.
+    /// Caveats that weaken the comparison without preventing it.
     pub caveats: Vec<String>,
-    /// On which host, and where that had its cores during the runs: those of A, then those of B.
+    /// Host and placement number of each run: those of A, then those of B.
     placements: Vec<usize>,
     same_runs: bool,
 }
 
-/// The runs of one placement.
+/// The number of runs of both sides in one placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
-    /// The host; empty: there was only one.
+    /// Name of the host; empty if there was only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
-    /// Median of their core-to-core floors, in nanoseconds.
+    /// Median core-to-core round trip, in nanoseconds.
     pub floor_ns: Option<f64>,
-    /// Runs of A.
+    /// Number of runs of A.
     pub a: usize,
-    /// Runs of B.
+    /// Number of runs of B.
     pub b: usize,
-    /// Median p50 of rt_venue of A's, in nanoseconds.
+    /// Median p50 of rt_venue of A, in nanoseconds.
     pub a_ns: Option<f64>,
-    /// Median p50 of rt_venue of B's.
+    /// Median p50 of rt_venue of B, in nanoseconds.
     pub b_ns: Option<f64>,
 }
 
-/// Finds the pairs: sound runs of the same schedule on the same host, in the order in which they
-/// were run.
+/// Pairs the sound runs of A and B by schedule and host, in the order in which they ran.
 pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     let mut found = Pairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&Outline>> = BTreeMap::new();
@@ -93,7 +92,7 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         };
         let right = waiting.remove(right);
         matched += 1;
-        // A run against itself is always like itself.
+        // A run always equals itself.
         if left.run != right.run && (moved(left) || moved(right)) {
             in_between += 1;
         } else if left.is_sound() && right.is_sound() {
@@ -148,8 +147,8 @@ impl Pairing<'_> {
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
         };
         let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
-        // A run that fell behind now and then is noise; half of them are a setting that the machine
-        // does not carry.
+        // Occasional runs that fell behind are noise; in half of the runs it means that the machine
+        // cannot carry the setting.
         let behind = runs().filter(|run| !run.kept_up()).count();
         let overloaded = (behind > 0 && behind * 2 >= runs().count())
             .then(|| format!("not fit for latency claims: {behind} of {} runs fell behind", runs().count()));
@@ -161,7 +160,7 @@ impl Pairing<'_> {
         self.caveats.extend(unfit);
     }
 
-    /// Which host had its cores where, if there was more than one place; empty: there was not.
+    /// Returns the runs by host and placement; empty if there was only one.
     pub fn placed(&self) -> Vec<Placed> {
         let all: Vec<&Outline> = self.a.iter().chain(&self.b).copied().collect();
         let highest = self.placements.iter().max().copied().unwrap_or(0);
@@ -196,7 +195,7 @@ impl Pairing<'_> {
         (placed(a, placements_a), placed(b, placements_b))
     }
 
-    /// B against A on each host, where there are several: of those with pairs enough.
+    /// Compares B with A on each host, if there are several, for hosts with enough pairs.
     fn by_host(&self, a: &[Sample], b: &[Sample], step: f64) -> Vec<HostDifference> {
         let all = hosts(&self.a);
         let of = |host: &&MachineKey| {
@@ -209,42 +208,42 @@ impl Pairing<'_> {
     }
 }
 
-/// Nobody measured twice.
+/// Reason against comparing runs with themselves.
 const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
-/// Why there is no difference where every pair is sound.
+/// Reason without a difference although every pair is sound.
 const TORN: &str =
     "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
-/// The same where there are several hosts.
+/// Reason without a difference over several hosts.
 const TORN_HOSTS: &str =
     "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
 
-/// One line of a comparison.
+/// A line of a comparison: one percentile of one measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonLine {
-    /// The measure's name.
+    /// Name of the measure.
     pub measure: String,
-    /// The percentile.
+    /// Compared percentile.
     pub percentile: Percentile,
     /// Median over the repeats of A, in nanoseconds.
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
-    /// Of a figure without the machine's stalls: the share of orders that was taken out, A's and
-    /// B's, medians over the repeats.
+    /// For stall-free figures: the shares of orders that were excluded, of A and B, medians over
+    /// the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_out: Option<[f64; 2]>,
-    /// B against A, with intervals; null where there is none.
+    /// Difference of B against A with intervals; null if there is none.
     pub difference: Option<Difference>,
-    /// The same on each host, where there are several.
+    /// Differences on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
-    /// In words.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Why the verdict is not comparable; empty otherwise.
+    /// Reasons if not comparable; empty otherwise.
     pub why: Vec<String>,
 }
 
-/// Compares one figure of B with A's.
+/// Compares one figure of B with that of A.
 pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
     let side = |runs: &[&Outline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
@@ -260,7 +259,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
     if why.is_empty() && !enough {
         why.push(format!("too few orders for a {}", percentile.name()));
     }
-    // What one host calls slower and another faster has no answer for both.
+    // A result that is slower on one host and faster on another is not an answer for both.
     why.extend(opposed(&by_host).filter(|_| why.is_empty()));
     let verdict = match difference.map(|difference| difference.direction()) {
         _ if !why.is_empty() => Verdict::NotComparable,
@@ -288,7 +287,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
 }
 
 impl ComparisonLine {
-    /// How the hosts disagree, in words; `None`: they do not, or nobody can tell.
+    /// Returns how the hosts disagree; `None` if they agree or it is unknown.
     pub fn disagreement(&self) -> Option<String> {
         disagreement(&self.hosts)
     }

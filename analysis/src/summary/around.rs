@@ -1,44 +1,43 @@
-//! The orders around a percentile of rt_venue, and what each stage took of them on average: unlike
-//! the stages' own percentiles, these add up, since they are of the same orders.
+//! Breakdown of the orders around a percentile of rt_venue by stage. Unlike the percentiles of the
+//! stages, these means add up, since they are of the same orders.
 
 use super::figures::{Figures, Measure, rt_venue, to_ns};
 use crate::merge::Merged;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
 
-/// The percentiles, each with the share of orders below its group and the share up to its end.
+/// Percentiles, each with the lower and the upper share that limit its group of orders.
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
-/// A group of fewer orders says nothing.
+/// Minimum number of orders in a group.
 const FEWEST: u64 = 20;
 
-/// Orders around a percentile.
+/// The mean stage times of the orders around a percentile of rt_venue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
-    /// Which percentile of rt_venue.
+    /// Percentile of rt_venue.
     pub percentile: String,
-    /// The shortest rt_venue in the group, in nanoseconds.
+    /// Minimum rt_venue in the group, in nanoseconds.
     pub from_ns: u64,
-    /// The longest.
+    /// Maximum rt_venue in the group, in nanoseconds.
     pub to_ns: u64,
-    /// Orders in it.
+    /// Number of orders in the group.
     pub orders: u64,
-    /// Their rt_venue on average.
+    /// Mean rt_venue, in nanoseconds.
     pub rt_venue_ns: f64,
-    /// What each stage took of it on average, in the order of an order's way, without the venue's;
-    /// their sum is `rt_venue_ns`.
+    /// Mean of each stage in path order, without the venue's; their sum is `rt_venue_ns`.
     pub stages: Vec<AroundStage>,
 }
 
-/// A stage of the orders around a percentile.
+/// The mean of one stage over a group of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AroundStage {
-    /// Its name.
+    /// Name of the stage.
     pub stage: String,
-    /// On average, in nanoseconds.
+    /// Mean in nanoseconds.
     pub mean_ns: f64,
 }
 
-/// The groups; none where the stages were not stamped, or where too few orders came back.
+/// Computes the groups; none without stamps of the stages or with too few orders.
 pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) -> Vec<Around> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let of = |(name, low, high): (&str, f64, f64)| {

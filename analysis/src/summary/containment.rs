@@ -1,8 +1,8 @@
-//! Containment figures of a run: every incident, and all of them together.
+//! Containment figures of a run: each incident, and all of them together.
 //!
-//! The survivors of an incident are the orders of other strategies that it touched, as
-//! [`super::touched`] has it, and that came back whole. Beside them stand the orders, of all
-//! strategies, that had come back before the first incident began.
+//! The survivors of an incident are the complete orders of other strategies that it affected, as
+//! [`super::touched`] defines it. The reference are the orders, of all strategies, that had
+//! returned before the first incident began.
 
 use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
@@ -13,73 +13,76 @@ use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
-/// The death of one incarnation of a strategy, and what it cost. Times are nanoseconds since the
+/// The death of one incarnation of a strategy and its effects. Times are nanoseconds since the
 /// start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IncidentSummary {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// The incarnation that died.
+    /// Epoch of the incarnation that died.
     pub epoch: u16,
-    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
     pub cause: String,
-    /// What the engine quarantined it for; null if it did not. Nothing is started again after that.
+    /// Violation for which the engine quarantined it; null if it did not. A quarantined strategy is
+    /// not restarted.
     pub quarantined: Option<ProtocolViolation>,
-    /// When the fault was done on purpose; null if it was not.
+    /// Time of the injected fault; null without one.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed the death or the hang, or the engine quarantined the strategy.
+    /// Time at which the launcher detected the death or the hang, or the engine quarantined the
+    /// strategy.
     pub detected_ns: u64,
-    /// From there until the engine had repaired what the dead one left; null: the run ended before.
+    /// Time from detection until the engine had repaired the rings; null if the run ended before.
     pub detect_to_repair_ns: Option<u64>,
-    /// From there until the next incarnation was in its duty cycles; null if there is none.
+    /// Time from repair until the next incarnation ran its duty cycles; null if there is none.
     pub repair_to_restart_ns: Option<u64>,
-    /// Why the strategy was given up after it; null: it was not, or the plan has no restarts.
+    /// Reason for which the strategy was not restarted any more; null if it was, or the plan has no
+    /// restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
-    /// What became of the orders that the dead one got no report of.
+    /// Outcomes of the orders that the dead incarnation received no report for.
     pub orders: Losses,
-    /// rt_venue of the orders of other strategies that the incident touched.
+    /// rt_venue of the orders of other strategies that the incident affected.
     pub survivors: Survivors,
 }
 
-/// Orders that an incident touched.
+/// Figures of the orders that an incident affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
-    /// How many there are.
+    /// Number of orders.
     pub orders: u64,
-    /// The median of their rt_venue; from 20 orders on.
+    /// Median rt_venue; from 20 orders on.
     pub p50_ns: Option<u64>,
-    /// The 99.9th percentile; from 10,000 orders on.
+    /// 99.9th percentile; from 10,000 orders on.
     pub p999_ns: Option<u64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ns: Option<u64>,
 }
 
-/// All incidents of a run together.
+/// The containment figures over all incidents of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// Deaths.
+    /// Number of deaths.
     pub incidents: u64,
-    /// Strategies that died at least once.
+    /// Number of strategies that died at least once.
     pub strategies: u64,
-    /// Deaths after a quarantine.
+    /// Number of deaths after a quarantine.
     pub quarantined: u64,
-    /// Deaths after which the strategy was started again.
+    /// Number of deaths after which the strategy was restarted.
     pub restarted: u64,
-    /// What became of the orders that the dead got no report of.
+    /// Outcomes of the orders that dead incarnations received no report for.
     pub orders: Losses,
-    /// Orders lost by incarnations that lived; more than none makes a complete run invalid.
+    /// Orders lost by incarnations that survived; any makes a complete run invalid.
     pub lost_of_survivors: u64,
-    /// From detection to repair, one sample for each incident that was repaired.
+    /// Time from detection to repair, one sample for each repaired incident.
     pub detect_to_repair: Distribution,
-    /// rt_venue of all orders that had come back before the first incident began.
+    /// rt_venue of all orders that had returned before the first incident began.
     pub survivors_before: Distribution,
-    /// rt_venue of the orders that an incident of another strategy touched, each once.
+    /// rt_venue of the orders that an incident of another strategy affected, each once.
     pub survivors_during: Distribution,
 }
 
 impl Containment {
-    /// Its distributions with their names.
+    /// Returns the distributions with their names.
     pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
         [
             ("detect_to_repair", &self.detect_to_repair),
@@ -89,8 +92,8 @@ impl Containment {
     }
 }
 
-/// Every incident in the order of the record, and all together; nothing for a run without. Linear
-/// in orders and incidents, with 8 bytes for each order and incident that touched it.
+/// Summarizes every incident, and all together; nothing for a run without incidents. Linear in
+/// orders and incidents, with 8 bytes for each pair of an incident and an affected order.
 pub(super) fn summarise(
     record: &RunRecord,
     merged: &Merged,
@@ -123,7 +126,7 @@ pub(super) fn summarise(
         .map(|((incident, losses), touched)| summary(incident, losses, survivors(touched, ns_per_tick)))
         .collect();
     for ns in incidents.iter().filter_map(|incident| incident.detect_to_repair_ns) {
-        // Nanoseconds already.
+        // Already nanoseconds.
         repairs.take(ns, 1.0);
     }
     let many =
@@ -163,7 +166,7 @@ fn summary(incident: &Incident, orders: Losses, survivors: Survivors) -> Inciden
     }
 }
 
-/// The figures of some orders, exact. Reorders them.
+/// Returns exact figures of some orders. Reorders the slice.
 fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
     Survivors {
@@ -174,8 +177,8 @@ fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     }
 }
 
-/// The incidents to show where there is room for so many: those that the survivors felt most, in
-/// the order of their detection.
+/// Returns up to `room` incidents, those with the greatest effect on survivors, in the order of
+/// detection.
 pub fn worst(incidents: &[IncidentSummary], room: usize) -> Vec<&IncidentSummary> {
     let mut chosen: Vec<&IncidentSummary> = incidents.iter().collect();
     chosen.sort_by_key(|incident| std::cmp::Reverse(incident.survivors.max_ns));

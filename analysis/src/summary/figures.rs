@@ -1,9 +1,8 @@
-//! The figures of a run: one histogram for each measure, and the exact least, greatest and mean
-//! beside it.
+//! Figures of a run: one histogram for each measure, with the exact minimum, maximum and mean.
 //!
-//! Durations are differences of ticks and are converted to nanoseconds one by one, with the one
-//! calibration of the whole run; instants are never converted, so the rounding of a large number
-//! never reaches a small one.
+//! Durations are differences of ticks and are converted to nanoseconds one by one, with the
+//! calibration of the whole run. Instants are never converted, so that the rounding of a large
+//! number never reaches a small one.
 
 use crate::merge::{AtExchange, Merged, OrderRow};
 use crate::select::Bits;
@@ -12,44 +11,42 @@ use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
-/// The longest duration that a histogram tells apart, in nanoseconds: 24 hours. Longer ones count
-/// as this.
+/// The longest duration that a histogram resolves, in nanoseconds: 24 hours. Longer ones count as
+/// this.
 const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
-/// Significant figures of a percentile.
+/// Significant digits of a percentile.
 const FIGURES: u8 = 3;
 
-/// Something that is measured for every order that came back.
+/// A duration that is measured for every returned order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// One stage of the flow.
+    /// A stage of the flow.
     Stage(Stage),
-    /// The whole way, t8 − t1.
+    /// The round trip t8 − t1.
     RoundTrip,
-    /// Round trip less venue service: what the engine itself adds.
+    /// Round trip without venue service: the time that the engine adds.
     RtVenue,
-    /// The same from when the order was due: a late sender cannot hide a stall.
+    /// rt_venue from the due time on: a late sender cannot hide a stall.
     RtVenueFromDue,
-    /// t1 − due: how late the sender was.
+    /// Send lag t1 − due.
     Slip,
-    /// t5 − release: how late the gateway was.
+    /// Gateway lateness t5 − release.
     GatewayLateness,
-    /// A part of the time at a venue that is an exchange.
+    /// A stage of the time at a venue that is an exchange.
     Exchange(ExchangeStage),
-    /// t1 − the exchange's write of the touch that triggered the order: how fast the strategy is.
+    /// Tick-to-trade: from the exchange's write of the triggering touch to t1.
     TickToTrade,
-    /// From that write until the exchange has the order.
+    /// Time from that write until the exchange received the order.
     TickToExchange,
-    /// What the engine adds to the orders that no stall of the machine touched: see
-    /// [`crate::tail`].
+    /// rt_venue of the orders that no stall of the machine affected: see [`crate::tail`].
     StallFree,
 }
 
-/// How many stages there are.
+/// Number of stages of the flow.
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
-    /// Every measure that each run has, in the order of the reports: the stages of the flow, then
-    /// what is made of them.
+    /// The measures of every run, in report order: the stages of the flow, then the sums.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut place = 0;
@@ -64,27 +61,27 @@ impl Measure {
         all
     };
 
-    /// The parts of the time at a venue: only of a run with an exchange.
+    /// The stages of the time at a venue; only for runs with an exchange.
     pub const EXCHANGE: [Measure; ExchangeStage::ALL.len()] = [
         Measure::Exchange(ExchangeStage::SessionOut),
         Measure::Exchange(ExchangeStage::Match),
         Measure::Exchange(ExchangeStage::SessionBack),
     ];
 
-    /// From the market to an order: only of a run with orders that a touch triggered.
+    /// The market-data measures; only for runs with triggered orders.
     pub const MARKET: [Measure; 2] = [Measure::TickToTrade, Measure::TickToExchange];
 
-    /// Every measure that there is; those that only some runs have last.
+    /// Iterates over all measures; those that only some runs have come last.
     pub fn every() -> impl Iterator<Item = Measure> {
         Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
     }
 
-    /// The stages of the flow.
+    /// Iterates over the stages of the flow.
     pub fn stages() -> impl Iterator<Item = Measure> {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Its place in [`Measure::every`].
+    /// Returns its index in [`Measure::every`].
     pub const fn place(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -100,7 +97,7 @@ impl Measure {
         }
     }
 
-    /// The name in summaries, histogram logs and tables.
+    /// Returns the name in summaries, histogram logs and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Stage(stage) => stage.name(),
@@ -117,7 +114,7 @@ impl Measure {
     }
 }
 
-/// The samples of one measure.
+/// The samples of one measure: a histogram with exact minimum, maximum and sum.
 #[derive(Clone, Debug)]
 pub struct MeasureSeries {
     histogram: Histogram<u64>,
@@ -133,7 +130,7 @@ impl MeasureSeries {
         Self { histogram, least_ticks: u64::MAX, greatest_ticks: 0, sum_ticks: 0 }
     }
 
-    /// Takes one sample.
+    /// Adds one sample.
     #[inline]
     pub(super) fn take(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
@@ -142,12 +139,12 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// The histogram, in nanoseconds.
+    /// Returns the histogram, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
 
-    /// The samples in figures.
+    /// Returns the distribution of the samples.
     pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, least_ticks, greatest_ticks, sum_ticks } = self;
         let count = histogram.len();
@@ -155,8 +152,7 @@ impl MeasureSeries {
             return Distribution::default();
         }
         let (min, max) = (to_ns(*least_ticks, ns_per_tick), to_ns(*greatest_ticks, ns_per_tick));
-        // A bucket's edge may lie beyond the one sample in it; no percentile lies beyond the
-        // extremes.
+        // A bucket's edge may exceed the one sample in it; no percentile exceeds the extremes.
         let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
         let percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
         Distribution {
@@ -173,7 +169,7 @@ impl MeasureSeries {
     }
 }
 
-/// All measures of a run.
+/// The samples of all measures of a run.
 #[derive(Clone, Debug)]
 pub struct Figures {
     series: Vec<MeasureSeries>,
@@ -182,7 +178,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Measures every order of the merge that came back whole.
+    /// Measures every complete order of the merge.
     pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
         let mut figures = Self { series: Vec::new(), ns_per_tick, knows_stalls: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
@@ -199,20 +195,20 @@ impl Figures {
         figures
     }
 
-    /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured
-    /// order of the merge.
+    /// Adds the orders that no stall of the machine affected: `untouched` has a bit for each
+    /// measured order of the merge.
     pub fn take_stall_free(&mut self, merged: &Merged, untouched: &Bits) {
         self.knows_stalls = true;
         let free = merged.measured().enumerate().filter(|(place, _)| untouched.get(*place));
         free.for_each(|(_, (_, row))| self.add(Measure::StallFree, rt_venue(row)));
     }
 
-    /// Takes one order, whose stamps the merge found to rise.
+    /// Adds one order, whose stamps the merge found to be ascending.
     #[inline]
     fn take(&mut self, row: &OrderRow) {
         let mut sum = 0;
         for (series, stage) in self.series.iter_mut().zip(Stage::ALL) {
-            // A run may stamp only the ends of the engine's way.
+            // With `--stamps ends` the inner stamps are absent.
             let Some(ticks) = row.stage(stage) else { continue };
             sum += ticks;
             series.take(ticks, self.ns_per_tick);
@@ -232,7 +228,7 @@ impl Figures {
         }
     }
 
-    /// Takes what an exchange stamped of that order; nothing where its venue is none.
+    /// Adds the exchange stages of an order, if it has them.
     fn take_exchange(&mut self, row: &OrderRow, at: &AtExchange) {
         let Some(parts) = at.parts(row) else { return };
         debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
@@ -241,7 +237,7 @@ impl Figures {
         }
     }
 
-    /// Takes the time since the touch that triggered that order was written.
+    /// Adds the time since the triggering touch was written.
     fn take_trigger(&mut self, row: &OrderRow, at: &AtExchange, written: u64) {
         self.add(Measure::TickToTrade, row.began().saturating_sub(written));
         if let Some(received) = at.received() {
@@ -255,23 +251,23 @@ impl Figures {
         self.series[measure.place()].take(ticks, ns_per_tick);
     }
 
-    /// Whether somebody looked for stalls of the machine: [`Figures::take_stall_free`].
+    /// Returns `true` if [`Figures::take_stall_free`] was called.
     pub const fn knows_stalls(&self) -> bool {
         self.knows_stalls
     }
 
-    /// The samples of a measure.
+    /// Returns the samples of a measure.
     pub fn series(&self, measure: Measure) -> &MeasureSeries {
         &self.series[measure.place()]
     }
 
-    /// The distribution of a measure.
+    /// Returns the distribution of a measure.
     pub fn distribution(&self, measure: Measure) -> Distribution {
         self.series(measure).distribution(self.ns_per_tick)
     }
 }
 
-/// What the engine added to an order that came back whole, in ticks.
+/// Returns rt_venue of a complete order, in ticks: the time that the engine added.
 #[inline]
 pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     let venue = |stage: &Stage| stage.record().place == StagePlace::Venue;
@@ -280,51 +276,51 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     round_trip - at_venue.min(round_trip)
 }
 
-/// The exact quantile, or nothing where there are fewer than `needed` values. Reorders the values.
+/// Returns the exact quantile, or `None` for fewer than `needed` values. Reorders the slice.
 pub(crate) fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
     if values.len() < needed {
         return None;
     }
-    // The least value that this share of the values does not exceed.
+    // The smallest value that at least this share of the values does not exceed.
     let rank = ((values.len() as f64 * quantile).ceil() as usize).clamp(1, values.len());
     Some(*values.select_nth_unstable(rank - 1).1)
 }
 
-/// Samples that a median needs: ten beyond it, as for every percentile.
+/// Minimum samples for a median: ten beyond it, as for every percentile.
 pub(crate) const SAMPLES_FOR_P50: u64 = 20;
-/// Samples that a 99th percentile needs.
+/// Minimum samples for a 99th percentile.
 pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
-/// Samples that a 99.9th percentile needs.
+/// Minimum samples for a 99.9th percentile.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
-/// A measure in figures, in nanoseconds. Least, greatest and mean are exact; a percentile is null
-/// where there are fewer than ten samples beyond it.
+/// The distribution of a measure, in nanoseconds. Minimum, maximum and mean are exact; a percentile
+/// is null with fewer than ten samples beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min_ns: Option<u64>,
-    /// The median; from 20 samples on.
+    /// Median; from 20 samples on.
     pub p50_ns: Option<u64>,
-    /// From 100 samples on.
+    /// 90th percentile; from 100 samples on.
     pub p90_ns: Option<u64>,
-    /// From 1,000 samples on.
+    /// 99th percentile; from 1,000 samples on.
     pub p99_ns: Option<u64>,
-    /// From 10,000 samples on.
+    /// 99.9th percentile; from 10,000 samples on.
     pub p999_ns: Option<u64>,
-    /// From 100,000 samples on.
+    /// 99.99th percentile; from 100,000 samples on.
     pub p9999_ns: Option<u64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ns: Option<u64>,
-    /// The mean.
+    /// Mean.
     pub mean_ns: Option<f64>,
 }
 
-/// A duration in nanoseconds, rounded to the nearest.
+/// Converts ticks to nanoseconds, rounded to the nearest.
 #[inline]
 pub fn to_ns(ticks: u64, ns_per_tick: f64) -> u64 {
-    // Saturates, and has no NaN to fear: the calibration is finite and positive.
+    // Saturates; never NaN, since the calibration is finite and positive.
     (ticks as f64 * ns_per_tick + 0.5) as u64
 }
 

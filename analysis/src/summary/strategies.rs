@@ -1,5 +1,5 @@
-//! Each strategy by itself, in a run whose strategies are of several kinds or programs of somebody
-//! else's: what its orders cost, what its process took, and why its slowest orders were slow.
+//! Summary of each strategy, in runs with several kinds of strategies or external programs: latency
+//! of its orders, resources of its process, and causes of its slowest orders.
 
 use super::figures::{
     Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
@@ -12,64 +12,64 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
-/// One strategy.
+/// The summary of one strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
-    /// Which one, from 0.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// Its kind: one of bulkhead's own, or `exec:` and a command.
+    /// Kind: a built-in name, or `exec:` and a command.
     pub kind: String,
-    /// Orders that it sent.
+    /// Number of orders sent.
     pub sent: u64,
-    /// What the engine added to its orders.
+    /// rt_venue of its orders: the time that the engine adds.
     pub rt_venue: Distribution,
-    /// t1 − due of its orders: how late it was. Of orders that were due at a time.
+    /// Send lag t1 − due of its orders with a due time.
     pub slip: Distribution,
-    /// From the touch that triggered an order to its t1: how fast it is.
+    /// Tick-to-trade: from the touch that triggered an order to its t1.
     pub tick_to_trade: Distribution,
-    /// How often it was away from its duty cycles for longer than 3 µs.
+    /// Number of gaps in its duty cycles of more than 3 µs.
     pub gaps: u64,
-    /// The longest time between the starts of two of its duty cycles, in nanoseconds.
+    /// Longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// What the kernel says of its process; null: it shares one with others.
+    /// Resource usage of its process; null if it shares one.
     pub usage: Option<ProcessUsage>,
-    /// Why its slowest orders were slow; null: it has too few.
+    /// Causes of its slowest orders; null with too few orders.
     pub tail: Option<StrategyTail>,
 }
 
 impl StrategySummary {
-    /// CPU time of its process from the barrier on, in nanoseconds.
+    /// Returns the CPU time of its process from the barrier on, in nanoseconds.
     pub fn cpu_ns(&self) -> Option<u64> {
         let usage = self.usage?;
         usage.cpu_ns?.checked_sub(usage.startup_cpu_ns?)
     }
 }
 
-/// Why the slowest 1 % of a strategy's orders were slow.
+/// The causes of the slowest 1 % of a strategy's orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyTail {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// Its orders that were explained.
+    /// Number of its orders that were explained.
     pub explained: u64,
-    /// Of them, those that a gap or the backlog behind one touched.
+    /// Number of them that a gap or the backlog after one affected.
     pub touched: u64,
-    /// How many the slowest 1 % are.
+    /// Number of orders in the slowest 1 %.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause: machine, memory, backlog, queueing, usual,
-    /// unexplained, wake-up.
+    /// Their time in nanoseconds by cause: machine, memory, backlog, queueing, usual, unexplained,
+    /// wake-up.
     pub causes_ns: Causes,
 }
 
 impl StrategyTail {
-    /// The share of a cause in that time, 0 to 1.
+    /// Returns the share of a cause in that time, 0 to 1.
     pub fn share(&self, cause: Cause) -> Option<f64> {
         let all = self.causes_ns.total();
         (all > 0).then(|| self.causes_ns.of(cause) as f64 / all as f64)
     }
 }
 
-/// The times of orders, in ticks.
+/// The times of one strategy's orders, in ticks.
 #[derive(Default)]
 struct Times {
     rt_venue: Vec<u64>,
@@ -77,7 +77,7 @@ struct Times {
     tick_to_trade: Vec<u64>,
 }
 
-/// The same figures as of a histogram, exact.
+/// Computes the distribution exactly, with the fields of a histogram's.
 fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
     let ns = |ticks| to_ns(ticks, ns_per_tick);
     let (min_ns, max_ns) = (times.iter().min().copied().map(ns), times.iter().max().copied().map(ns));
@@ -98,7 +98,7 @@ fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
     }
 }
 
-/// What the kernel said of the process that is the strategy's alone.
+/// Returns the resource usage of the process that the strategy has for itself.
 fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage> {
     let is_alone = |process: &&protocol::plan::ProcessPlan| {
         let mut roles = plan.roles_of(process);
@@ -108,7 +108,7 @@ fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage>
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
 
-/// Every strategy of a run that tells them apart; takes 24 bytes an order while it counts.
+/// Summarizes every strategy of a run that distinguishes them; uses 24 bytes an order meanwhile.
 pub(super) fn summarise(
     record: &RunRecord,
     merged: &Merged,
@@ -152,7 +152,7 @@ pub(super) fn summarise(
 }
 
 impl super::Summary {
-    /// Adds to each strategy why its slowest orders were slow.
+    /// Adds the causes of its slowest orders to each strategy.
     pub fn explain(&mut self, tails: &[StrategyTail]) {
         for own in &mut self.strategies {
             own.tail = tails.iter().find(|tail| tail.strategy == own.strategy).cloned();

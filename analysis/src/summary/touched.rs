@@ -1,11 +1,11 @@
-//! Which orders an incident can have touched.
+//! Incident windows: the orders that an incident can have affected.
 //!
-//! An incident has a time: from the fault, or where it was not done on purpose, from its detection,
-//! until 10 ms after the repair. In the aftermath lie the orders that queued up meanwhile, and most
-//! of the next incarnation's start. An order is touched if it was on its way through the engine in
-//! that time, out (t1 to t4) or home (t5 to t8); what rests at its venue is not. An order that was
-//! sent before the death and stood behind what the dead one left in the ring is touched, although
-//! its t1 is too early.
+//! The window of an incident extends from the fault (or its detection, if it was not injected) to
+//! 10 ms after the repair. This aftermath contains the orders that queued during the incident and
+//! most of the next incarnation's start. An order is affected if it was in the engine in that
+//! window, outbound (t1 to t4) or inbound (t5 to t8); time at its venue does not count. An order
+//! that was sent before the death and queued in the ring after the dead strategy's messages is
+//! affected although its t1 precedes the window.
 //!
 //! ```text
 //! order     t1 ── t4 ·········· venue ·········· t5 ── t8
@@ -15,33 +15,32 @@
 use crate::merge::OrderRow;
 use crate::record::RunRecord;
 
-/// How long an incident is felt after its repair, in nanoseconds.
+/// Length of the aftermath of a repair, in nanoseconds.
 pub(super) const AFTERMATH_NS: u64 = 10_000_000;
 
-/// The time of one incident, in ticks, and who died in it.
+/// The window of one incident, in ticks, and its strategy.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     from: u64,
     until: u64,
     strategy: u16,
-    /// Its place in the record.
+    /// Index of the incident in the record.
     incident: usize,
 }
 
-/// The times of all incidents of a run.
+/// The windows of all incidents of a run.
 #[derive(Debug)]
 pub(super) struct Windows {
-    /// By their beginning.
+    /// Windows by their start.
     sorted: Vec<Window>,
-    /// The latest end among each and all before it: where the search may stop.
+    /// Latest end among each window and all before it: limits the search.
     latest: Vec<u64>,
 }
 
 impl Windows {
-    /// The times of the record's incidents.
+    /// Computes the windows of the record's incidents.
     pub fn of(record: &RunRecord) -> Self {
-        // As the launcher made nanoseconds of ticks while the run went on: with the calibration
-        // before it.
+        // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
         let window = |(place, incident): (usize, &crate::record::Incident)| {
@@ -65,13 +64,13 @@ impl Windows {
         Self { sorted, latest }
     }
 
-    /// Whether the order had come back before the first incident began.
+    /// Returns `true` if the order had returned before the first incident began.
     pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `touched` with every incident of another strategy that touched the order, by its place
-    /// in the record. The order has all eight stamps, and they rise.
+    /// Calls `touched` with the index of every incident of another strategy that affected the
+    /// order. The order has all eight stamps, ascending.
     pub fn touching(&self, strategy: u16, row: &OrderRow, mut touched: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         self.meeting(t1, t4, |window| {
@@ -80,14 +79,14 @@ impl Windows {
             }
         });
         self.meeting(t5, t8, |window| {
-            // Not again what has touched it on its way out.
+            // Not twice for an incident that affected it on its way out.
             if window.strategy != strategy && window.from > t4 {
                 touched(window.incident);
             }
         });
     }
 
-    /// Every window that shares some time with the one from `from` to `until`.
+    /// Calls `met` with every window that overlaps `from..=until`.
     fn meeting(&self, from: u64, until: u64, mut met: impl FnMut(&Window)) {
         let begun = self.sorted.partition_point(|window| window.from <= until);
         for (window, latest) in self.sorted[..begun].iter().zip(&self.latest).rev() {

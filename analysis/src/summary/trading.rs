@@ -1,4 +1,4 @@
-//! Trading figures of a run: positions, profit and loss, rejected orders and kill switches.
+//! Trading summary of a run: positions, profit and loss, rejected orders and kill switches.
 
 use crate::merge::{Kill, Merged, Position};
 use crate::record::RunRecord;
@@ -6,92 +6,93 @@ use protocol::plan::Plan;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// What was traded. Absent from runs in which nothing was filled, refused or killed.
+/// Fills, positions, rejections and kill switches of a run. Absent without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trading {
-    /// Fills of all venues.
+    /// Number of fills of all venues.
     pub fills: u64,
     /// Quantity of all fills, in 1e-8 units.
     pub volume: f64,
-    /// Realised profit of all strategies, in cents.
+    /// Realized profit of all strategies, in cents.
     pub realised_cents: f64,
-    /// What closing everything at the last prices would realise beyond that, in cents.
+    /// Additional profit from closing all positions at the last prices, in cents.
     pub unrealised_cents: f64,
-    /// What each strategy holds of each instrument in the end.
+    /// Final position of each strategy in each instrument.
     pub positions: Vec<PositionSummary>,
     /// Refused orders by reason.
     pub rejections: Vec<Rejection>,
-    /// Kill switches that were turned on, in the order in which they were seen.
+    /// Kill switches that were turned on, in the order in which the orchestrator saw them.
     pub kills: Vec<KillSummary>,
 }
 
-/// What a strategy holds of an instrument, by the logged fills; in a valid run the same as the
-/// orchestrator's.
+/// The final position of a strategy in an instrument, by the logged fills; in a valid run equal to
+/// the orchestrator's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// The instrument's index.
+    /// Index of the instrument.
     pub instrument: u16,
-    /// Its name.
+    /// Name of the instrument.
     pub name: String,
-    /// Bought less sold, in 1e-8 units.
+    /// Net quantity (bought − sold), in 1e-8 units.
     pub net: i64,
-    /// Fills.
+    /// Number of fills.
     pub fills: u64,
     /// Quantity of all fills, in 1e-8 units.
     pub volume: f64,
-    /// Average price of what is open, in cents; null where nothing is.
+    /// Average price of the open quantity, in cents; null if none is open.
     pub average_price: Option<f64>,
     /// Price of the last trade in the instrument, in cents.
     pub last_price: Option<i64>,
-    /// Realised profit, in cents.
+    /// Realized profit, in cents.
     pub realised_cents: f64,
-    /// What closing at the last price would realise beyond that, in cents.
+    /// Additional profit from closing at the last price, in cents.
     pub unrealised_cents: f64,
-    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units; in a
-    /// valid complete run 0.
+    /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
+    /// complete run.
     #[serde(default)]
     pub open_buy: i64,
-    /// The same of its sell orders.
+    /// Open quantity of its sell orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
+    /// complete run.
     #[serde(default)]
     pub open_sell: i64,
 }
 
-/// Orders that were refused for a reason.
+/// The number of orders refused for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rejection {
-    /// The reason's name; `code 97` where this program knows none.
+    /// Name of the reason; `code 97` if unknown to this build.
     pub reason: String,
-    /// The reason's code in reports and logs.
+    /// Code of the reason in reports and logs.
     pub code: u8,
-    /// FIX OrdRejReason (tag 103) that comes closest; null where the reason is not known.
+    /// Closest FIX OrdRejReason (tag 103); null for an unknown reason.
     pub fix_code: Option<u16>,
-    /// How many orders.
+    /// Number of orders.
     pub orders: u64,
 }
 
-/// A kill switch that was turned on. Times are nanoseconds since the start of the run.
+/// An activation of a kill switch. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
-    /// Whom it concerned: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+    /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
     pub scope: String,
-    /// What turned it: `operator`, `death`, or the limit.
+    /// Cause: `operator`, `death`, or the limit.
     pub cause: String,
-    /// When the orchestrator saw it: no new order passed after that.
+    /// Time at which the orchestrator saw it: no new order passed afterwards.
     pub seen_ns: u64,
-    /// From the operator's command to that; null where no operator gave one.
+    /// Time from the operator's command to that; null without an operator.
     pub order_to_seen_ns: Option<u64>,
-    /// From seen to the last confirmed cancel; null where one was never confirmed.
+    /// Time from there to the last confirmed cancel; null if one was never confirmed.
     pub seen_to_done_ns: Option<u64>,
-    /// When it was turned off; null: never.
+    /// Time at which it was turned off; null if never.
     pub revived_ns: Option<u64>,
 }
 
-/// A quantity is counted in 1e-8 units.
+/// Quantities are in 1e-8 units.
 const UNITS: f64 = 1e8;
 
-/// What was traded; none where there is nothing to say.
+/// Summarizes trading; `None` without anything to report.
 pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Option<Trading> {
     if merged.positions.is_empty() && merged.rejections.is_empty() && merged.kills.is_empty() {
         return None;
@@ -99,7 +100,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     let plan = &record.plan;
     let positions: Vec<PositionSummary> =
         merged.positions.iter().map(|position| position_of(position, plan)).collect();
-    // Not `sum`, of which nothing is -0.
+    // Not `sum`, which returns -0 for no values.
     let sum = |of: fn(&PositionSummary) -> f64| positions.iter().map(of).fold(0.0, |sum, value| sum + value);
     Some(Trading {
         fills: positions.iter().fold(0, |sum: u64, position| sum.saturating_add(position.fills)),

@@ -1,6 +1,6 @@
-//! Orders that were never sent in a run that came to its end, and why: a strategy had as many open
-//! as it may (what rests at an exchange is open until trading is over), or trading was closed
-//! because nothing had moved for some time.
+//! Orders that were never sent in a run that ended normally, and why: a strategy had reached its
+//! maximum of open orders (resting orders at an exchange are open until trading ends), or trading
+//! was closed because nothing had progressed for some time.
 
 use crate::merge::Merged;
 use crate::numbers::count;
@@ -8,9 +8,9 @@ use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
-/// How many they are, why, and the way out, a line for each cause; none for a run that did not come
-/// to its end. Of strategies that may send fewer than the plan has for them, and of those that
-/// died, only what `--max-open` kept back is told.
+/// Returns a line for each cause with the number of orders and the remedy; none for a run that did
+/// not end normally. For strategies that may send fewer orders than planned, and for dead ones,
+/// only `--max-open` is reported.
 pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
     let trading = record.plan.trading();
     if record.outcome != RunOutcome::Complete || merged.orders.sent >= merged.orders.scheduled {

@@ -1,13 +1,13 @@
-//! Faults of the plan that did not strike: their order was never sent, the run was over before
-//! their time, or nobody was there to have them.
+//! Faults of the plan that were never injected: their order was never sent, the run ended before
+//! their time, or no target was running.
 
 use crate::merge::Merged;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Fault, Target, When};
 use std::iter::repeat;
 
-/// One line for each; nothing for a run that did not come to its end, where nobody can say what
-/// would have come.
+/// Returns a line for each; none for a run that did not end normally, where a fault might still
+/// have been injected.
 pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<String> {
     if record.outcome != RunOutcome::Complete || record.plan.faults.is_empty() {
         return Vec::new();

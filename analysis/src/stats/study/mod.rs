@@ -1,9 +1,9 @@
-//! The study that chose the method: those that were tried, and the made-up and recorded repeats
-//! that they were tried on.
+//! The simulation study behind the choice of the comparison method: the candidate methods, and
+//! synthetic and recorded repeats to try them on.
 //!
 //! `BULKHEAD_SLOW=1 cargo test -p analysis --lib study -- --nocapture` prints the tables that
-//! [`super::interval`] quotes: how often each method calls two equal settings different, and how
-//! often it sees a real difference.
+//! [`super::interval`] quotes: how often each method finds two equal settings different, and how
+//! often it detects a real difference.
 
 pub(crate) mod recorded;
 
@@ -12,24 +12,24 @@ use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How the figure of one run scatters around its setting's true value; like the percentiles of
-/// recorded runs.
+/// The noise of one run's figure around the true value of its setting, modeled on recorded runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
-    /// A median on a quiet machine: a few percent, a little skewed.
+    /// A median on a quiet machine: a few percent, slightly skewed.
     Quiet,
-    /// A p99 beside other load: one run in seven is disturbed, upwards only.
+    /// A p99 next to other load: one run in seven is disturbed, upwards only.
     Disturbed,
-    /// A p99.9: as wide as the value, with a long tail upwards.
+    /// A p99.9: a spread as large as the value, with a long upper tail.
     Tail,
-    /// A machine with two faces that no floor tells apart: one run in four lies 1.8 times as high.
+    /// A machine in one of two states that the core-to-core round trip does not show: one run in
+    /// four is 1.8 times as slow.
     TwoFaces,
 }
 
 impl Noise {
     pub(crate) const ALL: [Noise; 4] = [Noise::Quiet, Noise::Disturbed, Noise::Tail, Noise::TwoFaces];
 
-    /// One run's figure where the true value is 1.
+    /// Draws the figure of one run whose true value is 1.
     pub(crate) fn draw(self, draws: &mut Draws) -> f64 {
         let (normal, burst, chance) = (normal(draws), -draws.unit().ln(), draws.unit());
         match self {
@@ -40,8 +40,8 @@ impl Noise {
         }
     }
 
-    /// `repeats` of two settings whose true values are 1 and `ratio`, alternated: what disturbs a
-    /// repeat as a whole (its schedule, the machine's mood) both share.
+    /// Draws `repeats` pairs of two settings with true values 1 and `ratio`. Both runs of a pair
+    /// share the disturbances of the whole repeat (schedule, state of the machine).
     pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut Draws) -> (Vec<f64>, Vec<f64>) {
         let pair = |_| {
             let shared = 1.0 + 0.1 * draws.unit();
@@ -55,14 +55,14 @@ fn normal(draws: &mut Draws) -> f64 {
     (-2.0 * draws.unit().ln()).sqrt() * (std::f64::consts::TAU * draws.unit()).cos()
 }
 
-/// How often a virtual machine moves its cores.
+/// A model of how often a virtual machine moves its cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moves {
-    /// Never.
+    /// The cores never move.
     Never,
     /// One run in two is far.
     Half,
-    /// It stays for seven runs or so.
+    /// The placement lasts for about seven runs.
     Slowly,
     /// One run in eight is far.
     Rarely,
@@ -71,7 +71,7 @@ pub(crate) enum Moves {
 impl Moves {
     pub(crate) const ALL: [Moves; 4] = [Moves::Never, Moves::Half, Moves::Slowly, Moves::Rarely];
 
-    /// The placement of so many runs: 0 near, 1 far.
+    /// Draws the placements of `runs` runs: 0 near, 1 far.
     fn placements(self, runs: usize, draws: &mut Draws) -> Vec<usize> {
         let mut far = draws.unit() < 0.5;
         let mut next = |_| match self {
@@ -87,10 +87,10 @@ impl Moves {
     }
 }
 
-/// Alternated repeats on a machine that moves its cores: 245 ns near, 645 far, B takes `difference`
-/// nanoseconds more in both; read in steps of 10 ns. A run in sixteen is moved in its middle and
-/// back, which its floors do not tell. `mood`: how far pairs lie apart as wholes (standard
-/// deviation of the logarithm).
+/// Draws alternated repeats on a machine that moves its cores: 245 ns near, 645 ns far, B takes
+/// `difference` nanoseconds more in both, with a resolution of 10 ns. One run in sixteen is moved
+/// and back within the run, which its round trips do not show. `mood` is the spread between pairs
+/// (standard deviation of the logarithm).
 pub(crate) fn moving_pairs(
     (noise, moves, mood): (Noise, Moves, f64),
     repeats: usize,
@@ -109,7 +109,7 @@ pub(crate) fn moving_pairs(
             }
             Sample { value: 10.0 * (value / 10.0).round().max(1.0), placement }
         };
-        // The one that is first takes turns, as in a sweep.
+        // A and B alternate as the first of a pair, as in a sweep.
         let first = repeat % 2;
         (run(2 * repeat + first, 0.0), run(2 * repeat + 1 - first, difference))
     };
@@ -135,7 +135,7 @@ fn resampled(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (Vec<Sample>, Vec
     (0..a.len()).map(|_| draws.below(a.len())).map(|pick| (a[pick], b[pick])).unzip()
 }
 
-/// The paired percentile bootstrap of the ratio of medians, whatever the placements.
+/// Paired percentile bootstrap of the ratio of medians, ignoring placements.
 fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);
@@ -144,7 +144,7 @@ fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
     cut((0..RESAMPLES).map(once).collect())
 }
 
-/// The same of the pairs that were not torn apart, by Student's t if they are few.
+/// That bootstrap for pairs within one placement only; Student's t if they are few.
 fn whole_pairs(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
     let whole = a.iter().zip(b).filter(|(a, b)| a.placement == b.placement);
     let (a, b): (Vec<Sample>, Vec<Sample>) = whole.map(|(a, b)| (*a, *b)).unzip();
@@ -165,7 +165,7 @@ fn student(a: &[Sample], b: &[Sample], _: &mut Draws) -> (f64, f64) {
     (mean - reach, mean + reach)
 }
 
-/// The paired bootstrap of the ratios of each placement's medians, averaged.
+/// Paired bootstrap of the ratios of each placement's medians, averaged.
 fn stratified_bootstrap(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);

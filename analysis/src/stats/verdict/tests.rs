@@ -84,8 +84,8 @@ fn run_with_moved_cores_is_excluded() {
     assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
 }
 
-/// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the
-/// runs.
+/// A regression: 138 ns of 551 with the machine's cores moved in half of the runs were not
+/// detected.
 #[test]
 fn difference_within_placements_is_detected_despite_moves() {
     let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
@@ -136,8 +136,7 @@ fn pairs_match_by_schedule_in_any_order() {
     assert!(found.a.iter().zip(&found.b).all(|(a, b)| a.schedule_hash == b.schedule_hash));
 }
 
-/// The acceptance test: the same setting against itself, made of repeats that scatter as recorded
-/// ones do.
+/// Acceptance test (A/A test): equal settings, with repeats that scatter as recorded ones do.
 #[test]
 fn noise_is_not_reported_as_difference() {
     for (repeats, noise) in [5, 10].into_iter().flat_map(|n| Noise::ALL.map(|noise| (n, noise))) {

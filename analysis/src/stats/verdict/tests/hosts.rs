@@ -1,10 +1,10 @@
-//! Verdicts over runs of several hosts.
+//! Tests of verdicts over runs of several hosts.
 
 use crate::stats::fixtures::run;
 use crate::stats::{ComparisonLine, Outline, Percentile, Verdict, judge, pair};
 use crate::summary::Measure;
 
-/// Runs of a schedule each, on hosts in turn: a host and what it takes.
+/// Returns runs of one schedule each, alternating over hosts: a host and its latency.
 fn runs(hosts: &[(&str, f64)], repeats: usize) -> Vec<Outline> {
     let one = |repeat: usize| {
         let (host, ns) = hosts[repeat % hosts.len()];
@@ -21,7 +21,8 @@ fn p50(a: &[Outline], b: &[Outline]) -> ComparisonLine {
 
 #[test]
 fn hosts_are_compared_separately_and_combined() {
-    // One host is three times as slow as the other: between them lies far more than what B adds.
+    // One host is three times as slow as the other: the difference between them is far larger than
+    // what B adds.
     let a = runs(&[("fast", 500.0), ("slow", 1_500.0)], 16);
     let b = runs(&[("fast", 560.0), ("slow", 1_560.0)], 16);
     let line = p50(&a, &b);
@@ -32,10 +33,10 @@ fn hosts_are_compared_separately_and_combined() {
         line.hosts.iter().map(|host| (host.host.as_str(), host.pairs)).collect::<Vec<_>>(),
         [("fast", 8), ("slow", 8)]
     );
-    // The same sixteen runs as if they were one host's: the broken variant, which sees nothing.
+    // The sixteen runs as if they were from one host: this broken variant detects nothing.
     let blind = |mut runs: Vec<Outline>| {
         runs.iter_mut().for_each(|run| run.machine.hostname = "one".into());
-        // In another order: a pair has its schedule, not its host.
+        // In another order: pairs match by schedule, not by host.
         for (place, run) in runs.iter_mut().enumerate() {
             run.schedule_hash = format!("{:016x}", place * 7 % 16);
         }
@@ -51,7 +52,7 @@ fn hosts_are_compared_separately_and_combined() {
 fn pairs_split_across_hosts_are_excluded() {
     let a = runs(&[("x", 500.0), ("y", 500.0)], 14);
     let mut b = runs(&[("x", 600.0), ("y", 600.0)], 14);
-    // A lost worker's half of a turn, made on the other host.
+    // One half of a pair of a lost worker, run on the other host.
     b[3].machine.hostname = "x".into();
     let found = pair(&a, &b);
     assert_eq!((found.a.len(), found.against.len()), (13, 0));
