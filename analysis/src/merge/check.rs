@@ -49,7 +49,7 @@ pub(super) struct Context<'a> {
     taken: u64,
     /// Whether every order must be complete: the run ended normally.
     is_complete: bool,
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    /// Points that may be missing because the processes of their threads died.
     engine_gone: u64,
     /// Points that may be missing, for each strategy that died outside of an incident.
     strategy_gone: Vec<bool>,
@@ -116,7 +116,7 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl Context<'_> {
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    /// Points that may be missing because the processes of their threads died.
     pub const fn engine_gone(&self) -> u64 {
         self.engine_gone
     }

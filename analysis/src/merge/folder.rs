@@ -1,4 +1,4 @@
-//! Where the logs of a run are, and whether they belong to it.
+//! Sources of a run's logs: a folder or memory.
 
 use crate::logfile::{LogError, LogReader, file_name};
 use protocol::plan::Plan;

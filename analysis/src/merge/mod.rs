@@ -85,7 +85,7 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// There is no room for so many bytes more.
+    /// Creates the error for missing space: `bytes` more are needed.
     fn no_room(room: &Room, bytes: u64) -> Self {
         match room.folder() {
             None => Self::Memory { bytes },

@@ -73,7 +73,7 @@ impl Lane {
         Ok(())
     }
 
-    /// What an exchange stamped of an order.
+    /// Returns the exchange stamps of an order.
     #[inline]
     pub fn at_exchange(&self, sequence: u64) -> AtExchange {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
@@ -306,7 +306,7 @@ impl Table {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
-    /// What an exchange stamped of an order.
+    /// Returns the exchange stamps of an order.
     pub fn at_exchange(&self, id: OrderId) -> AtExchange {
         let lane = self.lane_of(id.strategy(), id.epoch());
         lane.map_or_else(AtExchange::default, |lane| lane.at_exchange(id.sequence()))

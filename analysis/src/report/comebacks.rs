@@ -1,14 +1,14 @@
-//! Roles of the engine that died and came back from their journals.
+//! Report of engine roles that died and were restarted from their journals.
 
 use super::units::{count, duration_or_dash as time};
 use crate::escape::in_a_line;
 use crate::summary::{ComebackSummary, Summary};
 use crate::table::Grid;
 
-/// The causes of so many deaths are named below the table.
+/// Maximum number of restarts whose causes are listed below the table.
 const CAUSES: usize = 8;
 
-/// The table; nothing for a run in which nobody came back.
+/// Returns the table of restarts; `None` for a run without restarts.
 pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
     let at = |comeback: &ComebackSummary| {
         format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)

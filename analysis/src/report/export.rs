@@ -1,5 +1,4 @@
-//! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a
-//! run that had any.
+//! Exports of the stage table as CSV and Markdown, with the incidents of a run that has any.
 
 use super::tables::stages;
 use super::units::count;
@@ -10,7 +9,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line of the CSV. A value that is not known is an empty field.
+/// A row of the CSV. An unknown value is an empty field.
 #[derive(Serialize)]
 struct StageRow {
     stage: &'static str,
@@ -25,14 +24,14 @@ struct StageRow {
     mean_ns: Option<f64>,
 }
 
-/// Incidents that a document lists; the others are in `summary.json`.
+/// Maximum number of listed incidents; all are in `summary.json`.
 const INCIDENTS: usize = 50;
 
-/// Writes the stage table as CSV with a head, times in nanoseconds. In a run with incidents, what
-/// they did to the survivors follows.
+/// Writes the stage table as CSV with a header row, times in nanoseconds. In a run with incidents,
+/// their effect on survivors follows.
 ///
 /// # Errors
-/// What `out` answers.
+/// Any error of `out`.
 pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let stages = summary.measures().map(|measure| (measure.name(), summary.distribution(measure)));
@@ -55,7 +54,7 @@ pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// A line of the positions. A value that is not known is an empty field.
+/// A row of the positions. An unknown value is an empty field.
 #[derive(Serialize)]
 struct PositionRow<'a> {
     strategy: u16,
@@ -72,11 +71,10 @@ struct PositionRow<'a> {
     open_sell: i64,
 }
 
-/// Writes what each strategy holds of each instrument as CSV with a head: quantities in 1e-8 units,
-/// money in cents.
+/// Writes the positions as CSV with a header row: quantities in 1e-8 units, money in cents.
 ///
 /// # Errors
-/// What `out` answers.
+/// Any error of `out`.
 pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for position in &trading.positions {
@@ -99,11 +97,11 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// Writes the stage table as Markdown, with the verdict above it: a table that travels takes its
-/// doubts along.
+/// Writes the stage table as Markdown with the verdict above it, so that a copied table keeps its
+/// caveats.
 ///
 /// # Errors
-/// What `out` answers.
+/// Any error of `out`.
 pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     if summary.fit_for_latency {
         writeln!(out, "Run `{}`: fit for latency claims.\n", escaped(&summary.run))?;
@@ -138,7 +136,8 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     }
 }
 
-/// A CSV error is the error of the writer below it, or a bug in the line above.
+/// Converts a CSV error, which is an error of the underlying writer or a bug in the caller, to an
+/// I/O error.
 pub(crate) fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -1,4 +1,4 @@
-//! A summary for people: on the terminal, as CSV and as Markdown.
+//! Reports of a summary: for the terminal, as CSV and as Markdown.
 
 pub(crate) mod comebacks;
 pub mod export;

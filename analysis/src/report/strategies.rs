@@ -1,4 +1,4 @@
-//! Strategies of several kinds, or in several languages, beside each other.
+//! Report that compares strategies of several kinds or languages.
 
 use super::units::{count, duration, duration_or_dash as time, percent, short};
 use crate::escape::is_obeyed;
@@ -7,19 +7,18 @@ use crate::table::{Column, Grid};
 use crate::tail::Cause;
 use protocol::plan::Trading;
 
-/// More strategies than this are not listed one by one.
+/// Maximum number of listed strategies.
 const SHOWN: usize = 16;
-/// A name is no longer than this.
+/// Maximum length of a name.
 const NAME: usize = 20;
 
-/// The last part of a path.
+/// Returns the last component of a path.
 fn last(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// What a kind is called in a table: one of bulkhead's own by its name; of a command the program,
-/// and behind one that runs others the last of its words that is no flag and no number: `python3
-/// strategy.py`.
+/// Returns the name of a strategy kind in tables: a built-in name as it is; for a command its
+/// program, and for an interpreter also its script: `python3 strategy.py`.
 pub fn called(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();
@@ -34,12 +33,12 @@ pub fn called(kind: &str) -> String {
     if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
 }
 
-/// Mebibytes.
+/// Formats bytes in MiB.
 fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
 }
 
-/// The tables; none for a run whose strategies are all of one kind.
+/// Returns the tables; none for a run with a single kind of strategies.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let all = &summary.strategies;
     if all.is_empty() {

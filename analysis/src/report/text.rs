@@ -1,4 +1,4 @@
-//! The report on the terminal: the verdict first, then what was run, then the figures.
+//! The terminal report: the verdict, then the settings, then the figures.
 
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
@@ -10,7 +10,7 @@ use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Copy)]
 enum Look {
     Good,
@@ -20,7 +20,7 @@ enum Look {
 }
 
 impl Look {
-    /// The code of "select graphic rendition" (ECMA-48).
+    /// Returns the SGR code (ECMA-48).
     const fn code(self) -> &'static str {
         match self {
             Look::Good => "1;32",
@@ -31,7 +31,7 @@ impl Look {
     }
 }
 
-/// The report, at most [`width`] columns wide; with escape codes only if `colour`.
+/// Returns the report, at most [`width`] columns wide; with escape codes only if `colour`.
 pub fn terminal(summary: &Summary, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     verdict(&mut page, summary);
@@ -93,10 +93,10 @@ fn verdict(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// A name, and what is said of it in several parts.
+/// A named list of texts in the report.
 pub(crate) type Fields = (&'static str, Vec<String>);
 
-/// What was run, and on what.
+/// Returns the settings of the run and the machine.
 pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
@@ -128,7 +128,7 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     [("run", run), ("on", on)]
 }
 
-/// How the orders came; a recorded flow says over which time and how fast.
+/// Returns the arrivals; for a recorded flow with its length and speed.
 fn arrivals(summary: &Summary) -> String {
     let input = &summary.input;
     match (&input.file, input.offered_per_s) {
@@ -139,7 +139,7 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-/// What the run did, in figures.
+/// Returns the main figures of the run.
 pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
     let mut fields: Vec<Fields> = Vec::new();
     let orders = &summary.orders;
@@ -207,7 +207,7 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
     fields
 }
 
-/// By how much the two counts of open orders differ, and may.
+/// Returns the difference between the two counts of open orders, and the allowed one.
 fn apart(flight: &InFlight) -> Option<String> {
     let (difference, allowed) = (flight.difference?, flight.allowed?);
     Some(format!(
@@ -218,7 +218,7 @@ fn apart(flight: &InFlight) -> Option<String> {
     ))
 }
 
-/// The strategies that died, if any did.
+/// Adds the incidents, if there are any.
 fn incidents(page: &mut Page, summary: &Summary) {
     let Some(containment) = &summary.containment else { return };
     page.blank();
@@ -237,7 +237,7 @@ fn many(number: u16, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
-/// The text so far.
+/// The report under construction.
 struct Page {
     text: String,
     colour: bool,
@@ -257,7 +257,8 @@ impl Page {
         };
     }
 
-    /// A paragraph that begins with `head` and continues below what follows it, or four columns in.
+    /// Adds a paragraph that begins with `head`; continuation lines are indented below the body, or
+    /// by four columns.
     fn item(&mut self, head: &str, body: &str, look: Option<Look>) {
         let head_width = head.chars().count();
         let indent = if head_width > 12 { 4 } else { head_width };
@@ -267,7 +268,7 @@ impl Page {
         }
     }
 
-    /// A name and what belongs to it, set apart by dots.
+    /// Adds a name and its texts, separated by dots.
     fn fields(&mut self, name: &str, fields: &[String]) {
         const NAME_WIDTH: usize = 11;
         let fields = fields.iter().filter(|field| !field.is_empty()).map(String::as_str);
@@ -278,8 +279,8 @@ impl Page {
     }
 }
 
-/// Parts joined to lines that end before [`width`]: the first begins at column `first`, the others
-/// at `indent`. A part that is wider than a line is cut into pieces.
+/// Joins texts to lines within [`width`]: the first begins at column `first`, the others at
+/// `indent`. A text wider than a line is split.
 fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let (mut room, mut used) = (width().saturating_sub(first), 0);

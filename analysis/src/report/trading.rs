@@ -1,4 +1,4 @@
-//! The trading section of the terminal report: positions, rejected orders, kill switches.
+//! Trading section of the terminal report: positions, rejected orders, kill switches.
 
 use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};
@@ -7,10 +7,10 @@ use crate::table::fitted;
 use comfy_table::{Table, TableStyle};
 use protocol::plan;
 
-/// Positions that a report lists; all are in `positions.csv` and `summary.json`.
+/// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
 const POSITIONS: usize = 20;
 
-/// The fields of the line that every run with something to say has: `fills 200 · volume 1.5 · …`.
+/// Returns the texts of the summary line: `fills 200 · volume 1.5 · …`.
 pub(crate) fn totals(trading: &Trading) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
@@ -27,15 +27,15 @@ pub(crate) fn totals(trading: &Trading) -> Vec<String> {
     fields
 }
 
-/// Whether positions say no more than the line: every venue only waits and fills in full, and there
-/// is one instrument.
+/// Returns `true` if the positions add nothing to the summary line: every venue only delays and
+/// fills in full, and there is one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
     trading.instruments.len() <= 1
         && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
 }
 
-/// The positions, if they say more than the line.
+/// Returns the table of positions, if it adds to the summary line.
 pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     let trading = summary.trading.as_ref().filter(|trading| !trading.positions.is_empty())?;
     if is_plain(summary) {
@@ -61,13 +61,13 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// How many positions are not listed.
+/// Returns the number of omitted positions.
 pub(super) fn hidden(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
     listed.map_or(0, |trading| trading.positions.len().saturating_sub(POSITIONS))
 }
 
-/// The kill switches with their times.
+/// Returns the table of kill switches.
 pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
     if trading.kills.is_empty() {
         return None;
@@ -87,7 +87,7 @@ pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// The tables for the terminal, with an empty line before each.
+/// Returns the tables for the terminal, each after an empty line.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
@@ -102,14 +102,14 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// A quantity in whole units: `1.5`, at most eight digits behind the point.
+/// Formats a quantity in whole units: `1.5`, with at most eight decimals.
 pub(crate) fn units(quantity: f64) -> String {
     let text = format!("{:.8}", quantity / 1e8);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// An amount in cents as `12.34`.
+/// Formats an amount in cents as `12.34`.
 pub(crate) fn money(cents: f64) -> String {
     let text = format!("{:.2}", cents / 100.0);
     if text == "-0.00" { "0.00".into() } else { text }

@@ -1,10 +1,10 @@
-//! Venues with faults: what they did to their own orders, and to those of the others.
+//! Report of venue faults: their effects on the venue's own orders and on those of others.
 
 use super::units::{count, duration, duration_or_dash as time};
 use crate::summary::{Summary, VenueIncident};
 use crate::table::Grid;
 
-/// The two tables; nothing for a run in which no venue had a fault.
+/// Returns the two tables; none for a run without venue faults.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let incidents = &summary.venue_incidents;
     if incidents.is_empty() {

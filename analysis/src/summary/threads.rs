@@ -46,7 +46,7 @@ pub struct ThreadSummary {
     /// Number of gaps that its log dropped, shorter ones first.
     #[serde(default)]
     pub gaps_dropped: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of the dropped ones, in nanoseconds.
     #[serde(default)]
     pub gaps_dropped_ns: u64,
     /// Number of sleeps by its idle strategy of more than 3 µs that ended with work, up to the
@@ -56,7 +56,7 @@ pub struct ThreadSummary {
     /// Number of sleeps that its log dropped, shorter ones first.
     #[serde(default)]
     pub sleeps_dropped: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of the dropped ones, in nanoseconds.
     #[serde(default)]
     pub sleeps_dropped_ns: u64,
     /// Number of duty cycles.

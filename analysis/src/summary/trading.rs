@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Trading {
     /// Number of fills of all venues.
     pub fills: u64,
-    /// Quantity of all fills, in 1e-8 units.
+    /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
     /// Realized profit of all strategies, in cents.
     pub realised_cents: f64,
@@ -39,7 +39,7 @@ pub struct PositionSummary {
     pub net: i64,
     /// Number of fills.
     pub fills: u64,
-    /// Quantity of all fills, in 1e-8 units.
+    /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
     /// Average price of the open quantity, in cents; null if none is open.
     pub average_price: Option<f64>,

@@ -1,5 +1,5 @@
-//! Tables: a value ([`Grid`]) that is printed within the terminal's width, written as Markdown and
-//! as CSV.
+//! Tables: [`Grid`] values that are printed within the terminal's width, or written as Markdown and
+//! CSV.
 
 pub mod grid;
 mod width;
@@ -10,7 +10,7 @@ pub use width::{WIDTH, fitted, set_width, width};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-/// A table whose first column is text and whose others are numbers.
+/// Creates a table whose first column is text and whose others are numbers.
 pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -27,7 +27,7 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     table
 }
 
-/// No lines but a rule below the head.
+/// Returns the style without lines other than a rule below the head.
 pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }

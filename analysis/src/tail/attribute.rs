@@ -1,40 +1,41 @@
-//! The rule: from passages and times away to parts. Pure, and linear but for a search in what a
-//! thread has served.
+//! The attribution rule: splits the time of stage spans by cause. Pure, and linear except for a
+//! binary search in a thread's history.
 
 use super::Cause;
 use super::away::{Away, Calendar, Why};
 use crate::select::Bits;
 use std::collections::VecDeque;
 
-/// A stage of an order, or its wait for the sender before the first.
+/// A stage of an order with its two stamps, or the wait from its due time until it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Whose: from 0, without holes.
+    /// Index of the order, from 0, without holes.
     pub order: usize,
-    /// Which stage: a place in [`Rules::usual`]. `None`: no stage of the engine. It is a stamp of
-    /// its receiver, and what kept the receiver from `from` on touches the order: that is how a
-    /// sender which was away, and the burst behind that, are known.
+    /// Index of the stage in [`Rules::usual`]. `None` for a span that is not a stage of the engine:
+    /// it is a stamp of its receiver, and a pause of the receiver from `from` on affects the order.
+    /// This is how paused senders and the bursts after them are detected.
     pub stage: Option<usize>,
-    /// The stamp at its beginning, in ticks; of a first stamp, when the order was due.
+    /// Time of the first stamp, in ticks; of a first stamp, the due time.
     pub from: u64,
-    /// The stamp at its end.
+    /// Time of the second stamp, in ticks.
     pub to: u64,
-    /// The thread of the first stamp.
+    /// Thread of the first stamp.
     pub sender: usize,
-    /// That of the second.
+    /// Thread of the second stamp.
     pub receiver: usize,
 }
 
-/// What is usual.
+/// The parameters of the attribution.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The median of each stage, in ticks.
+    /// Median of each stage, in ticks.
     pub usual: Vec<u64>,
-    /// From this length on, in ticks, something between two stamps is no order's service.
+    /// Maximum service time in ticks: longer times between two stamps are not the service of an
+    /// order.
     pub longest: u64,
-    /// No passage with a stage is longer, in ticks: what a thread served before that is forgotten.
+    /// Maximum length of a span with a stage, in ticks: older history of a thread is dropped.
     pub horizon: u64,
-    /// A broken rule, for the tests of the check: backlog touches nobody.
+    /// A deliberately broken rule, for tests: backlog affects no order.
     pub forgets_backlog: bool,
 }
 
@@ -43,17 +44,17 @@ pub struct Rules {
 pub struct Parts(pub [u64; Cause::ALL.len()]);
 
 impl Parts {
-    /// Of one cause.
+    /// Returns the ticks of one cause.
     pub const fn of(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// All together.
+    /// Returns the sum over all causes.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// With another one's.
+    /// Adds another one, cause by cause.
     pub fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
     }
@@ -63,12 +64,12 @@ impl Parts {
     }
 }
 
-/// What a thread has served up to a stamp, in ticks: of touched orders, of others, of nobody.
+/// Service time of a thread up to a stamp, in ticks: for affected orders, for others, for none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Served {
     at: u64,
     sums: [u64; 3],
-    /// Whether the order of this stamp was touched.
+    /// Whether the order of this stamp was affected.
     touched: bool,
 }
 
@@ -79,8 +80,8 @@ struct Thread {
 }
 
 impl Thread {
-    /// From its last stamp until then: by whom it was kept. Who has slept is through with the order
-    /// of that stamp.
+    /// Returns the totals at `at`, by continuing from the last stamp. A thread that slept has
+    /// finished the order of that stamp.
     fn since(&self, last: &Served, at: u64, longest: u64) -> [u64; 3] {
         let mut sums = last.sums;
         let mut kept = |from: u64, to: u64, touched: bool| {
@@ -102,14 +103,14 @@ impl Thread {
     fn stamp(&mut self, at: u64, touched: bool, rules: &Rules) {
         let sums = self.served.back().map_or([0; 3], |last| self.since(last, at, rules.longest));
         self.served.push_back(Served { at, sums, touched });
-        // The last one that lies before all that will be asked for stays.
+        // The last entry before everything that will be requested stays.
         while self.served.get(1).is_some_and(|second| second.at < at.saturating_sub(rules.horizon)) {
             self.served.pop_front();
         }
     }
 
-    /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped
-    /// nothing since.
+    /// Returns the service times from `from` to its last stamp, and the time of that stamp; `None`
+    /// if it has not stamped since.
     fn since_then(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
         let last = self.served.back().filter(|last| last.at > from)?;
         let place = self.served.partition_point(|served| served.at <= from);
@@ -119,7 +120,7 @@ impl Thread {
                 let before = self.since(&self.served[place], from, longest);
                 sums.iter_mut().zip(before).for_each(|(sum, before)| *sum -= before);
             }
-            // It had served nobody yet.
+            // Before its first stamp it served no order.
             None => {
                 let first = self.served[0].at;
                 sums[2] += (first - from) - self.away.within(from, first).iter().sum::<u64>();
@@ -129,13 +130,13 @@ impl Thread {
     }
 }
 
-/// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then.
-/// Passages come in the order of their ends; a thread's times away are ascending and do not
-/// overlap, as `away` gives them. Gives which orders are touched in the end.
+/// Splits each span by cause and passes it to `hear`, with whether its order is affected so far.
+/// Spans are sorted by their ends; the pauses of a thread are ascending and disjoint, as `pauses`
+/// returns them. Returns the set of affected orders.
 ///
 /// # Panics
-/// If a passage names a thread or a stage that there is not. A passage that is longer than
-/// [`Rules::horizon`] may get less backlog and queueing than it had.
+/// If a span names a thread or stage that does not exist. A span longer than [`Rules::horizon`] may
+/// get less backlog and queueing than it had.
 pub fn attribute(
     passages: impl IntoIterator<Item = Passage>,
     orders: usize,
@@ -149,7 +150,7 @@ pub fn attribute(
     for mut passage in passages {
         let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
         if passage.stage.is_none() {
-            // Orders that were late before it were sent within that time, and hand on what touched
+            // Orders that were late before it were sent within that time and pass on what affected
             // them.
             passage.from = passage.from.max(passage.to.saturating_sub(rules.horizon));
         }
@@ -183,7 +184,8 @@ fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts
         away(ticks);
         from = gone.to;
     }
-    // What the receiver served while the order waited; it was away in between, and behind that.
+    // The receiver's service while the order waited; the receiver may have paused within and after
+    // it.
     let behind = receiver.since_then(from, longest);
     let (served, last) = behind.unwrap_or(([0; 3], from));
     away(receiver.away.within(from, last));

@@ -1,8 +1,8 @@
-//! When a thread was away: the parts of its gaps in which it stamped nothing.
+//! Pauses: the parts of a thread's gaps in which it stamped nothing.
 //!
-//! A gap says that no duty cycle began. A thread that serves a hundred orders in one cycle has a
-//! gap and was there all the time: its stamps show it. A *sleep* says that none began because the
-//! thread had given its core away itself.
+//! A gap is a time in which no duty cycle began. A thread that serves a hundred orders in one cycle
+//! has a gap without a pause: its stamps show that it was running. A *sleep* is a time in which no
+//! cycle began because the thread had given its core away itself.
 
 use super::Cause;
 use protocol::stamps::{Gap, Switches};
@@ -11,36 +11,36 @@ use std::cell::Cell;
 /// A time in which a thread did nothing, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// Its beginning: a stamp, or the gap's.
+    /// Start: a stamp, or the start of the gap.
     pub from: u64,
-    /// Its end.
+    /// End: a stamp, or the end of the gap.
     pub to: u64,
-    /// What it was.
+    /// Cause of the pause.
     pub why: Why,
 }
 
-/// Why a thread was away.
+/// The cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The kernel counted a page fault and did not take the core away.
+    /// The kernel counted a page fault and no preemption.
     Fault,
-    /// Any other gap.
+    /// Any other gap: the thread was off the CPU.
     Gone,
-    /// It had given its core away by its own idle strategy.
+    /// The thread had given its core away by its own idle strategy.
     Slept,
 }
 
 impl Why {
-    /// All of them, in the order of sums by it.
+    /// All causes, in the order of totals by cause.
     pub const ALL: [Self; 3] = [Self::Fault, Self::Gone, Self::Slept];
 
-    /// Of a gap.
+    /// Derives the cause from the kernel's counters of a gap.
     const fn of(gap: &Gap) -> Self {
         let faulted = gap.switches.has(Switches::MINOR_FAULT) || gap.switches.has(Switches::MAJOR_FAULT);
         if faulted && !gap.switches.has(Switches::INVOLUNTARY) { Self::Fault } else { Self::Gone }
     }
 
-    /// What it is to who waits for that thread.
+    /// Returns the cause for the orders that wait for the thread.
     pub const fn cause(self) -> Cause {
         match self {
             Self::Fault => Cause::Memory,
@@ -50,20 +50,20 @@ impl Why {
     }
 }
 
-/// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps or sleeps.
-/// Ascending, without overlaps, whatever those are: what two of them have is the one's that ended
-/// first.
+/// Returns the parts of gaps and sleeps that lie between the stamps (ascending) and have at least
+/// `least` ticks. The result is ascending and disjoint for any input: overlapping time belongs to
+/// the gap or sleep that ended first.
 pub fn away(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
     let mut cutter = Cutter::new(gaps, sleeps, least);
     stamps.iter().for_each(|stamp| cutter.stamp(*stamp));
     cutter.end()
 }
 
-/// The same, stamp by stamp: keeps the stamps of the gap that it is in, and no others.
+/// Computes [`pauses`] incrementally, keeping only the stamps of the current gap.
 pub(super) struct Cutter {
-    /// By their ends.
+    /// Gaps and sleeps by their ends.
     gaps: Vec<(Gap, Why)>,
-    /// Where the earliest of each gap and all behind it begins.
+    /// Earliest start of each gap and all later ones.
     begun: Vec<u64>,
     next: usize,
     stamps: Vec<u64>,
@@ -83,7 +83,7 @@ impl Cutter {
         Self { gaps, begun, next: 0, stamps: Vec::new(), least, all: Vec::new() }
     }
 
-    /// The thread stamped something, not before the stamp before.
+    /// Adds a stamp, not earlier than the previous one.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
         while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {
@@ -94,7 +94,7 @@ impl Cutter {
         }
     }
 
-    /// All stamps have come: the times away.
+    /// Ends the stamps and returns the pauses.
     pub fn end(mut self) -> Vec<Away> {
         while self.next < self.gaps.len() {
             self.cut();
@@ -102,7 +102,7 @@ impl Cutter {
         self.all
     }
 
-    /// The next gap is whole: its parts, by the stamps in it.
+    /// Splits the next gap, which is complete, at the stamps in it.
     fn cut(&mut self) {
         let (gap, why) = self.gaps[self.next];
         let begun = gap.ended.saturating_sub(gap.ticks);
@@ -116,20 +116,20 @@ impl Cutter {
             from = from.max(to);
         }
         self.next += 1;
-        // Those that a later gap may have as well stay.
+        // Stamps that a later gap may contain as well stay.
         let begun = self.begun.get(self.next).copied().unwrap_or(u64::MAX);
         let over = self.stamps.partition_point(|stamp| *stamp < begun);
         self.stamps.drain(..over);
     }
 }
 
-/// Times away, to be asked for many times.
+/// An index of pauses for repeated queries.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
     away: Vec<Away>,
-    /// Ticks before each of them, by why.
+    /// Ticks before each pause, by cause.
     before: Vec<[u64; Why::ALL.len()]>,
-    /// Where the last question was answered: the next one is about much the same time.
+    /// Index of the last result: the next query is mostly close to it.
     hint: Cell<usize>,
 }
 
@@ -145,7 +145,7 @@ impl Calendar {
         Self { away, before, hint: Cell::new(0) }
     }
 
-    /// How many of them began before that.
+    /// Returns the number of pauses that began before `at`.
     fn begun_before(&self, at: u64) -> usize {
         let begun = |place: usize| self.away.get(place).is_some_and(|away| away.from < at);
         let hint = self.hint.get();
@@ -157,7 +157,7 @@ impl Calendar {
         place
     }
 
-    /// Ticks up to then, by why.
+    /// Returns the paused ticks until `at`, by cause.
     fn until(&self, at: u64) -> [u64; Why::ALL.len()] {
         let Some(place) = self.begun_before(at).checked_sub(1) else {
             return [0; Why::ALL.len()];
@@ -167,21 +167,21 @@ impl Calendar {
         sum
     }
 
-    /// Ticks in `from..to`, in the order of [`Why::ALL`].
+    /// Returns the paused ticks in `from..to`, in the order of [`Why::ALL`].
     pub fn within(&self, from: u64, to: u64) -> [u64; Why::ALL.len()] {
         let (from, to) = (self.until(from), self.until(to.max(from)));
         std::array::from_fn(|why| to[why] - from[why])
     }
 
-    /// When the first sleep of `from..to` began.
+    /// Returns the start of the first sleep in `from..to`.
     pub fn first_sleep(&self, from: u64, to: u64) -> Option<u64> {
         let behind = &self.away[self.begun_before(from)..];
         let before = behind.iter().take_while(|away| away.from < to);
         before.into_iter().find(|away| away.why == Why::Slept).map(|away| away.from)
     }
 
-    /// Who was taken away with its stamp at `from` as its last and was back before `to`: until
-    /// when. Not who slept: it had nothing left to do.
+    /// Returns the pause that began exactly with the stamp at `from` and ended by `to`. Sleeps are
+    /// excluded: a thread that sleeps had nothing left to do.
     pub fn since(&self, from: u64, to: u64) -> Option<Away> {
         let place = self.begun_before(from);
         let is_it = |away: &Away| away.from == from && away.to <= to && away.why != Why::Slept;
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What [`away`] was before it took stamps one by one.
+    /// The batch implementation of [`pauses`], as a reference.
     fn at_once(gaps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
         let mut gaps: Vec<Gap> = gaps.to_vec();
         gaps.sort_by_key(|gap| gap.ended);
@@ -236,7 +236,7 @@ mod tests {
     fn stamps_split_gaps_into_pauses() {
         let fault = Switches::MINOR_FAULT;
         let gaps = [gap(100, 200, Switches::INVOLUNTARY | fault), gap(300, 400, fault), gap(500, 509, 0)];
-        // What is a gap's as well is the gap's where that ended first.
+        // Overlapping time belongs to the gap if it ended first.
         let sleeps = [gap(190, 250, 0), gap(600, 700, 0)];
         let found = away(&gaps, &sleeps, &[50, 100, 120, 125, 310, 600], 10);
         let of = |from, to, why| Away { from, to, why };
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(calendar.within(130, 110), [0, 0, 0]);
         assert_eq!(calendar.since(125, 200).map(|away| away.to), Some(200));
         assert_eq!((calendar.since(125, 199), calendar.since(126, 300)), (None, None));
-        // A sender that sleeps has pushed.
+        // A sender that sleeps has pushed before.
         assert_eq!(calendar.since(600, 700), None);
         let first = [(0, 200), (0, 201), (200, 300), (201, 600), (201, 601)];
         let first = first.map(|(from, to)| calendar.first_sleep(from, to));

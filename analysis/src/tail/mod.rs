@@ -1,9 +1,9 @@
-//! Why slow orders were slow: every tick of their way through the engine gets a cause, from stamps
-//! and gaps alone.
+//! Tail attribution: assigns a cause to every tick of an order's path through the engine, from
+//! stamps and gaps alone.
 //!
-//! A *passage* is a stage of an order: from a stamp of one thread to a stamp of the next (or of the
-//! same). Its time is cut into parts, in this order; what one has taken the next does not get, so
-//! they add up to the passage:
+//! A *stage span* is a stage of an order: from a stamp of one thread to a stamp of the next (or of
+//! the same). Its time is split by cause in this order; each cause takes from what the previous
+//! ones left, so the causes sum to the span:
 //!
 //! | part | what it is |
 //! |---|---|
@@ -15,21 +15,21 @@
 //! | usual | of what is left, up to the median of the stage |
 //! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
 //!
-//! An order is *touched* if a gap or backlog took part of a passage of it, or of its wait from when
-//! it was due until it was sent: a sender that was away sends what was due meanwhile in one burst,
-//! and what queues up behind a burst that the machine made is no load's. That looks at gaps and at
-//! nobody's latency, so percentiles of the untouched are those without the machine's stalls, and
-//! real queueing stays in them. What a log did not keep ([`protocol::gaps`]) touches nobody: the
-//! note on it says how much that is.
+//! An order is *affected by a stall* if a gap or backlog took part of one of its spans, or of its
+//! wait from its due time until it was sent: a paused sender sends everything that became due in
+//! one burst, and the queue after such a burst is not caused by the load. The rule uses gaps and
+//! never latencies, so percentiles of the unaffected orders are those without the machine's stalls,
+//! and real queueing stays in them. Gaps that a log dropped ([`protocol::gaps`]) affect no order: a
+//! note states their number and length.
 //!
-//! A *sleep* touches nobody either, and what is served behind one is queueing, no backlog: who
-//! gives its core away by its own strategy asked for what that costs. Also where the core was
-//! somebody else's for longer than that one's turn takes, even the hypervisor's: nothing that the
-//! thread can see without a system call tells the two apart, and a bound on the length would be a
-//! guess. The kernel's account of the core (steal, run delay) stands beside it.
+//! A *sleep* affects no order either, and service after it is queueing, not backlog: giving the
+//! core away by the idle strategy is a choice with a known cost. This also holds if another
+//! process, or the hypervisor, then had the core for longer than intended: a thread cannot
+//! distinguish the two without a system call, and a limit on the length would be a guess. The
+//! kernel's statistics of the core (steal, run delay) are reported next to it.
 //!
-//! No instant is two causes': a thread has a gap, a sleep, or serves somebody, and the sender's gap
-//! comes before all that the receiver does.
+//! Causes never overlap: at any time a thread is in a gap, in a sleep, or serves an order, and the
+//! sender's gap precedes everything that the receiver does.
 
 mod attribute;
 mod away;

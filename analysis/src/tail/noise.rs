@@ -1,5 +1,5 @@
-//! The machine's noise: the gaps of each thread over time, small enough to be drawn, and what its
-//! log did not keep of them.
+//! The machine's noise: the gaps of each thread over time, reduced to a drawable size, and the gaps
+//! that logs dropped.
 
 use crate::merge::{Merged, ThreadLog};
 use crate::numbers::{count, duration};
@@ -12,63 +12,63 @@ use protocol::stamps::{Gap, Switches};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Parts that a run is cut into: as many as can be told apart on a page.
+/// Maximum number of time slices: as many as a page can show.
 const SLICES: u64 = 400;
-/// So many threads with lost gaps are named.
+/// Maximum number of threads with dropped gaps that are named.
 const NAMED: usize = 3;
 
 /// The gaps of all threads over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// The length of a part in nanoseconds, 1 or more; part 0 begins with the schedule.
+    /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
     pub slice_ns: u64,
-    /// How many parts there are.
+    /// Number of slices.
     pub slices: u64,
-    /// The threads of the run, in the order of the plan.
+    /// Threads of the run, in the order of the plan.
     pub threads: Vec<ThreadNoise>,
 }
 
-/// The gaps of one thread.
+/// The gaps of one thread over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadNoise {
-    /// Its name.
+    /// Name of the thread.
     pub thread: String,
-    /// Its core; null: not pinned.
+    /// Core of the thread; null if not pinned.
     pub core: Option<u32>,
-    /// Gaps that its log kept.
+    /// Number of gaps in its log.
     pub gaps: u64,
-    /// How long they were together, in nanoseconds.
+    /// Total length of the gaps, in nanoseconds.
     pub gaps_ns: u64,
-    /// Those of them in which the kernel took the core away.
+    /// Number of them in which the kernel preempted the thread.
     pub preempted: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of those, in nanoseconds.
     pub preempted_ns: u64,
-    /// How often it had given its core away by its idle strategy and then had work, as far as its
-    /// log kept it. No gaps: in no picture.
+    /// Number of sleeps in its log, by its idle strategy, that ended with work. Sleeps are not gaps
+    /// and are not drawn.
     #[serde(default)]
     pub sleeps: u64,
-    /// How long that was together, in nanoseconds.
+    /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
-    /// The parts of the run with gaps in them.
+    /// Slices with gaps in them.
     pub slices: Vec<NoiseSlice>,
 }
 
-/// A part of the run. A gap counts where it begins.
+/// A time slice of a run. A gap counts in the slice in which it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseSlice {
-    /// Which part.
+    /// Index of the slice.
     pub slice: u64,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// The longest, in nanoseconds.
+    /// Longest gap, in nanoseconds.
     pub longest_ns: u64,
-    /// The longest of those in which the kernel took the core away, in nanoseconds; 0: none.
+    /// Longest gap with a preemption, in nanoseconds; 0 if none.
     pub preempted_ns: u64,
 }
 
 impl Noise {
-    /// Of a merged run.
+    /// Computes the noise of a merged run.
     pub fn of(record: &RunRecord, merged: &Merged) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);
@@ -95,7 +95,7 @@ impl Noise {
                     noise.preempted += 1;
                     noise.preempted_ns = noise.preempted_ns.saturating_add(ns);
                 }
-                // What lies before or behind the orders is no part of the picture.
+                // Gaps before or after the orders are not drawn.
                 let begun = gap.ended.saturating_sub(gap.ticks);
                 let slice = to_ns(begun.saturating_sub(start), ns_per_tick) / slice_ns;
                 if begun < start || slice >= slices {
@@ -115,7 +115,7 @@ impl Noise {
     }
 }
 
-/// What the log of a thread did not keep of its gaps, or of its sleeps.
+/// The gaps (or sleeps) that the log of a thread dropped.
 struct Lost<'a> {
     thread: &'a str,
     kept: &'a [Gap],
@@ -124,7 +124,8 @@ struct Lost<'a> {
 }
 
 impl Lost<'_> {
-    /// From when on it kept longer ones only, and how much that was.
+    /// Returns a note with the time from which on it kept only longer ones, and the amount of
+    /// dropped ones.
     fn told(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
         let ns = |ticks| to_ns(ticks, ns_per_tick);
         let since = raised(self.kept, self.room).map(|(since, least)| {
@@ -141,7 +142,7 @@ impl Lost<'_> {
     }
 }
 
-/// What the logs did not keep, in words: of the threads that lost most.
+/// Returns notes on dropped gaps, for the threads that dropped most.
 pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
     let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
     for (log, ThreadPlan { sleep_records: room, .. }) in merged.threads.iter().zip(&record.plan.threads) {

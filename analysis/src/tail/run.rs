@@ -1,5 +1,5 @@
-//! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by
-//! one.
+//! Tail analysis of a run: its stage spans from the merge, causes of the slowest fractions, and the
+//! worst orders individually.
 
 use super::away::Cutter;
 use super::noise::{Noise, lost};
@@ -19,62 +19,62 @@ use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Longer than this between two stamps is no order's service: from here on gaps are recorded.
+/// Maximum service time: gaps are recorded from this length on.
 const LONGEST_NS: f64 = 3_000.0;
-/// The slowest of so many are one share each.
+/// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const ONE_OF: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// Why the slow orders of a run were slow. Nanoseconds; of rt_venue: an order's way without its
-/// venue's time.
+/// The causes of a run's slow orders. Times are nanoseconds of rt_venue: an order's path without
+/// its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
-    /// The run's id.
+    /// Run id.
     pub run: String,
-    /// Orders explained: measured, with every stamp.
+    /// Number of explained orders: measured, with every stamp.
     pub orders: u64,
-    /// Of them, those that a gap or the backlog behind one touched.
+    /// Number of them that a gap or the backlog after one affected.
     pub touched: u64,
-    /// Percentiles of all of them.
+    /// Percentiles of all explained orders.
     pub all: StallFree,
-    /// Percentiles of the others.
+    /// Percentiles of the unaffected orders.
     pub stall_free: StallFree,
-    /// The slowest, by share; without those shares that have no order.
+    /// The slowest orders by fraction, without empty fractions.
     pub slowest: Vec<Share>,
-    /// The worst, the slowest first.
+    /// The worst orders, the slowest first.
     pub worst: Vec<Explained>,
-    /// The slowest of each strategy; empty where all are of one kind and none is a program.
+    /// The slowest orders of each strategy; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategyTail>,
-    /// The gaps of the threads over time.
+    /// Gaps of the threads over time.
     pub noise: Noise,
-    /// What the kernel says of the same cores; null: nobody asked it.
+    /// Kernel statistics of the cores; null if not collected.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
-    /// What to know about it.
+    /// Notes, one line each.
     pub notes: Vec<String>,
-    /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog
-    /// behind one touched it. Not saved.
+    /// For each measured order of the merge: whether it was explained and unaffected by stalls. Not
+    /// saved.
     #[serde(skip)]
     pub untouched: Bits,
 }
 
-/// Percentiles of rt_venue; `None`: too few orders.
+/// Percentiles of rt_venue, in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallFree {
-    /// The median.
+    /// Median.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// The 99.9th.
+    /// 99.9th percentile.
     pub p999_ns: Option<u64>,
 }
 
 impl StallFree {
-    /// What is compared: the share of the orders, and how many it needs.
+    /// Shares of the percentiles, and the orders that each needs.
     const SHARES: [(f64, u64); 3] =
         [(0.5, SAMPLES_FOR_P50), (0.99, SAMPLES_FOR_P99), (0.999, SAMPLES_FOR_P999)];
 
-    /// From the values at those shares of so many.
+    /// Creates the percentiles from the values at those shares of `count` orders.
     fn of(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
         let mut at = Self::SHARES
             .iter()
@@ -85,31 +85,31 @@ impl StallFree {
     }
 }
 
-/// The time of several orders by cause.
+/// The time of the slowest fraction of orders by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// `0.1 %`.
+    /// Fraction, for example `0.1 %`.
     pub of: String,
-    /// How many orders that is.
+    /// Number of orders.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause in the order of [`super::Cause::ALL`].
+    /// Their time in nanoseconds by cause, in the order of [`super::Cause::ALL`].
     pub causes_ns: Causes,
-    /// The same for each stage of the engine.
+    /// Their time by cause for each stage of the engine.
     pub stages: Vec<(String, Causes)>,
 }
 
-/// One order.
+/// One slow order with its time by stage and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
-    /// `STRATEGY/SEQUENCE`, with an epoch where there was one.
+    /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
-    /// When it was sent, in nanoseconds from the start of the schedule.
+    /// Time at which it was sent, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
-    /// How long it took: the sum of all parts.
+    /// rt_venue in nanoseconds: the sum of all causes.
     pub rt_venue_ns: u64,
-    /// Whether a gap or the backlog behind one touched it.
+    /// Whether a gap or the backlog after one affected it.
     pub touched: bool,
-    /// Its stages in their order, with the thread that each ended on.
+    /// Stages in path order, each with the thread that it ended on.
     pub stages: Vec<(String, String, Causes)>,
 }
 
@@ -121,7 +121,7 @@ impl Document for Tail {
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
-    /// No more of anything than a page can draw.
+    /// Checks that every list is short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let noise = &self.noise;
         let fits = self.slowest.len() <= ONE_OF.len()
@@ -134,12 +134,12 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists so many of its worst orders. Goes through the merge's table
-    /// again and again, and keeps a few bits an order beside it.
+    /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
+    /// several times, with a few extra bits per order.
     pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
         let ways = Ways::of(record, merged);
         let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);
-        // Explained, and by no gap touched.
+        // Explained and unaffected by gaps.
         let mut untouched = Bits::new(merged.measured().count());
         for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
             untouched.set(way.place as usize);
@@ -151,7 +151,7 @@ impl Tail {
     }
 }
 
-/// All but the noise and the notes; beside it, which ways are touched.
+/// Computes everything but noise and notes. Also returns the set of affected traces.
 fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, Bits) {
     let ns_per_tick = ns_per_tick(record);
     let count = ways.count as usize;
@@ -160,7 +160,7 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
     let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
     let absent = times_away(ways, logs, longest);
     let shared = |one_of: u64| ways.count / one_of;
-    // The slowest: those of the first share as bits, the fewer of the others one by one.
+    // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
     let few = shared(ONE_OF[1].0).max(worst as u64);
     let mut is_slow = Bits::new(count);
@@ -242,7 +242,7 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
     (tail, touched)
 }
 
-/// The stages that are the engine's, with their places.
+/// Returns the stages of the engine with their indices.
 fn ours() -> impl Iterator<Item = (usize, Stage)> {
     Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.record().place != StagePlace::Venue)
 }
@@ -256,14 +256,14 @@ fn medians(ways: &Ways<'_>) -> Vec<u64> {
     select(&wanted, ways.longest, |hear| {
         for way in ways.iter(None) {
             for (place, stage) in Stage::ALL.into_iter().enumerate() {
-                // A way has every stamp.
+                // A trace has every stamp.
                 hear(place, way.row.stage(stage).unwrap_or(0));
             }
         }
     })
 }
 
-/// When each thread was away: its gaps and sleeps without the stamps in them.
+/// Returns the pauses of each thread.
 fn times_away(ways: &Ways<'_>, logs: &[ThreadLog], least: u64) -> Vec<Vec<Away>> {
     let mut cutters: Vec<Cutter> =
         logs.iter().map(|log| Cutter::new(&log.gaps, &log.sleeps, least)).collect();

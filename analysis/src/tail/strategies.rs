@@ -1,4 +1,4 @@
-//! The slowest orders of each strategy by cause, where strategies are told apart.
+//! The slowest orders of each strategy by cause, in runs that distinguish strategies.
 
 use super::ways::Ways;
 use super::{Causes, Parts};
@@ -6,20 +6,20 @@ use crate::select::Bits;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
 
-/// The slowest of so many of a strategy's orders are looked at.
+/// Analyzed fraction of a strategy's orders: one of this many.
 const ONE_OF: u64 = 100;
 
-/// What is added up while the orders are explained.
+/// The totals that are built while orders are explained.
 #[derive(Default)]
 pub(super) struct Tails {
-    /// Of each way, whether it is one of its strategy's slowest.
+    /// For each trace: whether it is among its strategy's slowest.
     is_slow: Bits,
-    /// By strategy; empty: strategies are not told apart.
+    /// Ticks by strategy; empty if strategies are not distinguished.
     parts: Vec<Parts>,
 }
 
 impl Tails {
-    /// Nothing added yet.
+    /// Creates empty totals.
     pub fn of(ways: &Ways<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();
@@ -33,7 +33,7 @@ impl Tails {
         Self { is_slow, parts: vec![Parts::default(); strategies.into()] }
     }
 
-    /// A passage of that order has these parts.
+    /// Adds a span of an order.
     #[inline]
     pub fn take(&mut self, order: usize, ways: &Ways<'_>, parts: &Parts) {
         if self.is_slow.get(order)
@@ -43,7 +43,7 @@ impl Tails {
         }
     }
 
-    /// Each strategy that has some.
+    /// Returns the tail of each strategy with explained orders.
     pub fn told(&self, ways: &Ways<'_>, touched: &Bits, ns: impl Fn(&Parts) -> Causes) -> Vec<StrategyTail> {
         let of = |(strategy, parts): (u16, &Parts)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };

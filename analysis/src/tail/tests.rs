@@ -1,5 +1,5 @@
-//! The rule on made-up runs whose causes are known: a sender, a receiver that serves in turn,
-//! stalls at known times.
+//! Tests of the attribution rule on simulated runs with known causes: a sender, a receiver that
+//! serves in order, and stalls at known times.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,53 +7,52 @@ use protocol::stamps::{Gap, Switches};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Ticks from a push to the take of a receiver that looks.
+/// Ticks from a push until a polling receiver takes it.
 const HOP: u64 = 60;
-/// Nothing longer than this is service.
+/// Maximum service time in ticks.
 const LONGEST: u64 = 3_000;
 
-/// Ticks that a receiver looks for more before it gives its core away.
+/// Ticks that a receiver polls before it gives its core away.
 const LOOKS: u64 = 100;
-/// Ticks that a sender takes to send an order, when it has several to send.
+/// Ticks that a sender takes per order in a burst.
 const SEND: u64 = 100;
 
-/// A run: when orders are due, how long each is served, when the receiver is away, and when the
-/// sender is.
+/// A simulated run: due times, service times, and stalls of receiver and sender.
 #[derive(Clone, Debug, Default)]
 struct Made {
     due: Vec<u64>,
     service: Vec<u64>,
     stalls: Vec<(u64, u64)>,
     late: Vec<(u64, u64)>,
-    /// When the receiver has given its core away. What is due then waits, as in a stall.
+    /// Sleeps of the receiver. Orders that are due meanwhile wait, as in a stall.
     sleeps: Vec<(u64, u64)>,
-    /// The receiver gives its core away whenever it has nothing to do, and is back so long behind
-    /// what it then waits for.
+    /// The receiver sleeps whenever it has nothing to do, and wakes this many ticks after the next
+    /// order.
     wakes: Option<u64>,
-    /// What becomes of its sleeps in its log.
+    /// How its sleeps appear in its log.
     told: Told,
-    /// Nobody knows when they were due: a broken rule, for the test of the check.
+    /// The due times are ignored: a deliberately broken rule.
     forgets_due: bool,
 }
 
-/// What the log of a receiver says of its sleeps.
+/// How the log of a receiver records its sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Told {
-    /// That it slept.
+    /// As sleeps.
     #[default]
     Slept,
-    /// Nothing: as if there were no records of it. A broken rule, for the test of the check.
+    /// Not at all: a deliberately broken rule.
     Nothing,
-    /// That it was away: a rule that does not tell its own doing from the machine's.
+    /// As gaps: a deliberately broken rule that attributes them to the machine.
     Gaps,
 }
 
-/// When what would happen at that time happens: behind the stall that it is in.
+/// Returns `at`, or the end of the stall that contains it.
 fn behind(stalls: &[(u64, u64)], at: u64) -> u64 {
     stalls.iter().find(|(begin, back)| (begin..back).contains(&&at)).map_or(at, |stall| stall.1)
 }
 
-/// The same where one may follow the other.
+/// Returns `at` moved past consecutive pauses.
 fn behind_all(away: &[(u64, u64)], mut at: u64) -> u64 {
     loop {
         match behind(away, at) {
@@ -64,7 +63,7 @@ fn behind_all(away: &[(u64, u64)], mut at: u64) -> u64 {
 }
 
 impl Made {
-    /// Poisson arrivals of this mean, served for `service` each.
+    /// Creates a run with Poisson arrivals and a constant service time.
     fn poisson(orders: usize, mean: f64, service: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(7);
         let mut at = 0.0;
@@ -76,7 +75,7 @@ impl Made {
         Self { due: due.collect(), service: vec![service; orders], ..Self::default() }
     }
 
-    /// When each is sent.
+    /// Returns the send times.
     fn sent(&self) -> Vec<u64> {
         let mut free = 0;
         let send = |due: &u64| {
@@ -84,15 +83,15 @@ impl Made {
             free = sent + SEND;
             sent
         };
-        // One that is always there sends when it is due.
+        // A sender that never pauses sends at the due time.
         if self.late.is_empty() { self.due.clone() } else { self.due.iter().map(send).collect() }
     }
 
-    /// The passages in the order of their ends, and the gaps of sender and receiver.
+    /// Returns the spans sorted by their ends, and the gaps and sleeps of sender and receiver.
     fn run(&self) -> (Vec<Passage>, [[Vec<Gap>; 2]; 2]) {
         let mut away = [self.stalls.as_slice(), &self.sleeps].concat();
         away.sort_unstable();
-        // Whoever is away does nothing: what would end in a stall ends behind it.
+        // A paused thread does nothing: what would end in a stall ends after it.
         let through = |from: u64, takes: u64| {
             away.iter().fold(from + takes, |end, (begin, back)| {
                 if from < *back && *begin < end { end + (back - from.max(*begin)) } else { end }
@@ -137,7 +136,7 @@ impl Made {
         (all, [[gaps(&self.late, taken), Vec::new()], receiver])
     }
 
-    /// Each order's parts, and whether it is touched.
+    /// Returns the ticks by cause of each order, and whether it is affected.
     fn explain(&self, forgets_backlog: bool) -> Vec<(Parts, bool)> {
         let (passages, gaps) = self.run();
         let absent = [0, 1].map(|thread: usize| {
@@ -166,7 +165,7 @@ fn at(values: &[u64], share: f64) -> u64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// Where that quantile of as many orders lies, 99 times of 100.
+/// Returns the 99 % confidence interval of a quantile.
 fn interval(values: &[u64], share: f64) -> std::ops::RangeInclusive<u64> {
     let count = values.len() as f64;
     let reach = 2.6 * (share * (1.0 - share) / count).sqrt();
@@ -178,7 +177,7 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-/// Half busy, so that orders queue; eight stalls of 4 ms. With it, the same without them.
+/// Half load, so that orders queue, with eight stalls of 4 ms; and the round trips without them.
 fn stalled() -> (Made, Vec<u64>) {
     let quiet = Made::poisson(200_000, 2_000.0, 1_000);
     let times = sorted(quiet.explain(false).into_iter().map(|(parts, _)| parts.total()).collect());
@@ -199,8 +198,8 @@ fn stall_free_percentiles_match_run_without_stalls() {
         assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
     }
     let taken_out = 1.0 - free.len() as f64 / all.len() as f64;
-    // A stall of 4 ms at half load takes as long again to work off: 16 of 100 ms, and the busy
-    // period that follows.
+    // A stall of 4 ms at half load takes as long again to drain: 16 of 100 ms, and the busy period
+    // that follows.
     assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
 }
 
@@ -213,15 +212,15 @@ fn broken_attribution_rules_are_detected() {
         forgetful.into_iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect(),
     );
     assert!(at(&free, 0.999) > *wanted.end(), "backlog was left in");
-    // What is slow is taken out: real queueing goes too.
+    // Excluding slow orders also removes real queueing.
     let limit = at(&quiet, 0.99);
     let flattering =
         made.explain(false).into_iter().map(|(parts, _)| parts.total()).filter(|time| *time <= limit);
     assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
 }
 
-/// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It
-/// is faster than the receiver.
+/// A sender that pauses eight times and then sends everything due in one burst, faster than the
+/// receiver.
 #[test]
 fn burst_after_paused_sender_is_attributed_to_machine() {
     let (made, quiet) = stalled();
@@ -236,7 +235,7 @@ fn burst_after_paused_sender_is_attributed_to_machine() {
         assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
     }
     assert!(free.len() as f64 > 0.75 * quiet.len() as f64, "only what the burst touched: {}", free.len());
-    // Who looks at the engine's way alone takes the burst for load.
+    // A rule that ignores the due times attributes the burst to the load.
     let forgetful = of(&Made { forgets_due: true, ..made });
     assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
 }
@@ -280,20 +279,20 @@ fn sender_pause_before_push_is_attributed_to_machine() {
     assert_eq!((parts.of(Cause::Machine), parts.of(Cause::Memory), touched), (8_800, 40, true));
     let (parts, _) = explain(Away { from: 100, to: 8_900, why: Why::Fault });
     assert_eq!(parts.of(Cause::Memory), 8_840);
-    // It came back when the order had been taken: it had pushed before. It went away behind a later
-    // stamp: the same.
+    // It resumed after the order had been taken, so it had pushed before; or it paused after a
+    // later stamp.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
         let (parts, touched) = explain(Away { from, to, why: Why::Gone });
         assert_eq!((parts.of(Cause::Unexplained), touched), (8_840, false));
     }
 }
 
-/// Sleeps and stalls of the receiver at known times: what is wrong with what is told of the four
-/// orders.
+/// Sleeps and stalls of the receiver at known times. Returns what is wrong with the four orders'
+/// causes.
 fn wrong_about_sleeps(told: Told) -> Option<String> {
-    // The first is sent into a sleep, the second waits for the first and began in the same sleep;
-    // the third is sent into a sleep that a stall follows, the fourth waits for the third, and its
-    // wait began in the stall.
+    // The first is sent into a sleep, the second waits for the first and began in that sleep; the
+    // third is sent into a sleep that a stall follows, the fourth waits for the third, and its wait
+    // began in the stall.
     let made = Made {
         due: vec![2_000, 2_100, 40_000, 48_000],
         service: vec![400; 4],
@@ -323,7 +322,7 @@ fn voluntary_sleep_is_not_attributed_to_machine() {
     }
 }
 
-/// A sender that is away before it has pushed comes first, whatever the receiver does meanwhile.
+/// A pause of the sender before its push has priority over everything that the receiver does.
 #[test]
 fn sender_gap_precedes_receiver_sleep() {
     let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
@@ -340,12 +339,12 @@ fn sender_gap_precedes_receiver_sleep() {
         found.unwrap()
     };
     assert_eq!(explain(Why::Gone), (7_900, 1_000, 60, true));
-    // One that sleeps behind its push kept nobody waiting.
+    // A sender that sleeps after its push delays no order.
     assert_eq!(explain(Why::Slept), (0, 8_900, 60, false));
 }
 
-/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule takes
-/// out the stalls and leaves the sleeps in.
+/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule excludes
+/// stalls and keeps sleeps.
 #[test]
 fn stall_free_figures_keep_sleeps() {
     let (made, _) = stalled();
@@ -366,7 +365,7 @@ fn stall_free_figures_keep_sleeps() {
         let wanted = interval(&quiet, share);
         assert!(wanted.contains(&at(&ours, share)), "{share}: {} not in {wanted:?}", at(&ours, share));
     }
-    // Who takes sleeps for the machine's takes out what they cost as well.
+    // A rule that attributes sleeps to the machine also excludes their cost.
     let flattering = free(Told::Gaps);
     assert!(at(&flattering, 0.9) < *interval(&quiet, 0.9).start());
 }
@@ -390,7 +389,7 @@ proptest! {
             stalls.into_iter().map(one).collect::<Vec<_>>()
         });
         let made = Made { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..Made::default() };
-        // explain() asserts that they do, passage by passage.
+        // `explain` asserts it for each span.
         let found = made.explain(false);
         if made.stalls.is_empty() && made.late.is_empty() {
             for (parts, touched) in found {

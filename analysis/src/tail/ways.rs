@@ -1,9 +1,7 @@
-//! The ways of a run's orders: which thread made each of their stamps, and their passages in the
-//! order of time.
+//! Order traces of a run: the thread of each stamp, and the stage spans sorted by time.
 //!
-//! Nothing is kept of an order but what the merge's table has: ways are made again each time they
-//! are gone through. What is kept is where in time each block of the table lies, so that who looks
-//! for a time finds the blocks that have something of it.
+//! Only the merge's table is stored per order: traces are rebuilt in each iteration. The time range
+//! of each block of the table is kept, so that a search by time reads only the matching blocks.
 
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
@@ -17,16 +15,16 @@ use protocol::wire::OrderId;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// So many stamps are sorted at a time: 16 MiB, twice. Fewer where memory is scarce.
+/// Maximum number of stamps sorted at a time: 16 MiB, twice. Fewer with little memory.
 const AT_A_TIME: u64 = 1 << 19;
-/// Never fewer than that: 512 KiB, twice.
+/// Minimum number of stamps sorted at a time: 512 KiB, twice.
 const LEAST_AT_A_TIME: u64 = 1 << 14;
-/// Of what may be resident a part of so many is for that.
+/// The sort uses one part in this many of the resident limit.
 const OF_RESIDENT: u64 = 8;
-/// Time is cut into up to so many slots of equal length, and parts are made of whole slots.
+/// Time is divided into at most 2^16 slots of equal length; parts consist of whole slots.
 const SLOT_BITS: u32 = 16;
 
-/// The threads of an order's stamps.
+/// The threads that stamp orders.
 struct Threads {
     strategies: Vec<Option<usize>>,
     gateways: Vec<Option<usize>>,
@@ -45,7 +43,7 @@ impl Threads {
         }
     }
 
-    /// The thread of each stamp of the way.
+    /// Returns the thread of each stamp of an order's path.
     fn along(&self, id: OrderId, row: &OrderRow) -> Option<[u16; PATH.len()]> {
         let strategy = (*self.strategies.get(usize::from(id.strategy()))?)? as u16;
         let gateway = (*self.gateways.get(row.pushed()?.0)?)? as u16;
@@ -54,36 +52,36 @@ impl Threads {
     }
 }
 
-/// An order with every stamp.
+/// The trace of an order with every stamp.
 pub(super) struct Way<'a> {
-    /// Which of all ways it is, from 0.
+    /// Index among all traces, from 0.
     pub order: u32,
     pub id: OrderId,
     pub row: &'a OrderRow,
-    /// The threads of its stamps.
+    /// Threads of its stamps.
     pub threads: [u16; PATH.len()],
     pub rt_venue: u64,
-    /// Which of the merge's measured orders it is, from 0.
+    /// Index among the merge's measured orders, from 0.
     pub place: u32,
 }
 
-/// The slowest first; of equals the one that was sent first.
+/// Sort key: the slowest first; equal ones by send time.
 pub(super) type Rank = (Reverse<u64>, u64, u64);
 
 impl Way<'_> {
-    /// Where it stands among all of them.
+    /// Returns the sort key of the trace.
     pub fn rank(&self) -> Rank {
         (Reverse(self.rt_venue), self.row.began(), self.id.word())
     }
 
-    /// What ends with that stamp of the way; with the first, the wait since it was due.
+    /// Returns the span that ends with a stamp; for the first stamp, the wait since the due time.
     fn passage(&self, stamp: usize) -> Passage {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
         let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
         let began = match self.row.at(Point::Due) {
             Some(due) if stamp == 0 => due,
-            // The venue's time is nobody's wait.
+            // The venue's time is not a wait of the engine.
             _ if is_ours => stamps[before],
             _ => stamps[stamp],
         };
@@ -98,22 +96,22 @@ impl Way<'_> {
     }
 }
 
-/// The measured orders with every stamp, in the order of the merge's table: what happened at one
-/// time lies close together.
+/// The traces of the measured orders with every stamp, in the order of the merge's table: events of
+/// one time are close together.
 pub(super) struct Ways<'a> {
     merged: &'a Merged,
     threads: Threads,
     blocks: Vec<Block<'a>>,
-    /// How many there are.
+    /// Number of traces.
     pub count: u64,
-    /// The longest of their stages, round trips and waits for the sender, in ticks.
+    /// Longest of their stages, round trips and waits for the sender, in ticks.
     pub longest: u64,
     slots: Slots,
-    /// Slots whose stamps are sorted at a time: all of them, one part behind the other.
+    /// Ranges of slots that are sorted at a time: all slots, consecutively.
     parts: Vec<Range<u64>>,
 }
 
-/// Time cut into slots.
+/// A division of time into slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slots {
     first: u64,
@@ -121,18 +119,18 @@ struct Slots {
 }
 
 impl Slots {
-    /// Of the time from the first stamp to the last.
+    /// Divides the time from the first stamp to the last.
     fn of(first: u64, last: u64) -> Self {
         let bits = u64::BITS - last.saturating_sub(first).leading_zeros();
         Self { first, shift: bits.saturating_sub(SLOT_BITS) }
     }
 
-    /// The slot of a stamp.
+    /// Returns the slot of a stamp.
     fn of_stamp(self, at: u64) -> u64 {
         at.saturating_sub(self.first) >> self.shift
     }
 
-    /// Slots one behind the other as long as they have no more than `most` stamps together.
+    /// Groups consecutive slots while they have at most `most` stamps together.
     fn parts(counts: &[u64], most: u64) -> Vec<Range<u64>> {
         let (mut parts, mut from, mut sum) = (Vec::new(), 0, 0);
         for (slot, count) in (0..).zip(counts) {
@@ -147,14 +145,14 @@ impl Slots {
     }
 }
 
-/// Rows of the table that lie beside each other, and the first of the ways and of the measured
-/// orders in them.
+/// A block of consecutive rows of the table, with the indices of its first trace and measured
+/// order.
 struct Block<'a> {
     first: OrderId,
     rows: &'a [OrderRow],
     order: u32,
     place: u32,
-    /// From the first of its stamps to the last.
+    /// First and last of its stamps.
     time: (u64, u64),
 }
 
@@ -185,7 +183,7 @@ impl<'a> Ways<'a> {
         ways
     }
 
-    /// Cuts the time into parts with about as many stamps each as may be sorted at a time.
+    /// Divides the time into parts that each fit the sort limit.
     fn cut(&mut self) {
         let times = || self.blocks.iter().map(|block| block.time).filter(|(from, to)| from <= to);
         let first = times().map(|(from, _)| from).min().unwrap_or(0);
@@ -199,7 +197,7 @@ impl<'a> Ways<'a> {
         self.parts = Slots::parts(&counts, most.clamp(LEAST_AT_A_TIME, AT_A_TIME));
     }
 
-    /// The ways of a block.
+    /// Iterates over the traces of a block.
     fn within(&self, block: &Block<'a>) -> impl Iterator<Item = Way<'a>> {
         let Block { first, rows, order, place, .. } = *block;
         let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(place..);
@@ -219,7 +217,7 @@ impl<'a> Ways<'a> {
         })
     }
 
-    /// Every way; or every one of a strategy.
+    /// Iterates over all traces, or over those of a strategy.
     pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = Way<'a>> {
         let own = move |block: &&Block<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
         self.blocks.iter().filter(own).flat_map(|block| {
@@ -228,14 +226,14 @@ impl<'a> Ways<'a> {
         })
     }
 
-    /// Whose that way is.
+    /// Returns the strategy of a trace.
     pub fn strategy_of(&self, order: usize) -> u16 {
         let behind = self.blocks.partition_point(|block| block.order as usize <= order);
         self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
-    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or
-    /// of more than there are. Exact; of ways that took as long as that one, which may be all of
+    /// Returns the sort key of the last of the `many` slowest traces, of all or of a strategy;
+    /// `None` for 0 or for more than exist. Exact; of traces with equal times, which may be all of
     /// them, few are kept.
     pub fn last_of_slowest(&self, whose: Option<u16>, many: u64) -> Option<Rank> {
         const FEW: usize = 4096;
@@ -253,7 +251,7 @@ impl<'a> Ways<'a> {
         Some((Reverse(took), began, id))
     }
 
-    /// Sets the bits of so many ways, the slowest, of all or of a strategy's.
+    /// Sets the bits of the `many` slowest traces, of all or of a strategy.
     pub fn mark_slowest(&self, whose: Option<u16>, many: u64, marks: &mut Bits) {
         if let Some(last) = self.last_of_slowest(whose, many) {
             let slow = self.iter(whose).filter(|way| way.rank() <= last);
@@ -261,14 +259,13 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Every passage with a stage, order after order.
+    /// Iterates over every span with a stage, by order.
     pub fn stages(&self) -> impl Iterator<Item = Passage> {
         let of = |way: Way<'a>| (1..PATH.len()).map(move |stamp| way.passage(stamp));
         self.iter(None).flat_map(of).filter(|passage| passage.stage.is_some())
     }
 
-    /// Every passage in the order of their ends, a part of the time after the other: needs no room
-    /// for more than a part.
+    /// Iterates over all spans sorted by their ends. Memory use is limited to one part of the time.
     pub fn passages(&self) -> impl Iterator<Item = Passage> {
         let slot = |at: u64| self.slots.of_stamp(at);
         self.parts.iter().flat_map(move |part| {
@@ -277,8 +274,7 @@ impl<'a> Ways<'a> {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
-            // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to
-            // do.
+            // Each stamp ascends with the orders: a sort that detects such runs is fast.
             let mut ends: [Vec<End>; PATH.len()] = Default::default();
             for way in self.blocks.iter().filter(has).flat_map(|block| self.within(block)) {
                 for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
@@ -294,7 +290,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// A passage among others of its time, in 32 bytes.
+/// A span in 32 bytes, for sorting.
 #[derive(Clone, Copy)]
 struct End {
     from: u64,

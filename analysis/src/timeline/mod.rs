@@ -1,10 +1,9 @@
-//! `timeline.json`: how the latency of a run went over time, and where it stalled, small enough to
-//! be drawn at once.
+//! `timeline.json`: latency of a run over time and its stalls, reduced to a drawable size.
 //!
-//! An order stands at the time at which its slowest hand-off began, not at the time at which it was
-//! sent: an engine that is away for a millisecond delays orders on their way in and, through their
-//! completions, orders sent up to a whole venue delay before. Placed by t1 one stall would be
-//! smeared over all that time; placed so, it is one peak.
+//! An order counts at the time at which its slowest hand-off began, not at its send time. An engine
+//! that pauses for a millisecond delays orders on their way in and, through their completions,
+//! orders sent up to a whole venue delay before. Placed by t1, one stall would be smeared over all
+//! that time; placed by the slowest hand-off it is one peak.
 //!
 //! ```text
 //! { "schema": "bulkhead.timeline/1", "run": …,
@@ -29,38 +28,37 @@ use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 
-/// No more buckets than this, whatever the length of the run: more than a page has room to tell
-/// apart.
+/// Maximum number of buckets: as many as a page can show.
 const BUCKETS: u64 = 600;
-/// Buckets are put together for a p99 until they hold this many on average, so that most hold
+/// Buckets are merged for a p99 until they hold this many samples on average, so that most have
 /// enough.
 const SAMPLES_AIMED_AT: u64 = 1_500;
 
-/// A run over time. rt_venue everywhere but in the stalls, which have their own stage.
+/// The latency of a run over time. Figures are rt_venue except in the stalls, which name their
+/// stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The run's id.
+    /// Run id.
     pub run: String,
-    /// The length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
+    /// Length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
     pub bucket_ns: u64,
-    /// Orders in each bucket.
+    /// Number of orders in each bucket.
     pub count: Vec<u64>,
-    /// The median of each bucket; null below 20 orders.
+    /// Median of each bucket; null below 20 orders.
     pub p50_ns: Vec<Option<u64>>,
-    /// The greatest of each bucket; null without orders.
+    /// Maximum of each bucket; null without orders.
     pub max_ns: Vec<Option<u64>>,
-    /// How many buckets one entry of `p99_ns` covers, 1 or more; the last one may cover fewer.
+    /// Number of buckets per entry of `p99_ns`, 1 or more; the last entry may cover fewer.
     pub p99_every: usize,
-    /// The 99th percentile over so many buckets; null below 1,000 orders.
+    /// 99th percentile of each group of buckets; null below 1,000 orders.
     pub p99_ns: Vec<Option<u64>>,
-    /// A hand-off that took longer than this is a stall: ten times the run's median of rt_venue, at
-    /// least 100 µs.
+    /// Threshold of a stall: a hand-off above ten times the run's median rt_venue, at least 100 µs.
     pub stall_threshold_ns: u64,
-    /// How many stalls there were.
+    /// Number of stalls.
     pub stalls_total: u64,
-    /// All their lengths together, in nanoseconds.
+    /// Total length of the stalls, in nanoseconds.
     pub stalls_ns: u64,
-    /// The longest of them, in the order of time.
+    /// Longest stalls, in time order.
     pub stalls: Vec<Stall>,
 }
 
@@ -72,7 +70,7 @@ impl Document for Timeline {
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
-    /// Lists that fit each other, and no more of them than a page can draw.
+    /// Checks that the lists have matching lengths and are short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let buckets = self.count.len();
         let fits = [self.p50_ns.len(), self.max_ns.len()] == [buckets; 2]
@@ -85,11 +83,11 @@ impl Document for Timeline {
 }
 
 impl Timeline {
-    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order where the
-    /// merge's table is.
+    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order in the
+    /// storage of the merge's table.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// [`MergeError`]: not enough space.
     pub fn measure(record: &RunRecord, merged: &Merged, figures: &Figures) -> Result<Self, MergeError> {
         let ns_per_tick = ns_per_tick(record);
         let start = record.clock.start_ticks;
@@ -106,7 +104,7 @@ impl Timeline {
         let place =
             |row: &OrderRow| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
 
-        // A counting sort: how many go where, then each to its place.
+        // A counting sort: count per bucket, then place each order.
         let mut count: Vec<u64> = Vec::new();
         for (_, row) in merged.measured() {
             let bucket = place(row);
@@ -158,18 +156,17 @@ impl Timeline {
         })
     }
 
-    /// From the start to the end of the last bucket, in nanoseconds.
+    /// Returns the time from the start to the end of the last bucket, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.bucket_ns.saturating_mul(self.count.len() as u64)
     }
 }
 
-/// The longest of an order's stages without the venue: when it began, how long it took, what it
-/// was.
+/// Returns the longest of an order's stages without the venue: start, length and name.
 fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     let t = row.stamps();
     if !row.has_all_stamps() {
-        // Which stage it was nobody stamped: on the way out or on the way home.
+        // Without inner stamps the stage is unknown: outbound or inbound.
         let (out, home) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
         return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
     }
@@ -183,7 +180,8 @@ fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     worst
 }
 
-/// The same, with the wait before the order was sent: a sender that is away stalls too.
+/// Returns the longest stage, including the wait before the order was sent: a paused sender stalls
+/// too.
 fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
     let worst = slowest(row);
     let slip = row.at(Point::Due).map(|due| (due, row.began().saturating_sub(due)));
@@ -193,14 +191,14 @@ fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
     }
 }
 
-/// The span in at most [`BUCKETS`] parts whose length has two digits that matter.
+/// Divides the span into at most [`BUCKETS`] buckets whose length has two significant digits.
 fn bucket_ns(span_ns: u64) -> u64 {
     let least = (span_ns / BUCKETS + 1).max(1);
     let unit = 10u64.saturating_pow(least.ilog10().saturating_sub(1));
     least.div_ceil(unit) * unit
 }
 
-/// How many buckets hold enough orders for a p99 when they are looked at together.
+/// Returns the number of buckets that have enough orders for a p99 together.
 fn buckets_for_p99(buckets: usize, orders: u64) -> usize {
     let needed = (buckets as u64 * SAMPLES_AIMED_AT).div_ceil(orders.max(1));
     usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, buckets.max(1))

@@ -1,8 +1,8 @@
-//! Stalls: times in which orders stood still in a hand-off for far longer than usual.
+//! Stalls: times in which orders waited in a hand-off for far longer than usual.
 //!
-//! Every order whose slowest stage took longer than the threshold gives the interval in which it
-//! stood still; intervals that overlap are one stall. One pause of one thread shows as one stall
-//! with all the orders it caught.
+//! Every order whose slowest stage exceeded the threshold contributes the interval of that stage;
+//! overlapping intervals are one stall. One pause of one thread appears as one stall with all the
+//! orders that it delayed.
 
 use super::slowest_from_due;
 use crate::merge::OrderRow;
@@ -10,34 +10,32 @@ use crate::summary::Measure;
 use crate::summary::figures::to_ns;
 use serde::{Deserialize, Serialize};
 
-/// So many of the longest are listed.
+/// Maximum number of listed stalls.
 const LISTED: usize = 12;
-/// Below this, a slow hand-off is no stall however fast the others were.
+/// Minimum threshold: a faster hand-off is not a stall, however fast the others were.
 const LEAST_NS: u64 = 100_000;
-/// How much slower than the median of rt_venue one hand-off must be.
+/// Threshold relative to the median of rt_venue.
 const FACTOR: u64 = 10;
-/// Intervals are put together when there are so many, so that memory does not grow with the orders
-/// of a bad run.
+/// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
-/// What a stall is in a run with this median of rt_venue.
+/// Returns the stall threshold of a run with this median of rt_venue.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(FACTOR).max(LEAST_NS)
 }
 
-/// A time in which orders stood still.
+/// A time in which orders waited in a hand-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When it began, in nanoseconds from the start of the schedule.
+    /// Start, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
-    /// Its length in nanoseconds.
+    /// Length in nanoseconds.
     pub length_ns: u64,
-    /// Orders that stood still in it.
+    /// Number of orders that waited in it.
     pub orders: u64,
-    /// The longest that one of them did.
+    /// Longest wait of an order, in nanoseconds.
     pub worst_ns: u64,
-    /// In which stage that one stood: the name of a measure in the summary; `slip` is a sender that
-    /// came late.
+    /// Stage of the longest wait: the name of a measure; `slip` is a late sender.
     pub stage: String,
 }
 
@@ -51,7 +49,7 @@ struct Interval {
     stage: Measure,
 }
 
-/// The stalls so far.
+/// A collector of stalls.
 #[derive(Debug)]
 pub(super) struct Stalls {
     threshold: u64,
@@ -60,12 +58,12 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Finds hand-offs longer than `threshold` ticks.
+    /// Creates a collector of hand-offs longer than `threshold` ticks.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
 
-    /// Looks at one order.
+    /// Adds the slowest stage of an order.
     #[inline]
     pub fn take(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);
@@ -78,12 +76,12 @@ impl Stalls {
         self.found.push(interval);
         if self.found.len() >= self.compact_at {
             self.compact();
-            // Stalls that do not overlap cannot be made fewer: then let there be more of them.
+            // Disjoint stalls cannot be merged: raise the limit.
             self.compact_at = (self.found.len() * 2).max(COMPACT_AT);
         }
     }
 
-    /// Puts overlapping intervals together; what is left is in the order of time.
+    /// Merges overlapping intervals and sorts them by time.
     fn compact(&mut self) {
         self.found.sort_unstable_by_key(|interval| interval.from);
         self.found.dedup_by(|next, kept| {
@@ -99,7 +97,7 @@ impl Stalls {
         });
     }
 
-    /// How many there were, their length together in ticks, and the longest of them.
+    /// Returns the number of stalls, their total length in ticks, and the longest of them.
     pub fn finish(mut self, start: u64, ns_per_tick: f64) -> (u64, u64, Vec<Stall>) {
         self.compact();
         let total = self.found.len() as u64;
