@@ -1,4 +1,4 @@
-//! What the tests do with a made-up run: spoil it, merge it, sum it up, evaluate it.
+//! Common test helpers: change a synthetic run, merge it, summarize it, evaluate it.
 
 use crate::fixture::{Fixture, NS_PER_TICK};
 use analysis::document::Document;
@@ -13,7 +13,7 @@ use std::path::Path;
 use system::scratch::Room;
 use tempfile::TempDir;
 
-/// What is done to a run.
+/// A change of a run that introduces a defect.
 pub type Spoil = fn(&mut Fixture);
 
 /// Writes a run and merges it.
@@ -31,7 +31,7 @@ pub fn run(fixture: &Fixture) -> Merged {
     merged
 }
 
-/// Writes a run, changes the bytes of a thread's log, and merges it.
+/// Writes a run, overwrites bytes of a thread's log, and merges it.
 pub fn scribbled(
     fixture: &Fixture,
     thread: &str,
@@ -42,19 +42,19 @@ pub fn scribbled(
     merge(folder.path(), &fixture.record, |_, _| {})
 }
 
-/// Changes the bytes of a file.
+/// Overwrites bytes of a file.
 pub fn scribble_on(path: &Path, scribble: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     scribble(&mut bytes);
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Writes a run and sums it up.
+/// Writes a run and summarizes it.
 pub fn summary(fixture: &Fixture) -> Summary {
     summary_of(fixture.write().path())
 }
 
-/// Sums up the run in a folder.
+/// Summarizes the run in a folder.
 pub fn summary_of(folder: &Path) -> Summary {
     let record = RunRecord::read(folder).unwrap();
     let merged = merge(folder, &record, |_, _| {}).unwrap();
@@ -62,26 +62,26 @@ pub fn summary_of(folder: &Path) -> Summary {
     summarise(&record, &merged, &figures)
 }
 
-/// Writes a run's folder and everything that belongs into it.
+/// Writes a run to a folder and evaluates it.
 pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {
     let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let summary = evaluate_into(folder.path(), fixture);
     (folder, summary)
 }
 
-/// Writes a run and everything that belongs to it into a folder.
+/// Writes a run into a folder and evaluates it.
 pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
     fixture.write_to(folder);
     evaluate(&Room::memory(), folder, &fixture.record, |_| {}).unwrap()
 }
 
-/// The kinds of what the merge found, in its order.
+/// Returns the kinds of the merge's violations, in its order.
 pub fn kinds(merged: &Merged) -> Vec<ViolationKind> {
     merged.violations.iter().map(|violation| violation.kind).collect()
 }
 
-/// The one violation of a run: its kind and its first example. Every order is in one category all
-/// the same.
+/// Returns the only violation of a run: its kind and its first example. Checks that every order is
+/// accounted for.
 #[track_caller]
 pub fn only(merged: &Merged) -> (ViolationKind, String) {
     all_accounted(&merged.orders);
@@ -91,8 +91,8 @@ pub fn only(merged: &Merged) -> (ViolationKind, String) {
     (violation.kind, violation.first.clone())
 }
 
-/// Spoils honest runs, each in one way: the one violation is of that kind, and its first example
-/// has these words.
+/// Introduces one defect in each honest run: its only violation has that kind, and its first
+/// example contains these words.
 #[track_caller]
 pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Spoil)]) {
     for (kind, words, spoil) in ways {
@@ -103,19 +103,19 @@ pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Sp
     }
 }
 
-/// Every order is in exactly one category.
+/// Checks that every order is in exactly one category.
 #[track_caller]
 pub fn all_accounted(orders: &Orders) {
     let sum = orders.returned + orders.rejected + orders.cancelled + orders.orphaned + orders.lost;
     assert_eq!(orders.sent, sum, "{orders:?}");
 }
 
-/// A stamp without a detail.
+/// Returns a stamp without a detail.
 pub const fn stamp(point: Point, id: OrderId, value: u64) -> Record {
     Record { point, id, detail: 0, value }
 }
 
-/// A fault that begins so many nanoseconds after the start.
+/// Returns a fault that begins `ns` nanoseconds after the start.
 pub fn fault(kind: FaultKind, target: Target, ns: u64) -> Fault {
     Fault { kind, target, when: When::At { ns }, every_ns: None, lasts_ns: None }
 }

@@ -1,4 +1,4 @@
-//! The picture of a containment table.
+//! The chart of a containment table.
 
 use super::dom::{check_alone, having, text};
 use super::fixtures::keep;
@@ -41,7 +41,7 @@ fn containment_table_draws_each_cell() {
                     before_max_ns: Some(400_000),
                     during_p999_ns: None,
                     during_max_ns: Some(300_000 * 4u64.pow(f as u32)),
-                    // Only one is there, and a path is no name.
+                    // Only one exists, and a path is not a name.
                     folder: if rows.is_empty() { "run-1".into() } else { "../run-2".into() },
                 });
             }

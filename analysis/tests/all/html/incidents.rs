@@ -1,5 +1,5 @@
-//! The page of a run in which strategies died: the table, the figures over all, and the marks on
-//! the time line.
+//! The page of a run in which strategies died: the table, the totals, and the marks on the
+//! timeline.
 
 use super::dom::{check_alone, having, text};
 use super::fixtures::{keep, page};
@@ -12,7 +12,7 @@ use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 use tempfile::TempDir;
 
-/// Deaths of three strategies in turn, in the middle of the run.
+/// Returns a run with alternating deaths of three strategies in its middle.
 fn deaths(number: u64) -> (TempDir, Summary) {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     for number in 0..number {
@@ -29,7 +29,7 @@ fn name(incident: &IncidentSummary) -> String {
     }
 }
 
-/// Table and marks show the incidents that the survivors felt most.
+/// Checks that table and marks show the incidents with the greatest effect on survivors.
 fn check_incidents(html: &str, summary: &Summary) {
     let shown = worst(&summary.incidents, 50);
     let (rows, marks) = (having(html, "data-died"), having(html, "data-incident"));
@@ -69,7 +69,7 @@ fn incidents_appear_in_table_and_timeline() {
     let text = text(&html);
     assert!(text.contains("Strategies that died") && text.contains("7 deaths of 3 strategies"), "{text}");
     assert!(text.contains(" cancelled, ") && text.contains(" orphaned, "));
-    // As far apart in the chart as in time: the one scale for all.
+    // Distances in the chart are proportional to time: one scale for all.
     let places = lines(&html);
     let at = |place: usize| summary.incidents[place].fault_ns.unwrap() as f64;
     let scale = (places[6] - places[0]) / (at(6) - at(0));
@@ -86,8 +86,7 @@ fn worst_of_many_incidents_are_shown() {
     check_alone(&html);
     check_incidents(&html, &summary);
     assert_eq!(lines(&html).len(), 50);
-    // A lane for each strategy that died, whatever their deaths; each band ends where the strategy
-    // was back.
+    // A lane for each strategy that died; each band ends where the strategy was restarted.
     for lane in ["strategy 0", "strategy 1", "strategy 2"] {
         assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
     }

@@ -1,4 +1,4 @@
-//! The picture of an order's path, and the README's that was made by it.
+//! The chart of an order's path, and the README's copy of it.
 
 use super::dom::{elements, having};
 use super::fixtures::tailed;
@@ -6,13 +6,12 @@ use crate::common::evaluated;
 use analysis::html::OrderPath;
 use std::path::{Path, PathBuf};
 
-/// The README's picture.
+/// Returns the path of the README's chart.
 fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/images/order-path.svg")
 }
 
-/// Returns what is wrong with a text as XML: tags that do not match, attributes without quotes,
-/// characters that must be escaped.
+/// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.
 fn malformed(xml: &str) -> Option<String> {
     let mut open = Vec::new();
     let (before, rest) = xml.split_once('<')?;
@@ -49,8 +48,8 @@ fn malformed(xml: &str) -> Option<String> {
     open.pop().map(|name| format!("<{name}> is never closed"))
 }
 
-/// Checks what every picture must be: XML with a title and a description, which asks for nothing
-/// and has colors for both schemes.
+/// Checks that a chart is XML with a title and a description, causes no request, and has colors for
+/// both schemes.
 #[track_caller]
 fn check(svg: &str) {
     assert_eq!(malformed(svg), None);
@@ -123,8 +122,8 @@ fn run_without_median_has_no_order_path() {
     assert!(OrderPath::from_summary(&summary).is_none());
 }
 
-/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` draws it
-/// again from its own figures.
+/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` redraws it
+/// from its own figures.
 #[test]
 fn committed_order_path_is_current() {
     let svg = std::fs::read_to_string(committed()).unwrap();

@@ -1,4 +1,4 @@
-//! The page of a run against its summary and its time line.
+//! The page of a run compared with its summary and its timeline.
 
 use super::dom::{Element, check_alone, elements, having, text};
 use super::fixtures::{page, tailed};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use system::scratch::Room;
 use tempfile::TempDir;
 
-/// What a chart of percentiles shows of a measure.
+/// Returns the percentiles that a chart shows for a measure.
 pub fn percentiles(element: &Element) -> [Option<u64>; 8] {
     ["count", "min-ns", "p50-ns", "p90-ns", "p99-ns", "p999-ns", "p9999-ns", "max-ns"]
         .map(|key| element.whole(&format!("data-{key}")))
@@ -27,7 +27,7 @@ fn named(name: &str) -> Measure {
     Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()
 }
 
-/// Every figure in the page is that of the summary. Also used on what a browser made of the page.
+/// Checks that every figure in the page matches the summary. Also used on the DOM of a browser.
 pub fn check_figures(html: &str, summary: &Summary) {
     let series: Vec<Element> = having(html, "data-p50-ns");
     assert_eq!(series.len(), 6);
@@ -86,7 +86,7 @@ fn page_figures_match_summary() {
 fn figures_are_drawn_to_scale() {
     let (folder, _) = evaluated(&tailed(20_000));
     let html = page(&folder);
-    // On a logarithmic axis height is a straight line over the logarithm of what is shown.
+    // On a logarithmic axis the position is linear in the logarithm of the value.
     let dots: Vec<(f64, f64)> = having(&html, "data-mark")
         .iter()
         .map(|dot| (dot.number("data-ns").unwrap().log10(), dot.number("cy").unwrap()))
@@ -100,7 +100,7 @@ fn figures_are_drawn_to_scale() {
         let expected = least.1 + slope * (log - least.0);
         assert!((y - expected).abs() < 0.3, "{y} for 10^{log}, not {expected}");
     }
-    // On a linear one a length is a share of the sum.
+    // On a linear axis a length is a share of the sum.
     let bars: Vec<Element> = having(&html, "data-stage")
         .into_iter()
         .filter(|bar| bar.get("data-percentile") == Some("p99"))

@@ -1,4 +1,4 @@
-//! The page of a sweep and of a bill, from made-up `sweep.json`.
+//! The pages of a sweep and of a bill, from a synthetic `sweep.json`.
 
 use super::browser::{check_quiet, open};
 use super::dom::{having, text};
@@ -11,7 +11,7 @@ use analysis::summary::Distribution;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What a run of these settings would measure, with some noise.
+/// Returns the outline of a run with these settings, with some noise.
 fn outline(values: &[(&str, &str)], repeat: u32) -> Value {
     let of = |axis: &str| values.iter().find(|(name, _)| *name == axis).map_or("", |(_, value)| value);
     let seed = values.iter().flat_map(|(_, value)| value.bytes()).fold(7, |a, b| scatter(a ^ u64::from(b)));
@@ -61,7 +61,7 @@ fn outline(values: &[(&str, &str)], repeat: u32) -> Value {
     })
 }
 
-/// A sweep over these axes.
+/// Returns a sweep over these axes.
 fn sweep(kind: &str, axes: &[(&str, &[&str])], repeats: u32) -> Value {
     let mut points: Vec<Vec<(&str, &str)>> = vec![Vec::new()];
     for (axis, values) in axes {
@@ -98,12 +98,12 @@ fn write(sweep: &Value) -> (TempDir, String) {
     (folder, html)
 }
 
-/// The ids of the drawings.
+/// Returns the ids of the charts.
 fn drawings(html: &str) -> Vec<String> {
     having(html, "role").iter().filter_map(|svg| svg.get("id").map(str::to_owned)).collect()
 }
 
-/// The median of three or more.
+/// Returns the median of three or more values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -124,7 +124,7 @@ fn work_sweep_matches_seed_article_chart() {
     assert_eq!(lines, ["spsc-mux", "array-queue"]);
     let dots = having(chart, "data-x");
     assert_eq!(dots.len(), 8);
-    // The second dot of the first line is spsc-mux at 500 ns, less that work.
+    // The second dot of the first line is spsc-mux at 500 ns, without that work.
     let point = &sweep["points"][2];
     assert_eq!(
         (&point["values"]["technique"], &point["values"]["work"]),
@@ -154,7 +154,7 @@ fn rate_and_strategy_axes_have_charts() {
     assert_eq!(drawings(&html)[..5], [0, 1, 2, 3, 4].map(|number| format!("strategies-{number}")));
 }
 
-/// A line of a bill.
+/// Returns a line of a bill.
 fn line(percentile: &str, ratio: Option<[f64; 3]>, verdict: &str, why: &[&str]) -> Value {
     let estimate = ratio.map(|[low, value, high]| json!({ "value": value, "low": low, "high": high }));
     let difference =
@@ -165,7 +165,7 @@ fn line(percentile: &str, ratio: Option<[f64; 3]>, verdict: &str, why: &[&str]) 
     })
 }
 
-/// A row of a bill with these lines.
+/// Returns a row of a bill with these lines.
 fn row(isolation: &str, technique: &str, reference: Option<(&str, &str)>, lines: Vec<Value>) -> Value {
     let reference =
         reference.map(|(isolation, technique)| json!({ "isolation": isolation, "technique": technique }));

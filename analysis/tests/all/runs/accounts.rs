@@ -1,5 +1,5 @@
-//! Positions from the logged fills against the orchestrator's, and orders after kill switches:
-//! honest runs are counted exactly, every lie is found.
+//! Positions from the logged fills compared with the orchestrator's, and orders after kill
+//! switches: honest runs are counted exactly, every defect is detected.
 
 use super::merging::with_reports;
 use crate::common::{kinds, run, stamp};
@@ -28,7 +28,7 @@ fn positions_match_fills() {
         let found =
             merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
         let found = found.unwrap().account;
-        // What is realised depends on the order in which the orchestrator took the reports.
+        // Realized profit depends on the order in which the orchestrator processed the reports.
         assert_eq!((found.net, found.cost, found.fills), (wanted.net, wanted.cost, wanted.fills));
         assert_ne!(found.realised, wanted.realised);
         assert_eq!(merged.positions.iter().map(|position| position.account.fills).sum::<u64>(), 40);
@@ -36,12 +36,12 @@ fn positions_match_fills() {
     }
 }
 
-/// The kinds of violations of a run, and the first example of all.
+/// Returns the kinds of violations of a run, and the first example of all.
 fn found(merged: &Merged) -> (Vec<ViolationKind>, String) {
     (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
 }
 
-/// Spoils an honest run with fills.
+/// Introduces a defect in an honest run with fills.
 fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(FILLS);
     spoil(&mut fixture);
@@ -76,7 +76,7 @@ fn forged_fill_records_are_detected() {
             let pair = [run.logs[thread][place], run.logs[thread][place + 1]];
             run.logs[thread].splice(place..place, pair);
         }),
-        // Of a report that does not exist, of another order, and of nothing.
+        // For a report that does not exist, of another order, and of none.
         (&[Fill, Position], "order 7: a fill of report 3, which has no t5 before it", |run| {
             change_fill(run, |record| record.detail = 3);
         }),
@@ -98,7 +98,7 @@ fn fill_counts_for_its_instrument() {
     assert_eq!(spoiled(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
 }
 
-/// Changes the orchestrator's log of a run with fills: its positions do not match any more.
+/// Changes the orchestrator's log of a run with fills, so that its positions differ.
 fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
     let (kinds, what) = spoiled(|run| {
         let thread = run.thread("orchestrator");
@@ -117,7 +117,7 @@ fn each_wrong_position_figure_is_detected() {
             record.value = record.value.wrapping_sub(1);
         });
         assert!(what.contains(&format!("{field:?}")), "{what}");
-        // One figure is not there, also where it would be 0.
+        // One figure is missing, even where it would be 0.
         let what = misstated(|log| log.retain(|record| !is_it(record) || record.id != OrderId::new(1, 0, 1)));
         assert!(
             what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"),
@@ -148,14 +148,14 @@ fn missing_unknown_or_duplicate_accounts_are_detected() {
     assert!(what.contains("stated twice"), "{what}");
 }
 
-/// The records of a switch that is turned by an operator.
+/// Returns the record of a switch that an operator turns.
 fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
     let (id, detail) = Switch { number, scope, is_on, cause: Cause::Operator }.to_record();
     Record { point, id, detail, value }
 }
 
-/// The honest run with a kill switch that is seen just before the t3 of an order, and revived
-/// later.
+/// Merges the honest run with a kill switch that is seen just before the t3 of an order, and
+/// revived later.
 fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
     let (thread, place) = fixture.find(Point::OrchDispatch, ID);
@@ -196,7 +196,7 @@ fn kill_switch_ends_when_its_scope_is_revived() {
             let (thread, place) = fixture.find(Point::OrchDispatch, ID);
             let log = &mut fixture.logs[thread];
             let t3 = log[place].value;
-            // At one tick: what comes first stands first.
+            // At one tick: log order decides.
             let seen = |is_on, number, scope| turned(is_on, number, scope, Point::KillSeen, t3);
             log.splice(place + 1..place + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
             log.splice(place..place, [seen(true, 0, scope), seen(false, 1, revived)]);
@@ -206,7 +206,7 @@ fn kill_switch_ends_when_its_scope_is_revived() {
     }
 }
 
-/// An order that had rested, as its first report says, when a switch was turned and its last report
+/// An order that was resting, by its first report, when a switch was turned and its last report
 /// came.
 #[test]
 fn kill_switch_cancels_accepted_orders() {

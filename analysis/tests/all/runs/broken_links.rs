@@ -1,5 +1,4 @@
-//! Hand-offs that lose, double, reorder or tear messages: the merge of a run over each of them says
-//! so.
+//! Hand-offs that lose, duplicate, reorder or tear messages: the merge detects each.
 //!
 //! The agents are the real ones, on a virtual clock and in one thread; only the receiving end of
 //! the link under test is broken.
@@ -26,22 +25,21 @@ use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
 use system::clock::{Timebase, Virtual};
 use system::work::Work;
 
-/// What a broken link does to every seventh message.
+/// The defect that a link applies to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
     Doubles,
     Loses,
-    /// It comes after the next one.
+    /// The message arrives after the next one.
     Reorders,
-    /// It has the second half of the one before it.
+    /// The message has the second half of its predecessor.
     Tears,
 }
 
 const EVERY: u64 = 7;
 
-/// The receiving end of a link whose memory several write, so that it tells of no message whose it
-/// is.
+/// The receiving end of a shared link, which does not know the sender of a message.
 struct Broken {
     inner: Mux,
     defect: Defect,
@@ -90,7 +88,7 @@ impl Consumer for Broken {
     }
 }
 
-/// An agent on its thread's segment.
+/// An agent with its thread's segment.
 struct Actor {
     agent: Box<dyn Agent<Virtual>>,
     cycle: Cycle<Virtual>,
@@ -106,7 +104,7 @@ fn actor(clock: &Virtual, agent: impl Agent<Virtual> + 'static) -> Actor {
 
 const SHAPE: Shape = Shape { orders: 100, pacing: Pacing::Closed, period: 1, delay: 1, ..Shape::PLAIN };
 
-/// Sends an order whenever it may, each with a quantity of its own.
+/// Sends an order whenever possible, each with a distinct quantity.
 struct Metronome {
     sent: u64,
 }
@@ -129,7 +127,7 @@ impl Strategy for Metronome {
     }
 }
 
-/// The agents of the fixture's run, in the order of its plan's threads.
+/// Returns the agents of the fixture's run, in the order of its plan's threads.
 fn actors<V: Venue + 'static>(
     clock: &Virtual,
     submit_defect: Defect,
@@ -174,12 +172,12 @@ fn play(submit: Defect, completion: Defect) -> Merged {
     play_at(submit, completion, || DelayVenue::holding(InFull, 64))
 }
 
-/// The same with sound links and these venues.
+/// Plays the run with sound links and these venues.
 pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> Merged {
     play_at(Defect::None, Defect::None, venue)
 }
 
-/// Runs it to its end, or until nothing can happen any more, and merges what it left.
+/// Runs the agents to the end, or until no progress is possible, and merges the logs.
 fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> Merged {
     let clock = Virtual::default();
     let mut actors = actors(&clock, submit, completion, venue);
@@ -225,7 +223,7 @@ fn sound_links_have_no_violations() {
     assert_eq!((merged.orders.returned, merged.measured().count()), (200, 200));
 }
 
-/// What each defect is found by.
+/// The violations that reveal each defect.
 #[test]
 fn every_link_defect_is_detected() {
     for (defect, submit, completion) in [

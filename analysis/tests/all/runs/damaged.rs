@@ -1,4 +1,4 @@
-//! Folders that are damaged: logs that are cut, missing, swapped or scribbled over.
+//! Damaged folders: logs that are truncated, missing, swapped or overwritten.
 
 use crate::common::{all_accounted, scribbled};
 use crate::fixture::{Fixture, Shape};

@@ -1,5 +1,5 @@
-//! Strategies that die in the middle of a run: every order in exactly one category, nothing excused
-//! but what a death explains.
+//! Strategies that die during a run: every order is in exactly one category, and a death excuses
+//! only what it explains.
 
 use crate::common::{all_accounted, check_each, only, run, stamp};
 use crate::fixture::killing::{Death, GONE};
@@ -16,27 +16,27 @@ use protocol::wire::OrderId;
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
 /// to 75 µs.
 const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period: 3_000, ..Shape::PLAIN };
-/// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
+/// Time at which strategy 1 sends its order 20 (from 0), in ticks since the start.
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
-/// The run with these deaths in it.
+/// Returns the run with these deaths.
 pub fn killed(deaths: &[Death]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
 }
 
-/// A run in which strategy 1 was killed.
+/// Returns a run in which strategy 1 was killed.
 fn one_killed() -> Fixture {
     killed(&[Death::of(1, T1_OF_20 + 50)])
 }
 
-/// A run in which strategy 1 was killed and started again.
+/// Returns a run in which strategy 1 was killed and restarted.
 fn again() -> Fixture {
     killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }])
 }
 
-/// An order of the dead strategy that was cancelled: the first.
+/// Returns the first order of the dead strategy that was canceled.
 fn cancelled(fixture: &Fixture) -> OrderId {
     let has = |point: Point, id: OrderId| {
         fixture.logs.iter().flatten().any(|record| record.point == point && record.id == id)
@@ -45,7 +45,7 @@ fn cancelled(fixture: &Fixture) -> OrderId {
     ids.find(|id| has(Point::Cancelled, *id) && !has(Point::OrchReturn, *id)).unwrap()
 }
 
-/// Takes the report of an order of a survivor out.
+/// Removes the report of an order of a survivor.
 fn keep_back(fixture: &mut Fixture) {
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.remove(point, OrderId::new(2, 0, 20));
@@ -54,7 +54,7 @@ fn keep_back(fixture: &mut Fixture) {
 
 #[test]
 fn dead_strategy_orders_are_each_in_one_category() {
-    // Order 20 stands in the submit ring at the fence; the ones before it are at their venues.
+    // Order 20 is in the submit ring at the fence; the ones before it are at their venues.
     let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
@@ -64,7 +64,7 @@ fn dead_strategy_orders_are_each_in_one_category() {
     assert!(orders.cancelled >= 3, "{orders:?}");
     assert_eq!(merged.losses, [Losses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
     assert_eq!((merged.losses[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
-    // Cancelled and refused orders are in no figure.
+    // Canceled and refused orders are in no figure.
     let refused = merged.orders().filter(|(_, row)| row.reason() == Some(GONE as u8)).count();
     assert_eq!(refused, 1);
     assert!(merged.measured().all(|(_, row)| !row.has(Point::Cancelled)));
@@ -80,7 +80,7 @@ fn only_the_order_being_pushed_can_be_lost() {
     assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
     all_accounted(&merged.orders);
 
-    // The one before it too: that one had been pushed.
+    // Its predecessor too: that one had been pushed.
     let pushed = OrderId::new(1, 0, 19);
     fixture.logs[3..].iter_mut().for_each(|log| log.retain(|record| record.id != pushed));
     let merged = run(&fixture);
@@ -95,7 +95,7 @@ fn death_excuses_no_other_violation() {
     check_each(
         one_killed,
         &[
-            // An order that the engine had is never lost, and a cancel must reach the engine.
+            // An order that the engine received is never lost, and a cancel must reach the engine.
             (Kind::Lost, "it has t1 t2 t3 t4 due release", |f| {
                 let id = cancelled(f);
                 for point in [Point::Cancelled, Point::GatewayDone, Point::OrchRecvCompletion] {
@@ -168,13 +168,13 @@ fn second_incarnation_ends_the_first() {
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let (kind, first) = only(&run(&fixture));
     assert!(kind == Kind::SubmitOrder && first.ends_with(&words(19, "dispatched")), "{first}");
-    // In its own log that is the strategy's own affair.
+    // In its own log that affects only the strategy.
     let mut fixture = again();
     fixture.swap(Point::StrategySend, OrderId::new(1, 0, 20), OrderId::new(1, 1, 0));
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
-    // What is refused may come out of a shared ring as late as it will.
+    // A refused order may come out of a shared ring arbitrarily late.
     let mut fixture = again();
     let (thread, place) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
     let log = &mut fixture.logs[thread];
@@ -184,7 +184,7 @@ fn second_incarnation_ends_the_first() {
     assert_eq!(run(&fixture).violations, []);
 }
 
-/// A launcher that was killed wrote no incidents down, and no exits.
+/// A killed launcher recorded neither incidents nor exits.
 #[test]
 fn epochs_are_accepted_without_recorded_incidents() {
     let first = |merged: &Merged| merged.violations[0].kind;
@@ -200,7 +200,7 @@ fn epochs_are_accepted_without_recorded_incidents() {
     all_accounted(&merged.orders);
 }
 
-/// A strategy that died after every second order.
+/// Returns a run with a strategy that died after every second order.
 pub fn mortal(epochs: u16) -> Fixture {
     let orders = u64::from(epochs) * 2;
     let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });

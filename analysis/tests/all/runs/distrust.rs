@@ -1,5 +1,4 @@
-//! A strategy's log that is damaged or forged costs the strategy its figures, and nobody else
-//! anything.
+//! A damaged or forged log of a strategy excludes only that strategy from the figures.
 
 use crate::common::{Spoil, all_accounted, kinds, run, scribbled, stamp, summary};
 use crate::fixture::{Fixture, START, Shape};
@@ -13,15 +12,15 @@ use shm::memory::header::HEADER_WORDS;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 
-/// Strategies 0 and 1 with 20 orders each.
+/// Two strategies with 20 orders each.
 fn honest(isolation: Isolation) -> Fixture {
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.record.plan.isolation = isolation;
     fixture
 }
 
-/// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of
-/// strategy 0's stand.
+/// Checks that strategy 1 is distrusted, and that the engine's stamps of its orders and all of
+/// strategy 0's remain.
 pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
@@ -34,7 +33,7 @@ pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert!(merged.measured().all(|(id, _)| id.strategy() == 0) && merged.measured().count() == 20);
 }
 
-/// What no strategy needs to be hostile for: a stray store is enough.
+/// Damage that a single stray store can cause.
 #[test]
 fn corrupt_strategy_log_does_not_affect_others() {
     let spoils: [(&str, Spoil); 7] = [
@@ -78,9 +77,9 @@ fn corrupt_strategy_log_does_not_affect_others() {
     }
 }
 
-/// Contradictions with the engine. In a process of its own a strategy that lies is as likely as an
-/// engine that is wrong, so somebody has to look; in the sandbox, where strategies may be hostile,
-/// nobody's run becomes invalid by a lie.
+/// Contradictions with the engine. In a separate process a faulty strategy is as likely as a faulty
+/// engine, so the run is invalid. In the sandbox, where strategies may be hostile, a contradiction
+/// invalidates nothing.
 #[test]
 fn contradiction_is_a_violation_outside_the_sandbox() {
     let spoils: [(ViolationKind, &str, Spoil); 9] = [
@@ -88,7 +87,7 @@ fn contradiction_is_a_violation_outside_the_sandbox() {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
         (ViolationKind::ReturnOrder, "reached its strategy in another order", |f| {
-            // Two reports that came one after the other change places, and their times with them.
+            // Two consecutive reports are swapped, with their times.
             let reports = (0..f.logs[1].len()).filter(|at| f.logs[1][*at].point == Point::StrategyRecv);
             let [first, second] = reports.take(2).collect::<Vec<_>>()[..] else { panic!("two reports") };
             let earlier = f.logs[1].remove(first);
@@ -163,7 +162,7 @@ fn hidden_strategy_log_hides_no_orders() {
     assert_eq!((merged.orders.sent, merged.orders.returned), (12_000, 12_000));
 }
 
-/// Reports that only the strategy says that it had, behind the last one.
+/// Reports after the last one that only the strategy logged.
 #[test]
 fn forged_report_distrusts_its_strategy() {
     for number in [1, 2, 127, 201, 255] {
@@ -173,7 +172,7 @@ fn forged_report_distrusts_its_strategy() {
         let merged = run(&fixture);
         assert_eq!(merged.violations, [], "{number}");
         assert_eq!(merged.orders.further_reports, 0, "{number}");
-        // Outside the sandbox nobody can tell who it was.
+        // Outside the sandbox the culprit is unknown.
         fixture.record.plan.isolation = Isolation::Process;
         assert_ne!(run(&fixture).violations, [], "{number}");
     }
@@ -197,7 +196,7 @@ fn verdict_names_distrusted_strategy() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever a sandboxed strategy writes into the memory that it can write.
+    /// Arbitrary writes of a sandboxed strategy into its writable memory.
     #[test]
     fn sandboxed_strategy_cannot_invalidate_a_run(
         bytes in prop::collection::vec((0usize..3_000, any::<u8>()), 0..40),

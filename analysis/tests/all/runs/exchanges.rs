@@ -1,5 +1,5 @@
-//! Venues that are exchanges: their part of venue_service, to the tick, and what their logs must
-//! not say.
+//! Venues that are exchanges: their stages of venue_service, to the tick, and violations in their
+//! logs.
 
 use super::merging::with_reports;
 use crate::common::{check_each, fault, kinds, only, run, summary};
@@ -71,7 +71,7 @@ fn reports_show_exchange_stages_only_with_exchange() {
     }
 }
 
-/// A report of an exchange that nobody asked for.
+/// Returns a report of an exchange that was not requested.
 fn done(id: OrderId, detail: u8) -> Record {
     Record { point: Point::ExchangeDone, id, detail, value: 9_000_000 }
 }
@@ -109,8 +109,8 @@ fn each_exchange_violation_is_detected_and_named() {
             }),
             (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| double(f, Point::ExchangeRecv)),
             (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| double(f, Point::ExchangeDone)),
-            // By the exchange of another venue, by a thread that is none, and of an order that is
-            // none.
+            // By the exchange of another venue, by a thread that is not an exchange, and for an
+            // order that does not exist.
             (Kind::Misplaced, elsewhere, |f| {
                 for point in [Point::ExchangeRecv, Point::ExchangeDone] {
                     let stamp = f.remove(point, ID);
@@ -126,7 +126,7 @@ fn each_exchange_violation_is_detected_and_named() {
     let mut fixture = honest();
     fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000);
     assert_eq!(run(&fixture).measured().count(), 39, "an impossible order is in no figure");
-    // An order that no venue had, and a report that nobody had.
+    // An order that no venue had, and a report that no gateway had.
     let mut fixture = Fixture::new(Shape { reject_every: 5, ..BOOK });
     fixture.push("exchange-0", done(OrderId::new(0, 0, 4), 0));
     assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
@@ -159,7 +159,7 @@ fn venue_fault_excuses_no_other_venue() {
                 0 => _ = fixture.remove(Point::ExchangeRecv, ID),
                 1 => _ = fixture.remove(Point::ExchangeDone, ID),
                 2 => fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000),
-                // A report that the gateway did not hear, or not believe.
+                // A report that the gateway did not receive or rejected.
                 3 => fixture.push(&exchange, done(ID, 3)),
                 _ => {
                     let thread = fixture.thread(&exchange);

@@ -1,4 +1,4 @@
-//! The figures of made-up runs are known in advance; the histograms read back.
+//! Figures of synthetic runs, which are known in advance; the histograms round-trip.
 
 use crate::common::{run, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, RT_VENUE, STAGES, Shape};
@@ -42,7 +42,7 @@ fn fixed_stages_are_measured_exactly() {
     assert_eq!(trip.max_ns, venue.max_ns.map(|ns| ns + RT_VENUE / 2));
 }
 
-/// Takes out what a run does not stamp that stamps only the ends.
+/// Removes the stamps that a run with `--stamps ends` does not have.
 fn ends_only(mut fixture: Fixture) -> Fixture {
     fixture.record.plan.stamps = Stamps::Ends;
     fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_taken(Stamps::Ends)));
@@ -59,7 +59,7 @@ fn end_stamps_give_rt_venue_without_stages() {
     for stage in [Stage::Submit, Stage::Dispatch, Stage::Completion, Stage::Return] {
         assert_eq!(ends.stages[stage], Distribution::default());
     }
-    // The fixture's clock takes 12.5 ns a look; rt_venue holds six of them, or two.
+    // The fixture's clock takes 12.5 ns a read; rt_venue has six of them, or two.
     assert_eq!((all.clock.stamps_ns, ends.clock.stamps_ns), (75.0, 25.0));
 }
 
@@ -68,7 +68,7 @@ fn run_with_end_stamps_requires_them() {
     let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
     fixture.remove(Point::GatewayRecv, OrderId::new(0, 0, 3));
     assert!(!summary(&fixture).valid);
-    // A run that stamps all needs all.
+    // A run with all stamps needs all.
     let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
     fixture.record.plan.stamps = Stamps::All;
     assert!(!summary(&fixture).valid);

@@ -1,4 +1,4 @@
-//! `inspect` on whole and on damaged logs and folders.
+//! Tests of `inspect` on valid and damaged logs and folders.
 
 use crate::common::scribble_on;
 use crate::fixture::killing::Death;
@@ -15,12 +15,12 @@ use std::path::Path;
 fn show(path: &Path, options: Options) -> (String, Result<(), InspectError>) {
     let mut out = Vec::new();
     let result = inspect(path, &options, &mut out);
-    // No run's folder stands in a snapshot.
+    // Snapshots contain no path of a run's folder.
     let folder = path.ancestors().find(|path| path.is_dir()).map(|path| path.display().to_string());
     (String::from_utf8(out).unwrap().replace(&folder.unwrap_or_default(), "RUN"), result)
 }
 
-/// What is shown of a path that is whole.
+/// Returns the output for a valid path.
 #[track_caller]
 fn shown(path: &Path, options: Options) -> String {
     let (text, result) = show(path, options);
@@ -55,8 +55,7 @@ fn inspect_prints_log_folder_and_order() {
 
 #[test]
 fn inspect_shows_dead_strategy_orders() {
-    // Strategy 1 dies with orders at its venues, is started again, and dies again with one in the
-    // ring.
+    // Strategy 1 dies with orders at its venues, is restarted, and dies again with one in the ring.
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.kill(Death { restart: Some(20_000), ..Death::of(1, 200_000) });
     fixture.kill(Death::of(1, 17 * 20_000 + 10_100));
@@ -135,8 +134,7 @@ fn log_cut_between_records_is_incomplete() {
     let path = folder.path().join("gateway-1.stamps");
     shown(&path, TEXT);
     shown(folder.path(), TEXT);
-    // The last record is a checksum; without all of them nothing says where the end was, but that
-    // it is not here.
+    // The last record is a checksum. Without any, the end is unknown, but it is missing.
     for records in [20, 5, 0] {
         scribble_on(&path, |bytes| bytes.truncate(RECORDS_AT as usize + 16 * records));
         let error = error(&path, TEXT);
@@ -183,7 +181,7 @@ fn paths_that_are_not_runs_are_refused() {
     }
 }
 
-/// A reader that hangs up after a few bytes.
+/// A reader that closes the pipe after a few bytes.
 struct HangsUp(usize, ErrorKind);
 
 impl Write for HangsUp {

@@ -1,4 +1,4 @@
-//! Results that are larger than memory: the same to the byte, in little of it.
+//! Out-of-core evaluation: identical results with little memory.
 
 use super::away::written;
 use super::deaths::{T1_OF_20, killed};
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use system::scratch::Room;
 
-/// Every file that the evaluation of a run leaves, by its name; the logs are the run's own.
+/// Returns every result file of a run's evaluation, by name; without the run's own logs.
 fn results(fixture: &Fixture, room: impl Fn(&Path) -> Room) -> BTreeMap<String, Vec<u8>> {
     let folder = fixture.write();
     evaluate(&room(folder.path()), folder.path(), &fixture.record, |_| {}).unwrap();
@@ -27,12 +27,12 @@ fn results(fixture: &Fixture, room: impl Fn(&Path) -> Room) -> BTreeMap<String, 
     results.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }
 
-/// In memory, and in files of which nothing may stay resident.
+/// Evaluates in memory, and in files of which nothing may stay resident.
 fn both(fixture: &Fixture) -> [BTreeMap<String, Vec<u8>>; 2] {
     [results(fixture, |_| Room::memory()), results(fixture, |folder| Room::files(folder, 0).unwrap())]
 }
 
-/// Threads that were away now and then, and slept now and then: some of their stamps lie in gaps.
+/// Adds gaps and sleeps to threads, with some stamps in the gaps.
 fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
     for (log, thread) in fixture.logs.iter_mut().zip(&mut fixture.record.plan.threads) {
         let times = log.iter().filter(|record| PATH.contains(&record.point)).map(|record| record.value);
@@ -43,7 +43,7 @@ fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
     fixture
 }
 
-/// A gap around that time and a sleep after it, as their records.
+/// Returns the records of a gap around `at` and a sleep after it.
 fn away(at: u64) -> [Record; 2] {
     let gap = Gap { ended: at + 40_000, ticks: 60_000, switches: Switches(Switches::INVOLUNTARY) };
     written(|log| {
@@ -52,7 +52,7 @@ fn away(at: u64) -> [Record; 2] {
     })
 }
 
-/// The strategies are told apart, as those of several kinds are.
+/// Gives the strategies different kinds, so that they are distinguished.
 fn of_two_kinds(mut fixture: Fixture) -> Fixture {
     fixture.record.plan.trading_mut().strategy_kinds = vec!["maker".into(), "taker".into()];
     fixture
@@ -86,7 +86,7 @@ fn long_run_is_equal_on_disk() {
 
 #[test]
 fn lossy_table_is_detected() {
-    // More rows than fit where a column begins.
+    // More rows than fit at the start of a column.
     let fixture = Fixture::new(Shape { strategies: 1, orders: 20_000, ..Shape::PLAIN });
     let honest = results(&fixture, |_| Room::memory());
     let broken = results(&fixture, |folder| Room::forgetful(folder).unwrap());

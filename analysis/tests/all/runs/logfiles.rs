@@ -1,4 +1,4 @@
-//! Saved logs, whole and damaged.
+//! Saved logs, valid and damaged.
 
 use crate::fixture::{Fixture, Shape};
 use analysis::logfile::{LogError, LogReader, RECORDS_AT};

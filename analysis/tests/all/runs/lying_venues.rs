@@ -1,4 +1,4 @@
-//! Venues that do not keep the rules for several reports an order, in a whole run: the merge finds
+//! Venues that violate the rules for several reports an order, in a whole run: the merge detects
 //! each.
 
 use super::broken_links::play_with;
@@ -7,27 +7,27 @@ use analysis::merge::{Merged, ViolationKind};
 use gateway::{Reports, Sweep, TimerWheel, Venue, VenueInfo, in_full};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
 
-/// What a venue does with some of its orders.
+/// The defect that a venue applies to some of its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
-    /// Calls the second of three reports the last, and the third as well.
+    /// Marks the second of three reports as last, and the third as well.
     TwoLast,
-    /// Calls none the last.
+    /// Marks none as last.
     NoneLast,
-    /// Calls the first the last and then none: as many last ones as there are orders.
+    /// Marks only the first as last: as many last reports as orders.
     TooEarly,
     /// Leaves the second out.
     SkipsOne,
-    /// Gives the second twice.
+    /// Sends the second twice.
     Doubles,
-    /// Gives the first after the second.
+    /// Sends the first after the second.
     Swaps,
-    /// Reports an order that nobody sent.
+    /// Reports an order that was never sent.
     UnknownOrder,
 }
 
-/// Accepts each order at once, and fills it in two parts, each after a while.
+/// Accepts each order at once, and fills it in two parts, each after a delay.
 struct Liar {
     lie: Lie,
     open: TimerWheel<(Order, u8)>,
@@ -77,7 +77,7 @@ impl Venue for Liar {
                 }
                 _ => {}
             }
-            // No room: only what the liar doubles can come to that.
+            // No capacity left: only duplicated reports can cause that.
             let _ = reports.send(report);
         }
     }

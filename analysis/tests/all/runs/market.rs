@@ -1,5 +1,4 @@
-//! Market data: from the write of a touch to the order that it triggered, and what orders must not
-//! say triggered them.
+//! Market data: latencies from the write of a touch to the triggered order, and false triggers.
 
 use crate::common::{check_each, kinds, run, summary};
 use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
@@ -90,8 +89,8 @@ fn inspect_shows_the_triggering_touch() {
     );
 }
 
-/// What a strategy writes into its own log and only an exchange may say costs it its figures, and
-/// the run nothing.
+/// A record that only an exchange may log, in a strategy's log: excludes the strategy from the
+/// figures and nothing else.
 fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
     let mut fixture = honest();
     spoil(&mut fixture);
@@ -100,7 +99,7 @@ fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
     assert!(merged.threads[0].is_untrusted && !merged.threads[1].is_untrusted, "{:?}", merged.notes);
 }
 
-/// Says once more what triggered the order.
+/// Logs the order's trigger a second time.
 fn say_again(fixture: &mut Fixture, thread: &str) {
     let record = *fixture.stamp(Point::Trigger, ID);
     fixture.push(thread, record);
@@ -116,7 +115,7 @@ fn forged_trigger_is_detected() {
             (Kind::Trigger, never, |f| f.set(Point::Trigger, ID, |_| 1_000)),
             (Kind::Trigger, later, |f| f.set(Point::Trigger, ID, |version| version + 1)),
             (Kind::Trigger, "", |f| f.set(Point::Trigger, ID, |_| u64::MAX)),
-            // Said twice, and by an exchange that never had the order.
+            // Logged twice, and by an exchange that never had the order.
             (Kind::Duplicate, "", |f| say_again(f, "exchange-1")),
             (Kind::Misplaced, "", |f| say_again(f, "exchange-0")),
         ],
@@ -124,8 +123,8 @@ fn forged_trigger_is_detected() {
     assert_is_its_own_affair(|fixture| say_again(fixture, "strategy-0"));
 }
 
-/// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures,
-/// and nobody else anything.
+/// In the sandbox, where strategies may be hostile, a forged trigger excludes only its strategy
+/// from the figures.
 #[test]
 fn forged_trigger_distrusts_sandboxed_strategy() {
     let mut fixture = honest();
@@ -156,7 +155,7 @@ fn exchange_touch_versions_are_consistent() {
         ],
     );
     assert_is_its_own_affair(|fixture| write(fixture, "strategy-0", NEXT));
-    // A version that is left out makes who names it a liar; the one behind it has lost its place.
+    // A skipped version invalidates its claim, and its successor is out of order.
     let mut fixture = honest();
     let of = TouchWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };
     let is_last = |record: &Record| {

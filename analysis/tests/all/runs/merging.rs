@@ -1,4 +1,4 @@
-//! The merge: exact counts of honest runs, and every kind of violation found and named.
+//! The merge: exact counts of honest runs, and every kind of violation detected and named.
 
 use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
@@ -13,8 +13,7 @@ use protocol::status::Field;
 use protocol::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
-/// The order after it, at the same venue: with two strategies and two venues, each strategy has its
-/// own.
+/// The next order, at its venue: with two strategies and two venues, each strategy has its own.
 const NEXT: OrderId = OrderId::new(1, 0, 8);
 const NAME: &str = "strategy 1 order 7: ";
 
@@ -22,7 +21,7 @@ fn honest() -> Fixture {
     Fixture::new(Shape::PLAIN)
 }
 
-/// Spoils an honest run in one way.
+/// Introduces one defect in an honest run.
 fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> Merged {
     let mut fixture = honest();
     spoil(&mut fixture);
@@ -35,7 +34,7 @@ fn honest_run_is_counted_exactly() {
     assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
     let wanted = Orders { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..Orders::default() };
     assert_eq!(merged.orders, wanted);
-    // Next to the stamps the checksums of both ends of each link.
+    // In addition to the stamps: the checksums of both ends of each link.
     assert_eq!(merged.records, 32 * 10 + 8 * 6 + 2 * 4 + 2 * 4 - 1);
     assert_eq!(merged.measured().count(), 32);
     let rejected: Vec<_> = merged.orders().filter_map(|(_, row)| row.reason()).collect();
@@ -50,13 +49,13 @@ fn shared_engine_is_joined_from_one_log() {
     assert_eq!(merged.orders.returned, 40);
 }
 
-/// Orders name their venue at t4, so two gateways on one thread are told apart.
+/// Orders name their venue at t4, so two gateways on one thread are distinguished.
 #[test]
 fn gateways_sharing_a_thread_are_checked_separately() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::PLAIN };
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
-    // The first and the third go to venue 0, the second goes to venue 1: there is no order between
-    // the two.
+    // The first and the third go to venue 0, the second to venue 1: there is no order between the
+    // two venues.
     for (point, other, wanted) in [
         (Point::GatewayRecv, third, &[Kind::DispatchOrder][..]),
         (Point::OrchRecvCompletion, third, &[Kind::CompletionOrder]),
@@ -74,7 +73,7 @@ fn gateways_sharing_a_thread_are_checked_separately() {
 /// In the detail of a t5: more reports follow.
 const MORE: u8 = 1 << 7;
 
-/// Adds reports 1 and 2 to an order, each a little after the one before it.
+/// Adds reports 1 and 2 to an order, each slightly after its predecessor.
 pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let path = [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
     let is_stamped = fixture.logs.iter().flatten().any(|r| r.point == Point::ExchangeDone && r.id == id);
@@ -136,7 +135,7 @@ fn each_further_report_defect_is_named() {
                 log.swap(a, b);
             }
         }),
-        // Which report is the last stands at t5.
+        // The last report is marked at t5.
         (Kind::LastReport, "report 1 follows the last one", |log| turn(log, MORE, 0)),
         (Kind::LastReport, "report 2 follows the last one", |log| turn(log, 1 | MORE, 1)),
         (Kind::LastReport, "report 2 is not the last, and none follows", |log| turn(log, 2, 2 | MORE)),
@@ -261,8 +260,8 @@ fn time_going_back_is_detected() {
         (Point::StrategyRecv, "t8 before t7"),
         (Point::Release, "release before t4"),
     ] {
-        // A strategy's log in which time goes back proves nothing: there the stamp stays after the
-        // one in front of it.
+        // A strategy's log in which time goes back is untrusted: there the stamp stays after its
+        // predecessor.
         let earlier = |ticks| if point == Point::StrategyRecv { ticks - STAGES[7] - 1 } else { 1 };
         let merged = spoiled(|fixture| fixture.set(point, ID, earlier));
         let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
@@ -281,7 +280,8 @@ fn missing_stamp_is_named() {
     }
 }
 
-/// What was on its way when a run was interrupted is unknown, and a run that failed has told why.
+/// Messages in flight when a run was interrupted are unknown, and a failed run has reported its
+/// cause.
 #[test]
 fn interrupted_run_can_lose_orders_and_checksums() {
     let ways: [Spoil; 3] =
@@ -319,7 +319,7 @@ fn checksums_of_link_ends_must_match() {
 fn killed_strategy_loses_orders_and_nothing_else() {
     let merged = spoiled(|fixture| {
         fixture.logs[1].retain(|record| record.value < START + 150_000);
-        // What it had not sent, the engine never saw; one order was pushed before its stamp was
+        // The engine never received what it had not sent; one order was pushed before its stamp was
         // stored.
         let own = fixture.logs[1].clone();
         let is_sent = |id: OrderId| own.iter().any(|r| r.id == id && r.point == Point::StrategySend);
@@ -352,7 +352,7 @@ proptest! {
         strategies in 1u16..6, venues in 1u16..5, orders in 1u64..60, reject_every in 0u64..7,
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {
-        // An order is at an exchange for no shorter than the ways there and back are.
+        // An order's time at an exchange is at least both session times.
         let (book, delay) = (orders % 3 == 0, delay + SESSION.iter().sum::<u64>());
         let shape = Shape {
             strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book,

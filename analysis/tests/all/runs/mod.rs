@@ -1,4 +1,4 @@
-//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report,
+//! Synthetic runs through everything that reads a run's folder: logs, merge, summary, report,
 //! histograms, inspect.
 
 mod accounts;

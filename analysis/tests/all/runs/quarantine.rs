@@ -1,5 +1,4 @@
-//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no
-//! figure.
+//! Quarantined strategies: whatever they wrote, the run is merged, and they are in no figure.
 
 use super::deaths::{T1_OF_20, killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};
@@ -18,7 +17,7 @@ fn quarantined() -> Fixture {
     killed(&[Death { quarantined: Some(ProtocolViolation::BadCursor), ..Death::of(1, T1_OF_20) }])
 }
 
-/// What the engine stamped of strategy 1.
+/// Returns the number of orders of strategy 1 that the engine stamped.
 fn taken(fixture: &Fixture) -> u64 {
     let log = &fixture.logs[fixture.thread("orchestrator")];
     let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
@@ -37,7 +36,7 @@ fn quarantined_strategy_log_is_ignored() {
     assert_eq!(whole.threads[1].status.get(Field::Pid), 0);
     assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
 
-    // Its header, its status, the keys of its records, all of it, and its end.
+    // Damage in its header, status, record keys, everything, and its end.
     let scribbles: [fn(&mut Vec<u8>); 7] = [
         |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5),
         |bytes| bytes[HEADER_WORDS * 8..LOG_OFFSET * 8].fill(0xFF),
@@ -89,7 +88,7 @@ fn overwritten_engine_log_is_an_error() {
         scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)
     };
     assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
-    // Unless somebody in that process was told to scribble, caught at it or not.
+    // Unless a strategy in that process had a `scribble` fault, detected or not.
     fixture.record.plan.faults = vec![fault(FaultKind::Scribble, Target::Strategy(0), 0)];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();
@@ -109,14 +108,14 @@ fn invalid_records_in_untrusted_log_are_skipped_with_note() {
     ] {
         fixture.push("strategy-1", stamp(point, id, 1));
     }
-    // Not one more sent, however often it says so.
+    // Claims of additional orders do not count.
     fixture.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 0, 39), 1));
     fixture.status("strategy-1", Field::RecordsDropped, 7);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert_eq!(merged.orders.sent, 80 + taken(&fixture));
     assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
-    // What others log of it is not excused.
+    // Stamps of other threads are not excused.
     fixture.push("gateway-0", stamp(Point::StrategySend, OrderId::new(1, 0, 3), 1));
     assert_eq!(run(&fixture).violations[0].kind, ViolationKind::Misplaced);
 }

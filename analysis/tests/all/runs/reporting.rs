@@ -1,4 +1,4 @@
-//! The report: readable, narrow, verdict first.
+//! Terminal report and exports: narrow, verdict first.
 
 use super::deaths::mortal;
 use crate::common::{fault, summary};
@@ -91,7 +91,7 @@ fn unusual_values_stay_within_page_width() {
     narrow(&summary(&fixture));
 }
 
-/// The report as CSV and as Markdown.
+/// Returns the report as CSV and as Markdown.
 fn exported(summary: &Summary) -> [String; 2] {
     let (mut table, mut document) = (Vec::new(), Vec::new());
     csv(summary, &mut table).unwrap();

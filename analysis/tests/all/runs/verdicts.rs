@@ -1,4 +1,5 @@
-//! Each thing that makes a latency figure worthless is said, in words that tell what to do.
+//! Verdicts: each condition that makes a latency figure worthless is a reason that names the
+//! remedy.
 
 use crate::common::{Spoil, summary};
 use crate::fixture::{Fixture, START, Shape};
@@ -20,7 +21,7 @@ fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
     summary.reasons
 }
 
-/// Expects exactly one reason, with these words in it.
+/// Expects exactly one reason that contains these words.
 fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
     let reasons = reasons(spoil);
     let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
@@ -48,8 +49,8 @@ fn each_disturbance_is_a_reason() {
         f.status("orchestrator", Field::InvoluntarySwitches, 99);
     });
     only("waited for a device on 1 page faults", |f| f.status("gateway-1", Field::MajorFaults, 1));
-    // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag
-    // explain, a twentieth is not.
+    // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
+    // twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
         let open = f.record.open_orders.as_mut().unwrap();
         (open.samples, open.order_ticks) = (10_000, open.order_ticks * factor);
@@ -82,7 +83,7 @@ fn unsent_orders_are_a_reason_only_for_players() {
     assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
     let excuses: [Spoil; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
-        // Another reason says so.
+        // Another reason covers it.
         |f| f.record.outcome = RunOutcome::Interrupted,
     ];
     for excuse in excuses {
@@ -99,7 +100,7 @@ fn distrusted_strategies_are_named() {
     let reasons = reasons(|f| f.status("strategy-0", Field::RecordsDropped, 1));
     let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
     assert!(reasons[0].starts_with(words), "{reasons:?}");
-    // What is known of the other one's orders alone is held against nobody.
+    // Partial knowledge of the other strategy's orders is not a reason.
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("5,000 orders came back"), "{reasons:?}");
 }
