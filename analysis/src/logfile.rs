@@ -6,7 +6,7 @@
 //!      ┌─────────┬─────────────┬────────────┬────────┬────────┬─────   ─────┬────────┐
 //!      │ header  │ status      │ counters   │ record │ record │      …      │ record │
 //!      └─────────┴─────────────┴────────────┴────────┴────────┴─────   ─────┴────────┘
-//!       16 words  64 words      1056 words   16 bytes each, until a zero key or the end of the file
+//!       16 words  64 words      1056 words   16 bytes each, to a zero key or the end
 //! ```
 //!
 //! Files are read in blocks and not mapped: truncating a mapped file would raise SIGBUS, truncating

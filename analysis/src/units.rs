@@ -2,7 +2,7 @@
 //!
 //! | what | accepted | written back |
 //! |---|---|---|
-//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | the largest unit that is exact: `1500ms` |
+//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | largest exact unit: `1500ms` |
 //! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
 //!
 //! Parsing is exact integer arithmetic: a value that exceeds 64 bits or is a fraction of a

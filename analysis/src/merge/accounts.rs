@@ -7,8 +7,8 @@
 //! ```text
 //! net       Σ quantity, bought above 0, sold below
 //! cost      Σ quantity × price
-//! realised  average cost: a fill that closes c of n releases basis × c / n, cut toward 0, and realises c × price less that
-//! basis     cost + realised: what is open was bought or sold for that
+//! realized  average cost: a fill that closes c of n realizes c × price − basis × c / n, truncated
+//! basis     cost + realized: the price paid (or received) for the open quantity
 //! ```
 //!
 //! A gateway logs a fill after the t5 of the report that carries it: quantity, then price. A fill

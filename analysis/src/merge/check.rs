@@ -2,11 +2,11 @@
 //!
 //! The required stamps depend on the order's incarnation:
 //!
-//! | its incarnation | lost | cancelled, orphaned | otherwise |
+//! | its incarnation | allowed losses | cancelled, orphaned | otherwise |
 //! |---|---|---|---|
-//! | lived to the end | none | none | every check |
-//! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
-//! | is of a strategy whose log proves nothing | counted | counted | no check |
+//! | survived the run | none | none | every check |
+//! | died in an incident | the last order, if the engine never received it | any | every check |
+//! | has an untrusted log | counted | counted | no check |
 //!
 //! t1 is stamped in shared memory before the push, so no death explains an order that the engine
 //! received and nobody sent. In a run that failed or was interrupted, orders may be lost, and

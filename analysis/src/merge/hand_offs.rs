@@ -3,10 +3,10 @@
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|
-//! | submit | a strategy and the orchestrator | sequences rise at both ends, and no incarnation begins before its predecessor's last order |
-//! | inbox | the orchestrator and a gateway | orders arrive in the order of their dispatch |
-//! | completion | a gateway and the orchestrator | reports arrive in the order in which they were pushed |
-//! | return | the orchestrator and a strategy | reports arrive in the order in which they were returned |
+//! | submit | strategy → orchestrator | sequences ascend at both ends, epoch by epoch |
+//! | inbox | orchestrator → gateway | orders arrive in the order of their dispatch |
+//! | completion | gateway → orchestrator | reports arrive in the order of their pushes |
+//! | return | orchestrator → strategy | reports arrive in the order of their returns |
 //!
 //! Where both ends have times, they are compared when the second log is read. Equal times are in
 //! order, since a batch has one time.

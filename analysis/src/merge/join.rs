@@ -406,7 +406,7 @@ impl<'a> Join<'a> {
         is_ours && (self.source.is_untrusted || self.links.take(end, value))
     }
 
-    /// Handles a record without a row: the order is impossible, or there is no space.
+    /// Handles a record without a row: the order is impossible, or space is missing.
     #[cold]
     fn nowhere(&mut self, record: Record, why: &NoRow) -> Result<(), MergeError> {
         if let NoRow::Memory(bytes) = why {

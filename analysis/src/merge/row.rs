@@ -8,9 +8,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// The stamps of one order.
 ///
 /// ```text
-/// state  63                29 28       27     21 20   14 13         12         11                0
-///       │ position in the    │ more     │ gateway │ reason│ duplicated │ measured │ a bit for each   │
-///       │ gateway's order    │ reports  │ + 1     │       │            │          │ point stamped    │
+/// state 63              29 28      27     21 20   14 13         12         11             0
+///      │ position among   │ more    │ gateway │ reason│ duplicated │ measured │ a bit for each │
+///      │ gateway's reports│ reports │ + 1     │       │            │          │ stamped point  │
 /// ```
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 pub struct OrderRow {

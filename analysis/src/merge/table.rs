@@ -207,7 +207,7 @@ impl Table {
     /// Returns the lane of an order, with a row for it.
     ///
     /// # Errors
-    /// [`NoRow`]: the order is impossible, or there is no memory.
+    /// [`NoRow`]: the order is impossible, or memory is missing.
     #[inline]
     pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, NoRow> {
         let mut place = usize::from(id.strategy());

@@ -20,11 +20,11 @@
 //! difference of 50 ns where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs
 //! differ from each other by 2 %; and the same if they differ by 15 %.
 //!
-//! | pairs | bootstrap | Student's t | whole pairs only | bootstrap within | ranks | flips |
+//! | pairs | bootstrap | Student's t | whole pairs | stratified | ranks | flips |
 //! |---|---|---|---|---|---|---|
-//! | 5 | 6.4 · 21 · 22 | 5.0 · 9 · 9 | 3.2 · 3 · 2 | 8.6 · 74 · 42 | 3.2 · 53 · 6 | 0.0 · 0 · 0 |
-//! | 8 | 5.8 · 12 · 11 | 7.0 · 9 · 9 | 4.8 · 21 · 20 | 5.0 · 71 · 42 | 4.0 · 87 · 16 | 4.4 · 85 · 57 |
-//! | 12 | 5.6 · 10 · 10 | 6.6 · 10 · 9 | 4.6 · 50 · 50 | 4.6 · 72 · 47 | 4.2 · 97 · 26 | 4.4 · 96 · 78 |
+//! | 5 | 6.4·21·22 | 5.0·9·9 | 3.2·3·2 | 8.6·74·42 | 3.2·53·6 | 0.0·0·0 |
+//! | 8 | 5.8·12·11 | 7.0·9·9 | 4.8·21·20 | 5.0·71·42 | 4.0·87·16 | 4.4·85·57 |
+//! | 12 | 5.6·10·10 | 6.6·10·9 | 4.6·50·50 | 4.6·72·47 | 4.2·97·26 | 4.4·96·78 |
 //!
 //! The first two mix the placements, as an earlier version did: they detect a difference of a fifth
 //! of the median in one comparison of ten, however many pairs there are. Flips keep their level in

@@ -1,13 +1,13 @@
 //! Restarts of engine roles from their journals: their duration, and their effect on open orders.
 //!
 //! ```text
-//! its order        from ─────────────────────────── to      there then: from before the comeback, to after the death
+//! its order        from ─────────────────────────── to
 //! the role            fault ─ detected ─── recovered ─ first
 //! ```
-//! An order is at its exchange from t4 to t5, and the engine's from t1 to t8.
-//! ```text
-//! first: the first order that the successor stamps: the exchange's own stamp, the engine's t3
-//! ```
+//!
+//! An order is at its exchange from t4 to t5, and in the engine from t1 to t8. It was in flight if
+//! it was there between the death and the recovery. `first` is the first order that the successor
+//! stamps: the exchange's own stamp, the engine's t3.
 
 use super::figures::to_ns;
 use crate::merge::{Merged, OrderRow};

@@ -108,7 +108,8 @@ fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage>
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
 
-/// Summarizes every strategy of a run that distinguishes them; uses 24 bytes an order meanwhile.
+/// Summarizes every strategy of a run that distinguishes them. Allocates 24 bytes per order during
+/// the call.
 pub(super) fn summarise(
     record: &RunRecord,
     merged: &Merged,

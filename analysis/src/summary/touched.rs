@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! order     t1 ── t4 ·········· venue ·········· t5 ── t8
-//! incident       fault ───── detected ── repaired ── + 10 ms          touched: t4 lies in it
+//! incident       fault ───── detected ── repaired ── + 10 ms      affected: t4 in the window
 //! ```
 
 use crate::merge::OrderRow;

@@ -4,9 +4,9 @@
 //! and nothing from the venue's own statements.
 //!
 //! ```text
-//! its order        t4 ───────────────── t5            at the venue then: t4 before the end, t5 after the beginning
-//! fault                 from ──── until               stuck: of those, what took longer than any that came back before
-//! another's order     t1 ─ t4 ······ t5 ─ t8          touched: on its way out or home then
+//! its order        t4 ───────────────── t5      at the venue: t4 < until, t5 > from
+//! fault                 from ──── until         stuck: took longer than any order before
+//! another's order     t1 ─ t4 ······ t5 ─ t8    affected: in the engine during the fault
 //! ```
 
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};

@@ -5,15 +5,19 @@
 //! the same). Its time is split by cause in this order; each cause takes from what the previous
 //! ones left, so the causes sum to the span:
 //!
-//! | part | what it is |
+//! | cause | time |
 //! |---|---|
-//! | machine | a thread that had to act was away: a stamp-free part of a recorded gap. The sender's, if it went away with the first stamp as its last; the receiver's |
-//! | wake-up | the receiver had given its core away by its own idle strategy: a stamp-free part of a recorded sleep |
-//! | memory | the same, and the kernel counted a page fault and no preemption in it; of a hand-off, what is over its median, up to 3 µs |
-//! | backlog | the receiver served orders that had been touched by a gap or by backlog |
-//! | queueing | the receiver served other orders |
-//! | usual | of what is left, up to the median of the stage |
-//! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
+//! | machine | a *pause* (a stamp-free part of a recorded gap) of a thread that had to act |
+//! | wake-up | a stamp-free part of a recorded sleep of the receiver, by its idle strategy |
+//! | memory | a pause in which the kernel counted a page fault and no preemption |
+//! | backlog | service of orders that a gap or backlog had affected, by the receiver |
+//! | queueing | service of other orders, by the receiver |
+//! | usual | of the remaining time, up to the median of the stage |
+//! | memory | the time above that median, up to 3 µs |
+//! | unexplained | the remainder, and service of more than 3 µs between two stamps |
+//!
+//! A pause of the sender counts if it began with the first stamp of the span; a pause of the
+//! receiver counts at any time.
 //!
 //! An order is *affected by a stall* if a gap or backlog took part of one of its spans, or of its
 //! wait from its due time until it was sent: a paused sender sends everything that became due in

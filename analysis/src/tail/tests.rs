@@ -24,7 +24,7 @@ struct Made {
     service: Vec<u64>,
     stalls: Vec<(u64, u64)>,
     late: Vec<(u64, u64)>,
-    /// Sleeps of the receiver. Orders that are due meanwhile wait, as in a stall.
+    /// Sleeps of the receiver. Orders that become due wait, as in a stall.
     sleeps: Vec<(u64, u64)>,
     /// The receiver sleeps whenever it has nothing to do, and wakes this many ticks after the next
     /// order.

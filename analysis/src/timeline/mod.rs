@@ -7,11 +7,11 @@
 //!
 //! ```text
 //! { "schema": "bulkhead.timeline/1", "run": …,
-//!   "bucket_ns": 8400000,            length of a bucket; the first begins at the start of the schedule
-//!   "count": […], "p50_ns": […], "max_ns": […],                      one entry a bucket, null: too few orders
-//!   "p99_every": 3, "p99_ns": […],   one entry for so many buckets, as many as a p99 needs samples
+//!   "bucket_ns": 8400000,            length of a bucket; bucket 0 starts with the schedule
+//!   "count": […], "p50_ns": […], "max_ns": […],   one entry per bucket, null: too few orders
+//!   "p99_every": 3, "p99_ns": […],   one entry per `p99_every` buckets
 //!   "stall_threshold_ns": 100000, "stalls_total": 41, "stalls_ns": 8100000,
-//!   "stalls": [ { "at_ns", "length_ns", "orders", "worst_ns", "stage" } … ] }           the longest, by time
+//!   "stalls": [ { "at_ns", "length_ns", "orders", "worst_ns", "stage" } … ] }   by time
 //! ```
 
 mod stalls;

@@ -54,7 +54,7 @@ fn shared_engine_is_joined_from_one_log() {
 fn gateways_sharing_a_thread_are_checked_separately() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::PLAIN };
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
-    // The first and the third go to venue 0, the second to venue 1: there is no order between the
+    // The first and the third go to venue 0, the second to venue 1: nothing orders the
     // two venues.
     for (point, other, wanted) in [
         (Point::GatewayRecv, third, &[Kind::DispatchOrder][..]),
