@@ -26,10 +26,12 @@ pub trait Document: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Version that this build reads and writes, from 1.
     const VERSION: u32;
-    /// What a folder without the file is not, as text for the error.
-    const ABSENT: &'static str;
-    /// Remedy for a damaged file, as text for the error.
-    const REMEDY: &'static str;
+    /// What a folder without the file is not, as text for the error. The default is for results that
+    /// are computed from the logs of a run.
+    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
+    /// Remedy for a damaged file, as text for the error. The default is for results that are computed
+    /// from the logs of a run.
+    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     /// Whether the JSON is indented for people to read.
     const PRETTY: bool = true;
     /// Whether the file is synced to disk before it replaces the previous one.

@@ -157,8 +157,6 @@ impl Document for Summary {
     const FILE: &'static str = "summary.json";
     const NAME: &'static str = "bulkhead.summary";
     const VERSION: u32 = 3;
-    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
 }
 
 /// Rates in orders per second; null with fewer than two orders. Orders of quarantined strategies

@@ -117,8 +117,6 @@ impl Document for Tail {
     const FILE: &'static str = "tail.json";
     const NAME: &'static str = "bulkhead.tail";
     const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
     /// Checks that every list is short enough to be drawn.

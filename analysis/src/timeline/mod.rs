@@ -66,8 +66,6 @@ impl Document for Timeline {
     const FILE: &'static str = "timeline.json";
     const NAME: &'static str = "bulkhead.timeline";
     const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
     /// Checks that the lists have matching lengths and are short enough to be drawn.
