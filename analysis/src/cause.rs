@@ -36,7 +36,7 @@ impl Cause {
     ];
 
     /// All causes in display order: external causes, the thread's own behavior, the remainder.
-    pub const SHOWN: [Self; 7] = [
+    pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
         Self::Memory,
@@ -61,17 +61,17 @@ impl Cause {
 }
 
 /// The number of causes in documents of the oldest supported build.
-const FEWEST: usize = 6;
+const MIN_CAUSES: usize = 6;
 
 /// Nanoseconds by cause, in the order of [`Cause::ALL`]. Documents of earlier builds have fewer
 /// entries; the missing ones count as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
-pub struct Causes(pub [u64; Cause::ALL.len()]);
+pub struct NanosByCause(pub [u64; Cause::ALL.len()]);
 
-impl Causes {
+impl NanosByCause {
     /// Returns the nanoseconds of one cause.
-    pub const fn of(&self, cause: Cause) -> u64 {
+    pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
@@ -81,17 +81,17 @@ impl Causes {
     }
 
     /// Returns the causes with a time above 0, in display order.
-    pub fn shown(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
-        Cause::SHOWN.into_iter().map(|cause| (cause, self.of(cause))).filter(|(_, time)| *time > 0)
+    pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)
     }
 }
 
-impl TryFrom<Vec<u64>> for Causes {
+impl TryFrom<Vec<u64>> for NanosByCause {
     type Error = String;
 
     fn try_from(times: Vec<u64>) -> Result<Self, String> {
         let mut causes = Self::default();
-        if !(FEWEST..=causes.0.len()).contains(&times.len()) {
+        if !(MIN_CAUSES..=causes.0.len()).contains(&times.len()) {
             return Err(format!("{} causes, and this build knows {}", times.len(), causes.0.len()));
         }
         causes.0[..times.len()].copy_from_slice(&times);
@@ -107,16 +107,16 @@ mod tests {
     fn causes_are_indexed_and_displayed_once() {
         for (place, cause) in Cause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, place);
-            assert_eq!(Cause::SHOWN.iter().filter(|other| **other == cause).count(), 1);
+            assert_eq!(Cause::DISPLAY_ORDER.iter().filter(|other| **other == cause).count(), 1);
         }
-        assert_eq!(Cause::SHOWN.last(), Some(&Cause::Unexplained));
+        assert_eq!(Cause::DISPLAY_ORDER.last(), Some(&Cause::Unexplained));
     }
 
     #[test]
     fn shorter_cause_lists_are_padded_with_zero() {
-        let of = |text: &str| serde_json::from_str::<Causes>(text);
-        assert_eq!(of("[1,2,3,4,5,6]").unwrap(), Causes([1, 2, 3, 4, 5, 6, 0]));
-        let new = Causes([1, 2, 3, 4, 5, 6, 7]);
+        let of = |text: &str| serde_json::from_str::<NanosByCause>(text);
+        assert_eq!(of("[1,2,3,4,5,6]").unwrap(), NanosByCause([1, 2, 3, 4, 5, 6, 0]));
+        let new = NanosByCause([1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(of(&serde_json::to_string(&new).unwrap()).unwrap(), new);
         for wrong in ["[]", "[1,2,3,4,5]", "[1,2,3,4,5,6,7,8]", "[1,2,3,4,5,-6]"] {
             assert!(of(wrong).is_err(), "{wrong}");

@@ -7,7 +7,7 @@
 //! error unless it has a default. Any other change requires a new version, which other builds
 //! refuse.
 
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
@@ -70,7 +70,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// # Errors
     /// None in practice: no document has values that JSON cannot hold.
     fn json(&self) -> serde_json::Result<Vec<u8>> {
-        let whole = Whole { schema: Self::schema(), document: self };
+        let whole = VersionedDocument { schema: Self::schema(), document: self };
         if !Self::PRETTY {
             return serde_json::to_vec(&whole);
         }
@@ -85,14 +85,14 @@ pub trait Document: Serialize + DeserializeOwned {
     /// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
     fn save(&self, folder: &Path) -> Result<(), SaveError> {
         let path = folder.join(Self::FILE);
-        let bytes = self.json().map_err(|error| SaveError::of(&path, error.into()))?;
+        let bytes = self.json().map_err(|error| SaveError::new(&path, error.into()))?;
         write_file(&path, &bytes, Self::SYNCED)
     }
 }
 
 /// A document with its schema, as saved.
 #[derive(Serialize)]
-struct Whole<'a, D> {
+struct VersionedDocument<'a, D> {
     schema: String,
     #[serde(flatten)]
     document: &'a D,
@@ -100,7 +100,7 @@ struct Whole<'a, D> {
 
 /// The keys that every document has, whatever its version.
 #[derive(Deserialize)]
-struct Front {
+struct SchemaHeader {
     schema: String,
     /// Version of bulkhead, in documents that hold it.
     #[serde(default)]
@@ -149,7 +149,7 @@ pub enum DocumentError {
         remedy: &'static str,
     },
     /// The file is not the expected JSON.
-    #[error("{file}: no {expected}: {}: {found}; {remedy}", in_a_line(&source.to_string()))]
+    #[error("{file}: no {expected}: {}: {found}; {remedy}", single_line(&source.to_string()))]
     Json {
         /// Path of the file.
         file: String,
@@ -177,7 +177,7 @@ pub enum DocumentError {
     /// The file holds another version of the document.
     #[error(
         "{file}: schema {found:?}, this build reads {expected:?}: use the launcher that wrote it{}",
-        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", in_a_line(writer)))
+        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", single_line(writer)))
     )]
     Version {
         /// Path of the file.
@@ -190,7 +190,7 @@ pub enum DocumentError {
         writer: Option<String>,
     },
     /// The values are inconsistent.
-    #[error("{file}: {}: damaged; {remedy}", in_a_line(why))]
+    #[error("{file}: {}: damaged; {remedy}", single_line(why))]
     Content {
         /// Path of the file.
         file: String,
@@ -210,7 +210,7 @@ pub struct SaveError {
 }
 
 impl SaveError {
-    fn of(path: &Path, source: io::Error) -> Self {
+    fn new(path: &Path, source: io::Error) -> Self {
         Self { file: path.display().to_string(), source }
     }
 }
@@ -227,7 +227,7 @@ pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
         let found = if at_end { "cut short" } else { "damaged" };
         DocumentError::Json { file: file.clone(), expected: D::schema(), source, found, remedy }
     };
-    let Front { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
+    let SchemaHeader { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
     let expected = D::schema();
     if found != expected {
         let is_this = found.rsplit_once('/').is_some_and(|(name, _)| name == D::NAME);
@@ -262,7 +262,7 @@ fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError>
 ///
 /// # Errors
 /// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
@@ -271,16 +271,16 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 ///
 /// # Errors
 /// [`SaveError`], also if the folder does not exist.
-pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+pub fn write_user_path(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default();
-    let real = parent.canonicalize().map_err(|error| SaveError::of(path, error))?.join(name);
-    write_file(&real, bytes, false).map_err(|error| SaveError::of(path, error.source))
+    let real = parent.canonicalize().map_err(|error| SaveError::new(path, error))?.join(name);
+    write_file(&real, bytes, false).map_err(|error| SaveError::new(path, error.source))
 }
 
 fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
     // Synced before the rename, so that a power failure leaves the old file or the new one.
     let write = || OpenFolder::open(folder)?.write_whole(name, bytes, synced);
-    write().map_err(|error| SaveError::of(path, error))
+    write().map_err(|error| SaveError::new(path, error))
 }

@@ -9,16 +9,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// The color codes that reports use.
-const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
+const COLORS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
 
 /// Returns `true` for a control character, a line separator or a bidirectional control.
-pub fn is_obeyed(c: char) -> bool {
+pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn push(out: &mut String, c: char) {
-    if is_obeyed(c) {
+    if is_control(c) {
         let _ = write!(out, "\\u{:04x}", u32::from(c));
     } else {
         out.push(c);
@@ -27,7 +27,7 @@ fn push(out: &mut String, c: char) {
 
 /// Returns a text with line breaks and tabs kept and other control characters escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let stays = |c: char| matches!(c, '\n' | '\t') || !is_obeyed(c);
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_control(c);
     if text.chars().all(stays) {
         return Cow::Borrowed(text);
     }
@@ -38,10 +38,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// Returns a text on one line: line breaks and tabs become spaces, other control characters are
 /// escaped.
-pub fn in_a_line(text: &str) -> String {
+pub fn single_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars()
-        .for_each(|c| if c.is_whitespace() && is_obeyed(c) { out.push(' ') } else { push(&mut out, c) });
+        .for_each(|c| if c.is_whitespace() && is_control(c) { out.push(' ') } else { push(&mut out, c) });
     out
 }
 
@@ -49,7 +49,7 @@ pub fn in_a_line(text: &str) -> String {
 /// column separators.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in in_a_line(text).chars() {
+    for c in single_line(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '|' | '[' | ']' => out.extend(['\\', c]),
@@ -63,15 +63,15 @@ pub fn markdown(text: &str) -> String {
 #[derive(Debug)]
 pub struct PrintableWriter<W: Write> {
     out: W,
-    colours: bool,
+    has_colors: bool,
     /// The first bytes of a character whose remaining bytes have not been written yet.
-    begun: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 impl<W: Write> PrintableWriter<W> {
     /// Creates a writer to `out`. With `colours` the color codes of reports pass unchanged.
     pub const fn new(out: W, colours: bool) -> Self {
-        Self { out, colours, begun: Vec::new() }
+        Self { out, has_colors: colours, partial: Vec::new() }
     }
 
     /// Returns the underlying writer.
@@ -81,7 +81,8 @@ impl<W: Write> PrintableWriter<W> {
 
     fn push(&self, mut text: &str, out: &mut String) {
         while let Some(c) = text.chars().next() {
-            let own = COLOURS.into_iter().find(|code| self.colours && c == '\x1b' && text.starts_with(code));
+            let own =
+                COLORS.into_iter().find(|code| self.has_colors && c == '\x1b' && text.starts_with(code));
             let taken = own.map_or(c.len_utf8(), str::len);
             match own {
                 Some(code) => out.push_str(code),
@@ -95,10 +96,10 @@ impl<W: Write> PrintableWriter<W> {
 
 impl<W: Write> Write for PrintableWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.begun.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        if self.partial.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
             return self.out.write(bytes);
         }
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.partial);
         all.extend_from_slice(bytes);
         let (mut rest, mut text) = (all.as_slice(), String::with_capacity(all.len()));
         loop {
@@ -109,7 +110,7 @@ impl<W: Write> Write for PrintableWriter<W> {
             let (good, bad) = rest.split_at(error.valid_up_to());
             self.push(std::str::from_utf8(good).unwrap_or_default(), &mut text);
             let Some(len) = error.error_len() else {
-                self.begun = bad.to_vec();
+                self.partial = bad.to_vec();
                 break;
             };
             for byte in &bad[..len] {
@@ -128,7 +129,7 @@ impl<W: Write> Write for PrintableWriter<W> {
 
 impl<W: Write> Drop for PrintableWriter<W> {
     fn drop(&mut self) {
-        for byte in std::mem::take(&mut self.begun) {
+        for byte in std::mem::take(&mut self.partial) {
             let _ = write!(self.out, "\\x{byte:02x}");
         }
     }
@@ -154,7 +155,7 @@ mod tests {
         let shown = "a\\u001b[2J\\u009b31m\\u007f\\u000d\\u202eb\nc\té";
         assert_eq!(printable(HOSTILE), shown);
         assert_eq!(written(&[HOSTILE.as_bytes()], false), shown);
-        assert_eq!(in_a_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
+        assert_eq!(single_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
         assert!(matches!(printable("plain – text\n"), Cow::Borrowed(_)));
     }
 

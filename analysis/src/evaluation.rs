@@ -1,6 +1,6 @@
 //! Evaluation of a saved run in one call: merge, figures, tail, timeline and reports.
 
-use crate::document::{Document, write_whole};
+use crate::document::{Document, write_atomically};
 use crate::hlog::{self, HLOG_FILE};
 use crate::html;
 use crate::merge;
@@ -14,11 +14,11 @@ use std::path::Path;
 use system::scratch::Room;
 
 /// Number of slowest orders that are saved individually.
-const WORST: usize = 10;
+const WORST_ORDERS: usize = 10;
 
 /// Progress of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum EvaluationStep {
     /// The logs are being merged.
     Merging {
         /// Records merged so far.
@@ -42,13 +42,14 @@ pub fn evaluate(
     room: &Room,
     folder: &Path,
     record: &RunRecord,
-    mut progress: impl FnMut(Step),
+    mut progress: impl FnMut(EvaluationStep),
 ) -> Result<Summary> {
-    let merged =
-        merge::merge_in(room, folder, record, |done, total| progress(Step::Merging { done, total }))?;
-    progress(Step::Measuring);
+    let merged = merge::merge_in(room, folder, record, |done, total| {
+        progress(EvaluationStep::Merging { done, total })
+    })?;
+    progress(EvaluationStep::Measuring);
     let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
-    let tail = Tail::of(record, &merged, WORST);
+    let tail = Tail::of(record, &merged, WORST_ORDERS);
     // A run with `--stamps ends` has no orders in its tail: which orders stalls affected is
     // unknown.
     if tail.orders > 0 {
@@ -78,7 +79,7 @@ pub fn evaluate(
     ] {
         // A run without fills has no positions and no such file.
         if !bytes.is_empty() {
-            write_whole(&folder.join(name), &bytes)?;
+            write_atomically(&folder.join(name), &bytes)?;
         }
     }
     Ok(summary)

@@ -8,7 +8,7 @@ pub struct KernelAccount {
     /// Cores of the run, ascending.
     pub cores: Vec<CoreAccount>,
     /// CPU throttling of the cgroup; null if the kernel does not report it.
-    pub throttled: Option<Throttled>,
+    pub throttled: Option<CpuThrottling>,
     /// Statistics that this kernel does not report, and what would enable them. One line each.
     pub absent: Vec<String>,
     /// Wake-ups of the launcher while orders were sent; null if unknown or saved by an older
@@ -44,12 +44,12 @@ pub struct CoreAccount {
     /// Number of interrupts (`/proc/interrupts`).
     pub interrupts: Option<u64>,
     /// Most frequent interrupts with their counts.
-    pub most: Vec<(String, u64)>,
+    pub top_interrupts: Vec<(String, u64)>,
 }
 
 /// CPU throttling of a cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Throttled {
+pub struct CpuThrottling {
     /// Number of throttled periods.
     pub times: u64,
     /// Total throttled time, in nanoseconds.

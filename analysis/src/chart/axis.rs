@@ -1,18 +1,18 @@
 //! Chart axes: grid lines at the ticks, the tick labels and a title with the unit.
 
 use super::scale::Scale;
-use super::svg::{Frame, line, num, text};
+use super::svg::{Frame, coordinate, line, text};
 use crate::numbers::count;
 use maud::{Markup, html};
 
 /// A function that formats a value as a tick label.
-pub type AxisLabel<'a> = &'a dyn Fn(f64) -> String;
+pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
 
 /// The minimum distance between two labeled ticks, so that their labels do not overlap.
-const LABEL_GAP: f64 = 14.0;
+const MIN_LABEL_GAP: f64 = 14.0;
 
 /// Draws the vertical axis on the left of the frame.
-pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
+pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     html! {
         g class="axis" {
@@ -23,7 +23,7 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> 
                     (text(frame.left - 8.0, y + 4.0, "end", "tick", &label))
                 }
             }
-            text class="title" transform={ "translate(14 " (num(middle)) ") rotate(-90)" } text-anchor="middle" {
+            text class="title" transform={ "translate(14 " (coordinate(middle)) ") rotate(-90)" } text-anchor="middle" {
                 (title)
             }
         }
@@ -31,11 +31,11 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> 
 }
 
 /// Returns the ticks of a scale; those whose labels would overlap have none.
-fn spaced(scale: &Scale, label: AxisLabel<'_>) -> Vec<(f64, Option<String>)> {
+fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<(f64, Option<String>)> {
     let mut taken = f64::INFINITY;
-    let name = |tick: super::scale::Tick| {
+    let name = |tick: super::scale::AxisTick| {
         let place = scale.at(tick.value);
-        let free = tick.labelled && (taken - place).abs() >= LABEL_GAP;
+        let free = tick.is_labeled && (taken - place).abs() >= MIN_LABEL_GAP;
         if free {
             taken = place;
         }
@@ -45,8 +45,9 @@ fn spaced(scale: &Scale, label: AxisLabel<'_>) -> Vec<(f64, Option<String>)> {
 }
 
 /// Draws the horizontal axis at the bottom of the frame.
-pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
-    let ticks = scale.ticks().into_iter().map(|tick| (tick.value, tick.labelled.then(|| label(tick.value))));
+pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
+    let ticks =
+        scale.ticks().into_iter().map(|tick| (tick.value, tick.is_labeled.then(|| label(tick.value))));
     bottom_at(frame, scale, title, ticks.collect())
 }
 
@@ -88,11 +89,11 @@ pub fn number(value: f64) -> String {
 }
 
 /// Returns ticks at 0 %, the median and each further nine that has enough samples.
-pub fn percentile_ticks(most: f64) -> Vec<(f64, Option<String>)> {
+pub fn percentile_ticks(max: f64) -> Vec<(f64, Option<String>)> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;
     let mut nines = 0usize;
-    while inverse <= most {
+    while inverse <= max {
         let digits = nines.saturating_sub(1);
         ticks.push((inverse, Some(format!("{:.*}%", digits, 100.0 - 100.0 / inverse))));
         inverse *= 10.0;
@@ -117,11 +118,11 @@ mod tests {
     #[test]
     fn axes_show_their_titles() {
         let frame = Frame::new(300.0);
-        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.upward()), "latency (log)", &duration);
+        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.y_range()), "latency (log)", &duration);
         let text = axis.into_string();
         assert!(text.contains("latency (log)") && text.contains(">1 ms<"), "{text}");
         let axis =
-            bottom(&frame, &Scale::linear(0.0, 10.0, frame.across()), "time (s)", &number).into_string();
+            bottom(&frame, &Scale::linear(0.0, 10.0, frame.x_range()), "time (s)", &number).into_string();
         assert!(axis.contains("time (s)") && axis.contains(">10<"), "{axis}");
     }
 

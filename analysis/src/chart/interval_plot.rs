@@ -1,8 +1,8 @@
 //! Interval plots: a row for each comparison with its estimate and its confidence interval.
 
-use super::axis::{self, AxisLabel as Name};
+use super::axis::{self, LabelFormat as Name};
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, line, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use maud::{Markup, html};
 
 /// The height of a row.
@@ -42,13 +42,13 @@ pub fn draw(
     let x = match reference {
         // Ratios are drawn on a logarithmic axis (halving is as far as doubling), with a margin on
         // both sides.
-        Some(_) if least > 0.0 && most / least >= 4.0 => Scale::log(least, most, frame.across()),
+        Some(_) if least > 0.0 && most / least >= 4.0 => Scale::log(least, most, frame.x_range()),
         Some(reference) => {
             let air = ((most - least) * 0.08).max(reference.abs() * 0.005);
-            Scale::linear_around(least - air, most + air, frame.across())
+            Scale::linear_around(least - air, most + air, frame.x_range())
         }
-        None if least > 0.0 && most / least >= 20.0 => Scale::log(least, most, frame.across()),
-        None => Scale::linear(least, most, frame.across()),
+        None if least > 0.0 && most / least >= 20.0 => Scale::log(least, most, frame.x_range()),
+        None => Scale::linear(least, most, frame.x_range()),
     };
     let suffix = if x.is_log() { ", logarithmic" } else { "" };
     let content = html! {
@@ -62,7 +62,7 @@ pub fn draw(
             (text(frame.right + 14.0, y + 4.0, "start", "tick", &row.note))
             @if let Some(spread) = row.interval {
                 (line((x.at(spread.low), y), (x.at(spread.high), y), &format!("bar thick {}", row.class)))
-                circle cx=(num(x.at(spread.median))) cy=(num(y)) r="4.5" class={ "dot " (row.class) } data-row=(row.name)
+                circle cx=(coordinate(x.at(spread.median))) cy=(coordinate(y)) r="4.5" class={ "dot " (row.class) } data-row=(row.name)
                     data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                     title { (row.name) ": " (name(spread.median)) " (" (name(spread.low)) " to " (name(spread.high)) ")" }
                 }

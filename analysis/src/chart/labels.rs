@@ -1,10 +1,10 @@
 //! Line labels: names next to the ends of lines, moved apart as little as needed to avoid overlap.
 
-use super::svg::{line, num};
+use super::svg::{coordinate, line};
 use maud::{Markup, html};
 
 /// Vertical distance of two labels.
-const LINE: f64 = 15.0;
+const LINE_HEIGHT: f64 = 15.0;
 
 /// A label for the end of a line.
 #[derive(Clone, Debug)]
@@ -20,20 +20,20 @@ pub struct LineLabel {
 }
 
 /// Draws the labels in a column at `column`, each connected to the end of its line.
-pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
+pub fn draw(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
     let wanted: Vec<f64> = labels.iter().map(|label| label.y).collect();
-    let heights = spread(&wanted, LINE, top, bottom);
+    let heights = spread_apart(&wanted, LINE_HEIGHT, top, bottom);
     html! {
         @for (label, y) in labels.iter().zip(heights) {
             (line((label.x + 3.0, label.y), (column - 3.0, y), "leader"))
-            text x=(num(column)) y=(num(y + 4.0)) class={ "label ink " (label.class) } { (label.text) }
+            text x=(coordinate(column)) y=(coordinate(y + 4.0)) class={ "label ink " (label.class) } { (label.text) }
         }
     }
 }
 
 /// Returns positions as close to the wanted ones as possible: at least `gap` apart, and within the
 /// bounds if they fit.
-pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+pub fn spread_apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     // Groups of labels that touch; a group is centered on the mean of the wanted positions.
@@ -74,21 +74,21 @@ mod tests {
 
     #[test]
     fn separate_labels_do_not_move() {
-        assert_eq!(spread(&[100.0, 20.0, 60.0], LINE, 0.0, 300.0), [100.0, 20.0, 60.0]);
+        assert_eq!(spread_apart(&[100.0, 20.0, 60.0], LINE_HEIGHT, 0.0, 300.0), [100.0, 20.0, 60.0]);
     }
 
     #[test]
     fn overlapping_labels_move_apart_evenly() {
-        assert_eq!(spread(&[100.0, 100.0], LINE, 0.0, 300.0), [92.5, 107.5]);
-        assert_eq!(spread(&[5.0, 0.0, 2.0], LINE, 0.0, 300.0), [30.0, 0.0, 15.0]);
+        assert_eq!(spread_apart(&[100.0, 100.0], LINE_HEIGHT, 0.0, 300.0), [92.5, 107.5]);
+        assert_eq!(spread_apart(&[5.0, 0.0, 2.0], LINE_HEIGHT, 0.0, 300.0), [30.0, 0.0, 15.0]);
     }
 
     proptest! {
         #[test]
         fn labels_never_overlap(wanted in proptest::collection::vec(-50.0f64..350.0, 1..15)) {
-            let mut heights = spread(&wanted, LINE, 0.0, 300.0);
+            let mut heights = spread_apart(&wanted, LINE_HEIGHT, 0.0, 300.0);
             heights.sort_by(f64::total_cmp);
-            prop_assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-6), "{heights:?}");
+            prop_assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE_HEIGHT - 1e-6), "{heights:?}");
             prop_assert!(heights[0] >= -1e-6 && heights[heights.len() - 1] <= 300.0 + 1e-6, "{heights:?}");
         }
     }

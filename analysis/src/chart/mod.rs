@@ -8,6 +8,6 @@ pub mod axis;
 pub mod interval_plot;
 pub mod labels;
 pub mod scale;
-pub mod small;
+pub mod sparkline;
 pub mod svg;
 pub mod xy_plot;

@@ -14,19 +14,19 @@ pub enum ScaleKind {
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     kind: ScaleKind,
-    values: (f64, f64),
-    places: (f64, f64),
+    domain: (f64, f64),
+    range: (f64, f64),
     /// Distance of two ticks of a linear scale; 0 for a logarithmic one.
     step: f64,
 }
 
 /// A tick of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tick {
+pub struct AxisTick {
     /// Value at the tick.
     pub value: f64,
     /// Whether the tick has a label; other ticks are drawn as lines only.
-    pub labelled: bool,
+    pub is_labeled: bool,
 }
 
 impl Scale {
@@ -42,7 +42,7 @@ impl Scale {
     fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
         let step = step((high - low) / parts(places));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { kind: ScaleKind::Linear, values, places, step }
+        Self { kind: ScaleKind::Linear, domain: values, range: places, step }
     }
 
     /// Creates a logarithmic scale whose ends are rounded outward to 1, 2 or 5 times a power of
@@ -50,7 +50,7 @@ impl Scale {
     pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
-        Self { kind: ScaleKind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
+        Self { kind: ScaleKind::Log, domain: (round_down(low), -round_down(-high)), range: places, step: 0.0 }
     }
 
     /// Creates a linear scale with rounded ends that need not include zero: for values that are
@@ -62,22 +62,22 @@ impl Scale {
 
     /// Creates a logarithmic scale with exactly these ends.
     pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: ScaleKind::Log, values: (low, high), places, step: 0.0 }
+        Self { kind: ScaleKind::Log, domain: (low, high), range: places, step: 0.0 }
     }
 
     /// Creates a linear scale with exactly these ends.
     pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
         Self {
             kind: ScaleKind::Linear,
-            values: (low, high),
-            places,
+            domain: (low, high),
+            range: places,
             step: step((high - low) / parts(places)),
         }
     }
 
     /// Returns the coordinate of a value.
     pub fn at(&self, value: f64) -> f64 {
-        let ((low, high), (from, to)) = (self.values, self.places);
+        let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {
             ScaleKind::Linear => (value - low) / (high - low),
             ScaleKind::Log => (value / low).log10() / (high / low).log10(),
@@ -91,39 +91,39 @@ impl Scale {
     }
 
     /// Returns the first and the last value.
-    pub const fn values(&self) -> (f64, f64) {
-        self.values
+    pub const fn domain(&self) -> (f64, f64) {
+        self.domain
     }
 
     /// Returns the first and the last coordinate.
-    pub const fn places(&self) -> (f64, f64) {
-        self.places
+    pub const fn range(&self) -> (f64, f64) {
+        self.range
     }
 
     /// Returns the ticks. Linear: at multiples of 1, 2 or 5 times a power of ten, ten at most.
     /// Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a decade.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub fn ticks(&self) -> Vec<AxisTick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),
             ScaleKind::Log => self.log_ticks(),
         }
     }
 
-    fn linear_ticks(&self) -> Vec<Tick> {
-        let (low, high) = self.values;
+    fn linear_ticks(&self) -> Vec<AxisTick> {
+        let (low, high) = self.domain;
         let step = self.step;
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
-        (first..=last).map(|number| Tick { value: number as f64 * step, labelled: true }).collect()
+        (first..=last).map(|number| AxisTick { value: number as f64 * step, is_labeled: true }).collect()
     }
 
-    fn log_ticks(&self) -> Vec<Tick> {
-        let (low, high) = self.values;
+    fn log_ticks(&self) -> Vec<AxisTick> {
+        let (low, high) = self.domain;
         let few = (high / low).log10() < 3.0;
         let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
         let marks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|mark| (mark, decimal(mark, decade))));
         marks
             .filter(|(_, value)| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9))
-            .map(|(mark, value)| Tick { value, labelled: mark == 1.0 || few })
+            .map(|(mark, value)| AxisTick { value, is_labeled: mark == 1.0 || few })
             .collect()
     }
 }
@@ -161,13 +161,13 @@ mod tests {
     use super::*;
 
     fn labelled(scale: &Scale) -> Vec<f64> {
-        scale.ticks().iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect()
+        scale.ticks().iter().filter(|tick| tick.is_labeled).map(|tick| tick.value).collect()
     }
 
     #[test]
     fn linear_scale_spans_zero_to_a_tick() {
         let scale = Scale::linear(3.0, 73.0, (0.0, 100.0));
-        assert_eq!(scale.values(), (0.0, 80.0));
+        assert_eq!(scale.domain(), (0.0, 80.0));
         assert_eq!(labelled(&scale), [0.0, 20.0, 40.0, 60.0, 80.0]);
         assert_eq!([0.0, 40.0, 80.0].map(|value| scale.at(value)), [0.0, 50.0, 100.0]);
         assert_eq!(labelled(&Scale::linear(-0.3, 0.1, (0.0, 1.0))), [-0.3, -0.2, -0.1, 0.0, 0.1].map(round));
@@ -180,7 +180,7 @@ mod tests {
     fn rounded_linear_scale_ends_on_ticks() {
         for (low, high) in [(0.88, 1.11), (0.9, 1.09), (-3.0, 17.0), (1234.0, 1235.0), (0.0, 1e9)] {
             let scale = Scale::linear_around(low, high, (300.0, 900.0));
-            let (ticks, (first, last)) = (labelled(&scale), scale.values());
+            let (ticks, (first, last)) = (labelled(&scale), scale.domain());
             assert!(
                 (ticks[0] - first).abs() < 1e-9 * high && (ticks[ticks.len() - 1] - last).abs() < 1e-9 * high
             );
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn log_scale_labels_decades_and_short_ranges() {
         let wide = Scale::log(130.0, 3_000_000.0, (300.0, 0.0));
-        assert_eq!(wide.values(), (100.0, 5_000_000.0));
+        assert_eq!(wide.domain(), (100.0, 5_000_000.0));
         assert_eq!(labelled(&wide), [100.0, 1e3, 1e4, 1e5, 1e6]);
         let narrow = Scale::log(250.0, 900.0, (300.0, 0.0));
         assert_eq!(labelled(&narrow), [200.0, 500.0, 1000.0]);

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub const WIDTH: f64 = 1040.0;
 
 /// Formats a coordinate with one decimal: finer than a pixel is invisible and makes files larger.
-pub fn num(place: f64) -> String {
+pub fn coordinate(place: f64) -> String {
     if !place.is_finite() {
         return "0".into();
     }
@@ -18,30 +18,30 @@ pub fn num(place: f64) -> String {
 
 /// A builder for the data of an SVG path.
 #[derive(Clone, Debug, Default)]
-pub struct Path {
+pub struct SvgPath {
     data: String,
     pen: Option<(f64, f64)>,
 }
 
-impl Path {
+impl SvgPath {
     /// Draws a straight line to the next point, or starts a new subpath there if the pen is lifted.
-    pub fn to(&mut self, x: f64, y: f64) {
+    pub fn line_to(&mut self, x: f64, y: f64) {
         let letter = if self.pen.is_some() { 'L' } else { 'M' };
         // Writing to a string cannot fail.
-        let _ = write!(self.data, "{letter}{} {}", num(x), num(y));
+        let _ = write!(self.data, "{letter}{} {}", coordinate(x), coordinate(y));
         self.pen = Some((x, y));
     }
 
     /// Draws a horizontal segment, connected to the current point by a line unless the pen is
     /// lifted.
-    pub fn level(&mut self, from: f64, to: f64, y: f64) {
-        self.to(from, y);
-        let _ = write!(self.data, "H{}", num(to));
+    pub fn horizontal(&mut self, from: f64, to: f64, y: f64) {
+        self.line_to(from, y);
+        let _ = write!(self.data, "H{}", coordinate(to));
         self.pen = Some((to, y));
     }
 
     /// Lifts the pen: the next point starts a new subpath.
-    pub const fn lift(&mut self) {
+    pub const fn lift_pen(&mut self) {
         self.pen = None;
     }
 
@@ -79,13 +79,13 @@ impl Frame {
     }
 
     /// Returns the horizontal range of the data area, from left to right.
-    pub const fn across(&self) -> (f64, f64) {
+    pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
     }
 
     /// Returns the vertical range from the lower edge to the upper one, so that greater values are
     /// drawn higher.
-    pub const fn upward(&self) -> (f64, f64) {
+    pub const fn y_range(&self) -> (f64, f64) {
         (self.bottom, self.top)
     }
 
@@ -93,7 +93,7 @@ impl Frame {
     pub fn drawing(&self, id: &str, title: &str, description: &str, content: &Markup) -> Markup {
         let (title_id, description_id) = (format!("{id}-title"), format!("{id}-desc"));
         html! {
-            svg id=(id) class="chart" viewBox={ "0 0 " (num(WIDTH)) " " (num(self.height)) } role="img"
+            svg id=(id) class="chart" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(self.height)) } role="img"
                 aria-labelledby={ (title_id) " " (description_id) } {
                 title id=(title_id) { (title) }
                 desc id=(description_id) { (description) }
@@ -105,12 +105,12 @@ impl Frame {
 
 /// Returns a text element. `anchor` is `start`, `middle` or `end`.
 pub fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> Markup {
-    html! { text x=(num(x)) y=(num(y)) text-anchor=(anchor) class=(class) { (content) } }
+    html! { text x=(coordinate(x)) y=(coordinate(y)) text-anchor=(anchor) class=(class) { (content) } }
 }
 
 /// Returns a line element.
 pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
-    html! { line x1=(num(from.0)) y1=(num(from.1)) x2=(num(to.0)) y2=(num(to.1)) class=(class) {} }
+    html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }
 
 /// Returns the approximate width of a text at the charts' font size; used to decide what fits.
@@ -124,18 +124,18 @@ mod tests {
 
     #[test]
     fn coordinates_keep_one_decimal() {
-        assert_eq!([1.0, 1.25, -0.01, 1e3, 99.96].map(num), ["1", "1.2", "0", "1000", "100"]);
-        assert_eq!([f64::NAN, f64::INFINITY].map(num), ["0", "0"], "never in a path");
+        assert_eq!([1.0, 1.25, -0.01, 1e3, 99.96].map(coordinate), ["1", "1.2", "0", "1000", "100"]);
+        assert_eq!([f64::NAN, f64::INFINITY].map(coordinate), ["0", "0"], "never in a path");
     }
 
     #[test]
     fn path_is_joined_until_pen_is_lifted() {
-        let mut path = Path::default();
-        path.to(1.0, 2.0);
-        path.to(3.0, 4.0);
-        path.lift();
-        path.level(5.0, 6.0, 7.0);
-        path.level(6.0, 8.0, 9.5);
+        let mut path = SvgPath::default();
+        path.line_to(1.0, 2.0);
+        path.line_to(3.0, 4.0);
+        path.lift_pen();
+        path.horizontal(5.0, 6.0, 7.0);
+        path.horizontal(6.0, 8.0, 9.5);
         assert_eq!(path.data(), "M1 2L3 4M5 7H6L6 9.5H8");
     }
 

@@ -1,22 +1,22 @@
 //! Line charts of a sweep: a line for each setting, a dot at the median of the repeats, a bar from
 //! their minimum to their maximum.
 
-use super::axis::{self, AxisLabel as Name};
+use super::axis::{self, LabelFormat as Name};
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
-use super::svg::{Frame, Path, line, num};
+use super::svg::{Frame, SvgPath, coordinate, line};
 use crate::stats::Spread;
 use maud::{Markup, html};
 
 /// From this ratio of maximum to minimum on, an axis is logarithmic.
-const LOG_FROM: f64 = 20.0;
+const MIN_LOG_RATIO: f64 = 20.0;
 
 /// CSS classes of lines: colors first, then dashes that remain distinct in grayscale.
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
 /// Returns the CSS class of line `number`.
-pub const fn class(number: usize) -> &'static str {
+pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
@@ -32,7 +32,7 @@ pub struct PlotSeries {
 }
 
 /// Title and label format of an axis.
-pub struct Axis<'a> {
+pub struct AxisSpec<'a> {
     /// Title with the unit.
     pub title: &'a str,
     /// Formats a value as a label.
@@ -40,32 +40,32 @@ pub struct Axis<'a> {
 }
 
 /// A line chart with error bars.
-pub struct Plot<'a> {
+pub struct XyPlot<'a> {
     /// Id of the SVG element in the page.
     pub id: &'a str,
     /// Title of the chart.
     pub title: &'a str,
     /// Horizontal axis: the varied setting.
-    pub x: Axis<'a>,
+    pub x: AxisSpec<'a>,
     /// Vertical axis: the measured figure.
-    pub y: Axis<'a>,
+    pub y: AxisSpec<'a>,
 }
 
-impl Plot<'_> {
+impl XyPlot<'_> {
     /// Draws the chart. Returns `None` without any point.
     pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
         let points = || series.iter().flat_map(|series| &series.points);
         points().next()?;
         let frame = Frame::new(400.0);
-        let x = scale(points().map(|(x, _)| *x), frame.across(), true);
-        let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.upward(), false);
+        let x = scale(points().map(|(x, _)| *x), frame.x_range(), true);
+        let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.y_range(), false);
         let is_log = |scale: &Scale| if scale.is_log() { ", logarithmic" } else { "" };
         let ends: Vec<LineLabel> = series.iter().filter_map(|series| end(series, &x, &y)).collect();
         let content = html! {
             (axis::left(&frame, &y, &format!("{}{}", self.y.title, is_log(&y)), self.y.name))
             (axis::bottom(&frame, &x, &format!("{}{}", self.x.title, is_log(&x)), self.x.name))
             @for series in series { (self.series(series, &x, &y)) }
-            (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+            (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         };
         let description = format!(
             "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the least to the \
@@ -80,9 +80,9 @@ impl Plot<'_> {
     }
 
     fn series(&self, series: &PlotSeries, x: &Scale, y: &Scale) -> Markup {
-        let mut path = Path::default();
+        let mut path = SvgPath::default();
         for (at, spread) in &series.points {
-            path.to(x.at(*at), y.at(spread.median));
+            path.line_to(x.at(*at), y.at(spread.median));
         }
         html! {
             g data-line=(series.name) {
@@ -92,7 +92,7 @@ impl Plot<'_> {
                     @if spread.high > spread.low {
                         (line((place, y.at(spread.low)), (place, y.at(spread.high)), &format!("bar {}", series.class)))
                     }
-                    circle cx=(num(place)) cy=(num(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
+                    circle cx=(coordinate(place)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
                         data-x=(at) data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                         title {
                             (series.name) " at " ((self.x.name)(*at)) ": " ((self.y.name)(spread.median)) " ("
@@ -110,7 +110,7 @@ impl Plot<'_> {
 fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: bool) -> Scale {
     let least = values.clone().fold(f64::INFINITY, f64::min);
     let greatest = values.clone().fold(f64::NEG_INFINITY, f64::max);
-    let limit = if varied { LOG_FROM / 2.0 } else { LOG_FROM };
+    let limit = if varied { MIN_LOG_RATIO / 2.0 } else { MIN_LOG_RATIO };
     if least > 0.0 && greatest / least >= limit {
         Scale::log(least, greatest, places)
     } else {
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn plot_without_points_is_none() {
-        let axis = || Axis { title: "t", name: &axis::number };
-        let plot = Plot { id: "p", title: "p", x: axis(), y: axis() };
+        let axis = || AxisSpec { title: "t", name: &axis::number };
+        let plot = XyPlot { id: "p", title: "p", x: axis(), y: axis() };
         assert!(plot.draw(&[]).is_none());
         assert!(plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![] }]).is_none());
         let spread = Spread { median: 5.0, low: 4.0, high: 6.0 };

@@ -3,7 +3,7 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, line, num, text};
+use super::svg::{Frame, WIDTH, coordinate, line, text};
 use crate::kernel::KernelAccount;
 use crate::report::units::{count, duration, duration_or_dash, short};
 use crate::tail::{Noise, ThreadNoise};
@@ -51,7 +51,7 @@ fn strips(noise: &Noise) -> Markup {
     let height = most.len() as f64 * STRIP + 62.0;
     let frame = Frame { height, left: 76.0, right: WIDTH - 190.0, top: 10.0, bottom: height - 52.0 };
     let seconds = noise.slice_ns.saturating_mul(noise.slices) as f64 / 1e9;
-    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.across());
+    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.x_range());
     let longest =
         most.iter().flat_map(|thread| &thread.slices).map(|slice| slice.longest_ns).max().unwrap_or(0);
     let values = (LEAST_NS, (longest as f64).max(LEAST_NS * 10.0));
@@ -60,12 +60,12 @@ fn strips(noise: &Noise) -> Markup {
         @for (number, thread) in most.iter().enumerate() {
             @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
             @let y = Scale::log(values.0, values.1, (bottom, top));
-            @for tick in y.ticks().into_iter().filter(|tick| tick.labelled) {
+            @for tick in y.ticks().into_iter().filter(|tick| tick.is_labeled) {
                 (line((frame.left, y.at(tick.value)), (frame.right, y.at(tick.value)), "grid minor"))
             }
             (line((frame.left, bottom), (frame.right, bottom), "base"))
-            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.values().0)))
-            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.values().1)))
+            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.domain().0)))
+            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.domain().1)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom), "start", "label", &name(thread)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom) + 16.0, "start", "tick",
                 &format!("{} gaps, {}", short(thread.gaps), duration(thread.gaps_ns))))
@@ -74,8 +74,8 @@ fn strips(noise: &Noise) -> Markup {
                 @let width = (x.at(noise.slice_ns as f64 / 1e9) - frame.left).max(1.2);
                 @for (class, ns) in [("c7", slice.longest_ns), ("c2", slice.preempted_ns)] {
                     @if ns > 0 {
-                        @let high = y.at((ns as f64).max(y.values().0));
-                        rect x=(num(left)) y=(num(high)) width=(num(width)) height=(num((bottom - high).max(1.0))) class={ "fill " (class) }
+                        @let high = y.at((ns as f64).max(y.domain().0));
+                        rect x=(coordinate(left)) y=(coordinate(high)) width=(coordinate(width)) height=(coordinate((bottom - high).max(1.0))) class={ "fill " (class) }
                             data-thread=(thread.thread) data-gap-ns=(ns) {}
                     }
                 }
@@ -147,7 +147,7 @@ fn account(kernel: &KernelAccount) -> Markup {
                 td class="n" { (duration_or_dash(core.irq_ns)) }
                 td class="n" { (duration_or_dash(core.softirq_ns)) }
                 td class="n" { (duration_or_dash(core.run_delay_ns)) }
-                td class="wordy" { (core.most.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
+                td class="wordy" { (core.top_interrupts.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
             } } }
         }
         @if let Some(throttled) = kernel.throttled {

@@ -1,8 +1,8 @@
 //! The top of a run's page: verdict, headline figures, and the settings and machine.
 
 use super::page::fact_columns;
+use crate::cpu_list;
 use crate::experiment::machine_facts;
-use crate::lists;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
 use crate::report::{setup, tallies};
 use crate::summary::{Distribution, Summary, ThreadSummary};
@@ -124,7 +124,7 @@ fn plan(summary: &Summary) -> Markup {
                 @let cores: Vec<u32> = run.iter().filter_map(|thread| thread.core).collect();
                 tr {
                     th scope="row" { (span(&run[0].name, &run[run.len() - 1].name)) }
-                    td class="n" { @if cores.is_empty() { "any" } @else { (lists::format(&sorted(cores))) } }
+                    td class="n" { @if cores.is_empty() { "any" } @else { (cpu_list::format(&sorted(cores))) } }
                     td { (run[0].idle) }
                     td { @if run.len() == 1 { (runs(&run[0])) } @else { (run.len()) " threads" } }
                 }

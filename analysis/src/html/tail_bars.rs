@@ -3,9 +3,9 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash, percent};
-use crate::tail::{Cause, Causes, Share, StallFree, Tail};
+use crate::tail::{Cause, NanosByCause, Share, StallFree, Tail};
 use maud::{Markup, html};
 
 /// Each cause with its colour: the machine's bright, what is usual grey.
@@ -61,10 +61,10 @@ fn bars(share: &Share) -> Markup {
     let whole = share.causes_ns.total();
     let all = ("all stages", &share.causes_ns);
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
-    let rows: Vec<(&str, &Causes)> = std::iter::once(all).chain(stages).collect();
+    let rows: Vec<(&str, &NanosByCause)> = std::iter::once(all).chain(stages).collect();
     let height = 30.0 + rows.len() as f64 * ROW + 52.0;
     let frame = Frame { height, left: 150.0, right: WIDTH - 20.0, top: 26.0, bottom: height - 52.0 };
-    let x = Scale::linear_exact(0.0, 100.0, frame.across());
+    let x = Scale::linear_exact(0.0, 100.0, frame.x_range());
     let part = |ns: u64| ns as f64 / whole.max(1) as f64 * 100.0;
     let content = html! {
         (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.of), &axis::number))
@@ -77,7 +77,7 @@ fn bars(share: &Share) -> Markup {
             (text(frame.left - 10.0, y + 13.0, "end", if number == 0 { "label strong" } else { "label" }, name))
             @for (class, cause, from, ns) in pieces(causes) {
                 @let (left, right) = (x.at(part(from)), x.at(part(from.saturating_add(ns))));
-                rect x=(num(left)) y=(num(y)) width=(num(right - left)) height=(num(ROW - 5.0)) class={ "fill piece " (class) }
+                rect x=(coordinate(left)) y=(coordinate(y)) width=(coordinate(right - left)) height=(coordinate(ROW - 5.0)) class={ "fill piece " (class) }
                     data-tail=(share.of) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
                     title { (name) ", " (cause.name()) ": " (percent(Some(part(ns) / 100.0))) }
                 }
@@ -98,11 +98,11 @@ fn bars(share: &Share) -> Markup {
 }
 
 /// The parts of a bar that are not nothing, each from where the one before it ends.
-fn pieces(causes: &Causes) -> Vec<(&'static str, Cause, u64, u64)> {
+fn pieces(causes: &NanosByCause) -> Vec<(&'static str, Cause, u64, u64)> {
     let mut from = 0_u64;
     let mut pieces = Vec::new();
     for (cause, class) in CAUSES {
-        let ns = causes.of(cause);
+        let ns = causes.get(cause);
         if ns > 0 {
             pieces.push((class, cause, from, ns));
         }
@@ -152,14 +152,14 @@ mod tests {
             causes_ns,
             stages: vec![("submit".into(), causes_ns)],
         };
-        let drawn = bars(&share(Causes([40, 0, 30, 20, 10, 0, 0]))).into_string();
+        let drawn = bars(&share(NanosByCause([40, 0, 30, 20, 10, 0, 0]))).into_string();
         assert_eq!(drawn.matches("data-cause").count(), 8, "{drawn}");
         assert!(drawn.contains("id=\"tail-0-1\"") && drawn.contains("machine 40 %"), "{drawn}");
-        for causes in [[0; 7], [u64::MAX; 7]].map(Causes) {
+        for causes in [[0; 7], [u64::MAX; 7]].map(NanosByCause) {
             let drawn = bars(&share(causes)).into_string();
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
-        let pieces = pieces(&Causes([1, 0, 2, 0, 0, 0, 5]));
+        let pieces = pieces(&NanosByCause([1, 0, 2, 0, 0, 0, 5]));
         assert_eq!(pieces.iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1, 6], "as they are shown");
     }
 }

@@ -1,8 +1,8 @@
 //! Inspection of a run's folder: one row for each log, and the problems of each.
 
-use super::cut::Merged;
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
+use super::truncation::MergedCounts;
+use super::{Format, InspectError, check_no_problems, log, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
@@ -43,7 +43,7 @@ struct LogRow {
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
+struct FolderListing<'a> {
     folder: String,
     run: &'a str,
     started: &'a str,
@@ -56,17 +56,18 @@ struct Listing<'a> {
 /// Prints the listing of a folder; see [`super::inspect`].
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
-    let base = LogTimebase::of(&record);
-    let merged = Merged::of(folder);
-    let lines: Vec<LogRow> =
-        (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base, &merged)).collect();
+    let base = LogTimebase::new(&record);
+    let merged = MergedCounts::read(folder);
+    let lines: Vec<LogRow> = (0..record.plan.threads.len())
+        .map(|thread| read_log_row(folder, &record, thread, &base, &merged))
+        .collect();
     let mut problems: Vec<String> = lines.iter().filter_map(|line| line.damage.clone()).collect();
-    problems.extend(strangers(folder, &record));
+    problems.extend(unplanned_logs(folder, &record));
     match format {
         Format::Text => text(&record, &lines, &problems, out)?,
         Format::Csv => print_csv(out, &lines)?,
         Format::Json => {
-            let listing = Listing {
+            let listing = FolderListing {
                 folder: folder.display().to_string(),
                 run: &record.plan.run,
                 started: &record.started,
@@ -78,22 +79,30 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
             print_json(out, &listing)?;
         }
     }
-    no_problems(folder, &problems)
+    check_no_problems(folder, &problems)
 }
 
 /// Reads one log to its end or its first damage.
-fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, merged: &Merged) -> LogRow {
+fn read_log_row(
+    folder: &Path,
+    record: &RunRecord,
+    thread: usize,
+    base: &LogTimebase,
+    merged: &MergedCounts,
+) -> LogRow {
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
     let mut log = match folder::open(folder, &record.plan, thread) {
         Ok(log) => log,
         Err(error) => return LogRow { damage: Some(error.to_string()), ..line },
     };
-    let Contents { ends, epochs, sums, damage } = contents(&mut log, own_strategy(record, thread));
+    let LogContents { ends, epochs, sums, damage } = read_contents(&mut log, own_strategy(record, thread));
     let status = log.status();
     let word = |field| Some(status.get(field));
     let cut = || {
-        merged.missing(name, status, log.records(), sums).map(|what| format!("{}: {what}", file_name(name)))
+        merged
+            .missing_tail(name, status, log.records(), sums)
+            .map(|what| format!("{}: {what}", file_name(name)))
     };
     LogRow {
         state: Some(log::state_name(status)),
@@ -122,7 +131,7 @@ fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
 }
 
 /// Result of a pass over a log.
-struct Contents {
+struct LogContents {
     /// First and last stamp of an event; due times and releases are planned times and do not count.
     ends: Option<(u64, u64)>,
     epochs: Option<u64>,
@@ -132,7 +141,7 @@ struct Contents {
     damage: Option<String>,
 }
 
-fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
+fn read_contents(log: &mut LogReader, own: Option<u16>) -> LogContents {
     let happened = |point: Point| {
         point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
     };
@@ -157,11 +166,11 @@ fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
             Err(error) => break Some(error.to_string()),
         }
     };
-    Contents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
+    LogContents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
 }
 
 /// Returns the logs in the folder that belong to no thread of the plan.
-fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
+fn unplanned_logs(folder: &Path, record: &RunRecord) -> Vec<String> {
     let known = |name: &str| record.plan.threads.iter().any(|thread| file_name(&thread.name) == name);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

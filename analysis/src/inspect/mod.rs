@@ -3,15 +3,15 @@
 //! Made for damaged data: everything readable is printed and every problem named before the call
 //! fails. No file content makes it panic, and a closed pipe (`| head`) is not an error.
 
-mod cut;
 mod folder;
 mod log;
 mod order;
 mod time;
+mod truncation;
 mod worst;
 
 use crate::document::DocumentError;
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use crate::logfile::LogError;
 use crate::merge::MergeError;
 
@@ -79,7 +79,7 @@ pub enum InspectError {
         what: String,
     },
     /// The folder has problems, each of which was printed.
-    #[error("{}{first}", problems(*.count, .folder))]
+    #[error("{}{first}", problem_count(*.count, .folder))]
     Problems {
         /// Path of the folder.
         folder: String,
@@ -154,7 +154,7 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
 }
 
 /// Formats a number of problems.
-fn problems(count: usize, folder: &str) -> String {
+fn problem_count(count: usize, folder: &str) -> String {
     if count == 1 {
         format!("a problem in {folder}: ")
     } else {
@@ -163,7 +163,7 @@ fn problems(count: usize, folder: &str) -> String {
 }
 
 /// Returns an error if there are problems.
-fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
+fn check_no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
     match problems.first() {
         None => Ok(()),
         Some(first) => Err(InspectError::Problems {
@@ -176,7 +176,7 @@ fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
 
 /// Writes lines without trailing spaces.
 fn print_lines(out: &mut impl Write, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
-    lines.into_iter().try_for_each(|line| writeln!(out, "{}", in_a_line(line.trim_end())))
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", single_line(line.trim_end())))
 }
 
 /// Writes one JSON value and a line break.

@@ -1,7 +1,7 @@
 //! Inspection of one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
+use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, name_of};
@@ -66,7 +66,7 @@ struct PathStep {
 }
 
 /// A stamp found in a log.
-struct Found {
+struct FoundStamp {
     point: Point,
     /// Number of the report, as in [`PathStep`].
     report: u8,
@@ -79,7 +79,7 @@ struct Found {
 
 /// The printed path of an order.
 #[derive(Serialize)]
-struct Journey<'a> {
+struct OrderPath<'a> {
     run: &'a str,
     order: String,
     became: &'a str,
@@ -97,11 +97,11 @@ pub(super) fn inspect(
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
-    let base = LogTimebase::of(&record);
+    let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();
     for thread in 0..record.plan.threads.len() {
-        if let Err(problem) = search(folder, &record, thread, order, &mut found) {
+        if let Err(problem) = search_order(folder, &record, thread, order, &mut found) {
             problems.push(problem);
         }
     }
@@ -112,21 +112,21 @@ pub(super) fn inspect(
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
     found.sort_by_key(|found| (found.report, rank(found.point)));
-    let is_same = |pair: &&[Found]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
+    let is_same = |pair: &&[FoundStamp]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
     for pair in found.windows(2).filter(is_same) {
         problems.push(format!(
             "{}: {} twice",
             name_of(order),
-            numbered(pair[0].point.name(), pair[0].report)
+            point_label(pair[0].point.name(), pair[0].report)
         ));
     }
-    let steps = steps(&found, &base);
+    let steps = path_steps(&found, &base);
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
     let points = found.iter().fold(0, |points, found| points | bit(found.point));
     let round_trip = between(Point::StrategySend, Point::StrategyRecv);
     let venue = between(Point::GatewayRecv, Point::GatewayDone);
-    let path = Journey {
+    let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
         became: OrderEnd::from_points(points, has_died(&record, order)).name(),
@@ -143,7 +143,7 @@ pub(super) fn inspect(
         Format::Json => print_json(out, &path)?,
         Format::Csv => print_csv(out, &steps)?,
     }
-    no_problems(folder, &problems)
+    check_no_problems(folder, &problems)
 }
 
 /// Returns `true` if the order's incarnation died during the run.
@@ -168,17 +168,17 @@ fn report_of(record: &Record) -> u8 {
 }
 
 /// Formats a point's name, with the report's number for further reports.
-fn numbered(point: &str, report: u8) -> String {
+fn point_label(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
 /// Adds the order's stamps of one log. Returns the problem of a log that cannot be read to its end.
-fn search(
+fn search_order(
     folder: &Path,
     record: &RunRecord,
     thread: usize,
     order: OrderId,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
@@ -186,7 +186,7 @@ fn search(
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records());
         found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
-            |(number, record)| Found {
+            |(number, record)| FoundStamp {
                 point: record.point,
                 report: report_of(&record),
                 detail: record.detail,
@@ -202,7 +202,7 @@ fn search(
 
 /// Returns the touch version that triggered the order according to its strategy. The time of the
 /// write is not known yet.
-fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
+fn triggered_by(record: &RunRecord, found: &[FoundStamp]) -> Option<TouchWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
     let venue = record.plan.trading().venue_of(gateway.into());
@@ -216,7 +216,7 @@ fn search_touch(
     folder: &Path,
     record: &RunRecord,
     touch: TouchWritten,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
     let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
@@ -224,12 +224,13 @@ fn search_touch(
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let pid = log.status().get(Field::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let is_it = |record: &Record| {
+        let is_trigger = |record: &Record| {
             TouchWritten::of(record).is_some_and(|written| TouchWritten { ticks: 0, ..written } == touch)
         };
-        if let Some((number, record)) = (block.first..).zip(block.records()).find(|(_, record)| is_it(record))
+        if let Some((number, record)) =
+            (block.first..).zip(block.records()).find(|(_, record)| is_trigger(record))
         {
-            found.push(Found {
+            found.push(FoundStamp {
                 point: Point::Touch,
                 report: 0,
                 detail: 0,
@@ -244,9 +245,9 @@ fn search_touch(
     Err(never())
 }
 
-fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
+fn path_steps(found: &[FoundStamp], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let stage_of = |end: &Found| {
+    let stage_of = |end: &FoundStamp| {
         let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.record().to == end);
         if end.point == Point::StrategySend {
             return Some((Measure::TickToTrade.name(), at(Point::Touch)?));
@@ -262,7 +263,7 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
         let begin = found.iter().find(|found| (found.point, found.report) == (stage.from, report))?;
         Some((stage.name, begin.value))
     };
-    let step = |found: &Found| {
+    let step = |found: &FoundStamp| {
         let is_time = found.point.is_time();
         let since =
             |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
@@ -285,7 +286,7 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     found.iter().map(step).collect()
 }
 
-fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
+fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
     let mut head = format!("order {} of run {}: {}", path.order, path.run, path.became);
     if let Some(round_trip) = path.round_trip_ns {
         head += &format!(", round trip {}", signed(round_trip));
@@ -312,7 +313,7 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
             step.stage.unwrap_or("").into()
         };
         table.add_row([
-            numbered(step.point, step.report),
+            point_label(step.point, step.report),
             step.thread.clone(),
             dash(step.since_t1_ns),
             step.stage_ns.map_or_else(String::new, signed),

@@ -20,7 +20,7 @@ pub(super) struct LogTimebase {
 
 impl LogTimebase {
     /// Creates a converter from the record of a run.
-    pub fn of(record: &RunRecord) -> Self {
+    pub fn new(record: &RunRecord) -> Self {
         Self {
             ns_per_tick: ns_per_tick(record),
             start_ticks: record.clock.start_ticks,
@@ -31,10 +31,10 @@ impl LogTimebase {
 
     /// Creates a converter for the run whose folder contains `log`; `None` without a readable
     /// record.
-    pub fn beside(log: &Path) -> Option<Self> {
+    pub fn for_log(log: &Path) -> Option<Self> {
         let folder = log.parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        RunRecord::read(folder).ok().map(|record| Self::of(&record))
+        RunRecord::read(folder).ok().map(|record| Self::new(&record))
     }
 
     /// Returns seconds since the start of the schedule, negative before it.

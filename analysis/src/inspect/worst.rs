@@ -9,7 +9,7 @@ use crate::record::RunRecord;
 use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
 use crate::report::{fitted, width};
-use crate::tail::{Cause, Causes, Explained, StallFree, Tail};
+use crate::tail::{Cause, Explained, NanosByCause, StallFree, Tail};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,7 +19,7 @@ const INDENT: &str = "      ";
 
 /// A row of the CSV: a stage of one order.
 #[derive(Serialize)]
-struct Line<'a> {
+struct WorstStageRow<'a> {
     order: &'a str,
     at_ns: u64,
     rt_venue_ns: u64,
@@ -51,16 +51,17 @@ pub(super) fn inspect(
     match format {
         Format::Text => text(&tail, out)?,
         Format::Json => print_json(out, &tail)?,
-        Format::Csv => print_csv(out, &tail.worst.iter().flat_map(lines).collect::<Vec<_>>())?,
+        Format::Csv => print_csv(out, &tail.worst.iter().flat_map(worst_stage_rows).collect::<Vec<_>>())?,
     }
     Ok(())
 }
 
-fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
+fn worst_stage_rows(order: &Explained) -> impl Iterator<Item = WorstStageRow<'_>> {
     order.stages.iter().map(move |(stage, thread, causes)| {
-        let Causes([machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns, wake_up_ns]) =
-            *causes;
-        Line {
+        let NanosByCause(
+            [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns, wake_up_ns],
+        ) = *causes;
+        WorstStageRow {
             order: &order.order,
             at_ns: order.at_ns,
             rt_venue_ns: order.rt_venue_ns,
@@ -92,7 +93,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     print_lines(out, fitted(&figures))?;
     if !tail.slowest.is_empty() {
         writeln!(out)?;
-        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
+        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::DISPLAY_ORDER.map(Cause::name)).collect();
         let mut shares = table(ruled(), &head);
         for share in &tail.slowest {
             shares.add_row(shares_of(&share.of, &share.causes_ns, share.causes_ns.total()));
@@ -101,7 +102,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         // By stage only for the widest fraction; the narrower ones are in the JSON.
         writeln!(out)?;
         let head: Vec<&str> =
-            ["of the slowest 1 %"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
+            ["of the slowest 1 %"].into_iter().chain(Cause::DISPLAY_ORDER.map(Cause::name)).collect();
         let mut stages = table(ruled(), &head);
         let whole = tail.slowest[0].causes_ns.total();
         for (stage, causes) in &tail.slowest[0].stages {
@@ -115,7 +116,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "order {}, sent at {at:.6} s: {}", order.order, duration(order.rt_venue_ns))?;
         for (stage, thread, causes) in &order.stages {
             let parts: Vec<String> =
-                causes.shown().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();
+                causes.nonzero().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();
             let whole = duration(causes.total());
             let (head, parts) = (format!("  {stage:<18} {whole:>9} on {thread}:"), parts.join(", "));
             // Text that does not fit on the line continues below it.
@@ -131,7 +132,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     print_lines(out, tail.notes.iter().map(|note| in_lines(&format!("note: {note}"), "  ")))
 }
 
-fn shares_of(name: &str, causes: &Causes, whole: u64) -> Vec<String> {
-    let share = |cause| percent((whole > 0).then(|| causes.of(cause) as f64 / whole as f64));
-    [name.to_owned()].into_iter().chain(Cause::SHOWN.map(share)).collect()
+fn shares_of(name: &str, causes: &NanosByCause, whole: u64) -> Vec<String> {
+    let share = |cause| percent((whole > 0).then(|| causes.get(cause) as f64 / whole as f64));
+    [name.to_owned()].into_iter().chain(Cause::DISPLAY_ORDER.map(share)).collect()
 }

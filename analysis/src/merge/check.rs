@@ -12,8 +12,8 @@
 //! received and nobody sent. In a run that failed or was interrupted, orders may be lost, and
 //! stamps of processes that died outside of incidents may be missing.
 
-use super::chain::Chains;
 use super::deaths::Deaths;
+use super::further_reports::Chains;
 use super::join::BY_STRATEGY;
 use super::orders::{Losses, OrderEnd, Orders, Span};
 use super::row::{OrderRow, bit};

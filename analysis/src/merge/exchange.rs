@@ -4,8 +4,8 @@
 //! the exchange of its venue only. Each further report has the second stamp before its t5. The
 //! three exchange stages of an order therefore sum to its venue_service.
 
-use super::chain::Chains;
 use super::deaths::Deaths;
+use super::further_reports::Chains;
 use super::row::{AtExchange, OrderRow, bit};
 use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};

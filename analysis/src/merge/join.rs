@@ -7,14 +7,14 @@
 
 use super::MergeError;
 use super::accounts::Accounts;
-use super::chain::{Chained, Chains};
+use super::current_log::LogSource;
 use super::deaths::Deaths;
+use super::further_reports::{Chained, Chains};
 use super::gaps::ThreadGaps;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
 use super::links::LinkSums;
 use super::market::Touches;
 use super::row::{OrderRow, bit};
-use super::source::LogSource;
 use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, name_of};

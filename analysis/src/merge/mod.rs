@@ -5,12 +5,13 @@
 //! describes which stamps orders of dead strategies need; all other orders need all.
 
 mod accounts;
-mod chain;
 mod check;
 mod counters;
+mod current_log;
 mod deaths;
 mod exchange;
 pub(crate) mod folder;
+mod further_reports;
 mod gaps;
 mod hand_offs;
 mod join;
@@ -18,15 +19,14 @@ mod links;
 mod market;
 mod orders;
 mod row;
-mod source;
 mod switches;
 mod table;
 mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
-pub use chain::Chained;
 pub use folder::{Logs, log_path};
+pub use further_reports::Chained;
 pub use market::Trigger;
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{AtExchange, OrderRow, bit};
@@ -125,7 +125,7 @@ pub struct Merged {
     pub touches_written: u64,
     touches: market::Touches,
     table: table::Table,
-    chains: chain::Chains,
+    chains: further_reports::Chains,
     room: Room,
 }
 

@@ -2,7 +2,7 @@
 
 use super::tables::{STAGE_COLUMNS, cell, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use crate::table::{fitted, width};
 use comfy_table::{CellAlignment, Table, TableStyle};
@@ -39,7 +39,7 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
 
 /// Returns the cause on one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
-    in_a_line(&incident.cause)
+    single_line(&incident.cause)
 }
 
 /// Returns at most `width` characters of a text.

@@ -1,8 +1,8 @@
 //! Reports of a summary: for the terminal, as CSV and as Markdown.
 
-pub(crate) mod comebacks;
 pub mod export;
 pub mod incidents;
+pub(crate) mod role_restarts;
 pub mod strategies;
 pub mod tables;
 mod text;

@@ -1,7 +1,7 @@
 //! Report that compares strategies of several kinds or languages.
 
 use super::units::{count, duration, duration_or_dash as time, percent, short};
-use crate::escape::is_obeyed;
+use crate::escape::is_control;
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
 use crate::tail::Cause;
@@ -29,7 +29,7 @@ pub fn called(kind: &str) -> String {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),
     };
-    let plain = name.chars().map(|c| if is_obeyed(c) { '?' } else { c });
+    let plain = name.chars().map(|c| if is_control(c) { '?' } else { c });
     if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let slowest = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.orders));
     let share =
         |cause| move |own: &StrategySummary| percent(own.tail.as_ref().and_then(|tail| tail.share(cause)));
-    let shares = Cause::SHOWN.map(|cause| (cause.name(), share(cause)));
+    let shares = Cause::DISPLAY_ORDER.map(|cause| (cause.name(), share(cause)));
     let mut columns: Vec<Column<'_, StrategySummary>> = vec![("touched", &touched), ("slowest", &slowest)];
     columns.extend(shares.iter().map(|(name, share)| (*name, share as _)));
     let why = grid(

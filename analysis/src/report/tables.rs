@@ -1,7 +1,7 @@
 //! The two tables of a report: the stages of the round trip, and the threads.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
-use crate::escape::{in_a_line, markdown};
+use crate::escape::{markdown, single_line};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
 use crate::table::{fitted, parted, width};
 pub use crate::table::{ruled, table};
@@ -109,5 +109,5 @@ fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
 
 /// Escapes an external text for a cell of this style.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
-    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { in_a_line(text) }
+    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

@@ -3,8 +3,8 @@
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use super::{comebacks, strategies, trading, venues};
-use crate::escape::in_a_line;
+use super::{role_restarts, strategies, trading, venues};
+use crate::escape::single_line;
 use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
 use crate::table::width;
 use protocol::plan::Pacing;
@@ -48,7 +48,7 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
     }
     incidents(&mut page, summary);
     let by_strategy = strategies::grids(summary);
-    for grid in comebacks::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
+    for grid in role_restarts::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
         page.blank();
         for line in grid.terminal(false).lines() {
             page.line(line, None);
@@ -249,7 +249,7 @@ impl Page {
     }
 
     fn line(&mut self, line: &str, look: Option<Look>) {
-        let line = in_a_line(line.trim_end());
+        let line = single_line(line.trim_end());
         // Writing to a string cannot fail.
         let _ = match look.filter(|_| self.colour) {
             Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
@@ -286,7 +286,7 @@ fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, ind
     let (mut room, mut used) = (width().saturating_sub(first), 0);
     let next_room = width().saturating_sub(indent).max(1);
     for part in parts {
-        let pieces: Vec<char> = in_a_line(part).chars().collect();
+        let pieces: Vec<char> = single_line(part).chars().collect();
         for piece in pieces.chunks(next_room) {
             let joined = if used == 0 { 0 } else { joint.chars().count() };
             if used + joined + piece.len() > room {

@@ -133,7 +133,7 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draws::Draws;
+    use super::super::seeded_rng::Draws;
     use super::super::study::{Moves, Noise, moving_pairs, recorded};
     use super::*;
     use proptest::prelude::*;

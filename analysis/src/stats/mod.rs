@@ -4,7 +4,6 @@
 //! A run is one sample. However many orders it has, they share one start, one placement in memory
 //! and one state of the machine; so all statistics here count runs, never orders.
 
-mod draws;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod hosts;
@@ -13,17 +12,18 @@ pub mod md1;
 mod outline;
 pub mod placement;
 mod sample;
+mod seeded_rng;
 mod shift;
 mod spread;
 #[cfg(test)]
 mod study;
 mod verdict;
 
-pub use draws::Draws;
 pub use hosts::HostDifference;
 pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::median;
+pub use seeded_rng::Draws;
 pub use shift::{Estimate, Sample};
 pub use spread::Spread;
 pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};

@@ -11,7 +11,7 @@
 //! - [`ranks`]: any order of a placement's runs, by the normal approximation with continuity
 //!   correction.
 
-use super::draws::Draws;
+use super::seeded_rng::Draws;
 use serde::{Deserialize, Serialize};
 
 /// An estimate with its 95 % confidence interval.

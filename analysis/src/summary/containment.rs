@@ -1,13 +1,13 @@
 //! Containment figures of a run: each incident, and all of them together.
 //!
 //! The survivors of an incident are the complete orders of other strategies that it affected, as
-//! [`super::touched`] defines it. The reference are the orders, of all strategies, that had
+//! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that had
 //! returned before the first incident began.
 
 use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
-use super::touched::Windows;
+use super::incident_windows::Windows;
 use crate::merge::{Losses, Merged};
 use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;

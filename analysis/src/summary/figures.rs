@@ -5,7 +5,7 @@
 //! number never reaches a small one.
 
 use crate::merge::{AtExchange, Merged, OrderRow};
-use crate::select::Bits;
+use crate::radix_select::Bits;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
@@ -327,7 +327,7 @@ pub fn to_ns(ticks: u64, ns_per_tick: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::{rank, select};
+    use crate::radix_select::{rank, select};
     use proptest::prelude::*;
 
     #[test]

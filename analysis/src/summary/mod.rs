@@ -1,27 +1,27 @@
 //! `summary.json`: the results of a run for people and programs, and whether they may be quoted.
 
-mod around;
-mod comebacks;
 mod containment;
 pub mod figures;
 mod in_flight;
+mod incident_windows;
 mod leave_one_out;
+mod percentile_breakdown;
+mod role_restarts;
 mod stall_free;
 mod strategies;
 mod threads;
-mod touched;
 mod trading;
-mod unsent;
-mod unstruck;
+mod unfired_faults;
+mod unsent_orders;
 mod venues;
 mod verdict;
 
-pub use around::{Around, AroundStage};
-pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, leave_one_out_words};
+pub use percentile_breakdown::{Around, AroundStage};
+pub use role_restarts::ComebackSummary;
 pub use stall_free::StallFree;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use threads::ThreadSummary;
@@ -298,7 +298,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
     });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
-    let unstruck = unstruck::faults(record, merged, ns_per_tick);
+    let unstruck = unfired_faults::faults(record, merged, ns_per_tick);
     let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
     let dependence = leave_one_out::notes(&leave_one_out, figures);
     let mut summary = Summary {
@@ -334,8 +334,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         in_flight: in_flight::in_flight(record, merged),
         incidents,
         containment,
-        comebacks: comebacks::summarise(record, merged, ns_per_tick),
-        outages: comebacks::outages(record, merged, ns_per_tick),
+        comebacks: role_restarts::summarise(record, merged, ns_per_tick),
+        outages: role_restarts::outages(record, merged, ns_per_tick),
         venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         strategies: strategies::summarise(record, merged, &processes, ns_per_tick),
@@ -358,13 +358,13 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         input: record.input.clone(),
         machine: record.machine.clone(),
         plan: plan.clone(),
-        around: around::summarise(merged, figures, ns_per_tick),
+        around: percentile_breakdown::summarise(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);
     // First: orders that no figure includes.
-    summary.reasons.splice(0..0, unsent::orders(record, merged));
+    summary.reasons.splice(0..0, unsent_orders::orders(record, merged));
     summary.fit_for_latency = summary.reasons.is_empty();
     summary
 }

@@ -5,7 +5,7 @@ use super::figures::{
     Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
 use super::threads::ThreadSummary;
-use crate::cause::{Cause, Causes};
+use crate::cause::{Cause, NanosByCause};
 use crate::merge::Merged;
 use crate::record::{ProcessUsage, RunRecord};
 use protocol::plan::{Plan, Role};
@@ -58,14 +58,14 @@ pub struct StrategyTail {
     pub orders: u64,
     /// Their time in nanoseconds by cause: machine, memory, backlog, queueing, usual, unexplained,
     /// wake-up.
-    pub causes_ns: Causes,
+    pub causes_ns: NanosByCause,
 }
 
 impl StrategyTail {
     /// Returns the share of a cause in that time, 0 to 1.
     pub fn share(&self, cause: Cause) -> Option<f64> {
         let all = self.causes_ns.total();
-        (all > 0).then(|| self.causes_ns.of(cause) as f64 / all as f64)
+        (all > 0).then(|| self.causes_ns.get(cause) as f64 / all as f64)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables as values: printed within the terminal's width, written as Markdown and as CSV.
 
 use super::{ruled, table, width};
-use crate::escape::{in_a_line, markdown as escaped};
+use crate::escape::{markdown as escaped, single_line};
 use comfy_table::presets::ASCII_MARKDOWN;
 use std::fmt::Write;
 
@@ -167,14 +167,14 @@ const OFF: &str = "\u{2060}";
 
 impl GridRow {
     fn cell(&self, column: usize, colour: bool) -> String {
-        let cell = in_a_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
+        let cell = single_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
         if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell }
     }
 }
 
 /// Wraps a text at the terminal's width; continuation lines begin with `indent`.
 pub(crate) fn in_lines(text: &str, indent: &str) -> String {
-    let (text, mut lines) = (in_a_line(text), vec![String::new()]);
+    let (text, mut lines) = (single_line(text), vec![String::new()]);
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
         if line + 1 + word.chars().count() > width() && line > 0 {

@@ -2,8 +2,8 @@
 //! binary search in a thread's history.
 
 use super::Cause;
-use super::away::{Away, Calendar, Why};
-use crate::select::Bits;
+use super::pauses::{Away, Calendar, Why};
+use crate::radix_select::Bits;
 use std::collections::VecDeque;
 
 /// A stage of an order with its two stamps, or the wait from its due time until it was sent.

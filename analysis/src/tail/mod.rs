@@ -36,16 +36,16 @@
 //! sender's gap precedes everything that the receiver does.
 
 mod attribute;
-mod away;
 mod noise;
+mod pauses;
 mod run;
 mod strategies;
 #[cfg(test)]
 mod tests;
-mod ways;
+mod traces;
 
-pub use crate::cause::{Cause, Causes};
+pub use crate::cause::{Cause, NanosByCause};
 pub use attribute::{Parts, Passage, Rules, attribute};
-pub use away::{Away, Why, away};
 pub use noise::{Noise, NoiseSlice, ThreadNoise};
+pub use pauses::{Away, Why, away};
 pub use run::{Explained, Share, StallFree, Tail};

@@ -1,16 +1,16 @@
 //! Tail analysis of a run: its stage spans from the merge, causes of the slowest fractions, and the
 //! worst orders individually.
 
-use super::away::Cutter;
 use super::noise::{Noise, lost};
+use super::pauses::Cutter;
 use super::strategies::Tails;
-use super::ways::{Way, Ways};
-use super::{Away, Causes, Parts, Rules, attribute};
+use super::traces::{Way, Ways};
+use super::{Away, NanosByCause, Parts, Rules, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::merge::{Merged, ThreadLog};
+use crate::radix_select::{Bits, rank, select};
 use crate::record::RunRecord;
-use crate::select::{Bits, rank, select};
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
@@ -93,9 +93,9 @@ pub struct Share {
     /// Number of orders.
     pub orders: u64,
     /// Their time in nanoseconds by cause, in the order of [`super::Cause::ALL`].
-    pub causes_ns: Causes,
+    pub causes_ns: NanosByCause,
     /// Their time by cause for each stage of the engine.
-    pub stages: Vec<(String, Causes)>,
+    pub stages: Vec<(String, NanosByCause)>,
 }
 
 /// One slow order with its time by stage and cause.
@@ -110,7 +110,7 @@ pub struct Explained {
     /// Whether a gap or the backlog after one affected it.
     pub touched: bool,
     /// Stages in path order, each with the thread that it ended on.
-    pub stages: Vec<(String, String, Causes)>,
+    pub stages: Vec<(String, String, NanosByCause)>,
 }
 
 impl Document for Tail {
@@ -188,7 +188,7 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
             cut[stage] = *parts;
         }
     });
-    let ns = |parts: &Parts| Causes(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
+    let ns = |parts: &Parts| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
     let free = ways.count - touched.count();
     let of = |count: u64, column: usize| StallFree::SHARES.map(|(share, _)| (column, rank(count, share)));
     let values = select(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {

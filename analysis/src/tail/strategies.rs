@@ -1,8 +1,8 @@
 //! The slowest orders of each strategy by cause, in runs that distinguish strategies.
 
-use super::ways::Ways;
-use super::{Causes, Parts};
-use crate::select::Bits;
+use super::traces::Ways;
+use super::{NanosByCause, Parts};
+use crate::radix_select::Bits;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
 
@@ -44,7 +44,12 @@ impl Tails {
     }
 
     /// Returns the tail of each strategy with explained orders.
-    pub fn told(&self, ways: &Ways<'_>, touched: &Bits, ns: impl Fn(&Parts) -> Causes) -> Vec<StrategyTail> {
+    pub fn told(
+        &self,
+        ways: &Ways<'_>,
+        touched: &Bits,
+        ns: impl Fn(&Parts) -> NanosByCause,
+    ) -> Vec<StrategyTail> {
         let of = |(strategy, parts): (u16, &Parts)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
             for way in ways.iter(Some(strategy)) {

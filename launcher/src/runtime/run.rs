@@ -7,7 +7,7 @@ pub use crate::runtime::prepare::Presentation;
 use crate::runtime::progress::Progress;
 use crate::runtime::stages::PreparedRun;
 pub use crate::runtime::stages::{FinishedRun, Interrupted};
-use analysis::evaluation::{self, Step};
+use analysis::evaluation::{self, EvaluationStep};
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use anyhow::Result;
@@ -37,7 +37,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 pub fn evaluate(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(room, folder, record, |step| match step {
-        Step::Merging { done, total } => progress.of(done, total),
-        Step::Measuring => progress.phase("measuring", 0),
+        EvaluationStep::Merging { done, total } => progress.of(done, total),
+        EvaluationStep::Measuring => progress.phase("measuring", 0),
     })
 }

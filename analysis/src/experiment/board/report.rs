@@ -1,8 +1,8 @@
 //! The report of the board benchmark: cases, readers, and the rows of the seed's table.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
+use crate::cpu_list;
 use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};
-use crate::lists;
 use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
@@ -163,7 +163,7 @@ fn notes(case: &BoardCase) -> Vec<String> {
             ),
         ),
     }];
-    let cores = lists::format(&case.reader_cores);
+    let cores = cpu_list::format(&case.reader_cores);
     notes.push(match (case.writer_core, case.readers, case.shared) {
         (None, ..) => "not pinned: this process may use no core that is known".into(),
         (Some(core), 0, _) => format!("writer on core {core}"),

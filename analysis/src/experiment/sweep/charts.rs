@@ -2,9 +2,9 @@
 
 use super::knee::waited;
 use super::{SweepPoint, SweepRecord};
-use crate::chart::axis::{self, AxisLabel};
+use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
-use crate::chart::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
 use crate::numbers::duration;
 use crate::stats::{Outline, Percentile, Spread, md1};
@@ -17,7 +17,7 @@ const ROWS: usize = 80;
 /// What is measured at a run, and what it is measured against.
 type Figure<'a> = &'a dyn Fn(&Outline) -> Option<f64>;
 /// An axis: its title, how its ticks are written, and what stands on it.
-type Side<'a> = (&'a str, AxisLabel<'a>, Figure<'a>);
+type Side<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
 /// A percentile of rt_venue.
 pub(super) fn rt_venue(run: &Outline, percentile: Percentile) -> Option<f64> {
@@ -32,11 +32,11 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
                     along: Varied,
                     (x_title, x_name, x): Side<'_>,
                     (y_title, y_name, y): Side<'_>| {
-        let plot = Plot {
+        let plot = XyPlot {
             id,
             title,
-            x: Axis { title: x_title, name: x_name },
-            y: Axis { title: y_title, name: y_name },
+            x: AxisSpec { title: x_title, name: x_name },
+            y: AxisSpec { title: y_title, name: y_name },
         };
         charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
     };
@@ -109,7 +109,7 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push((at.median, spread)),
             None => {
-                let class = class(series.len());
+                let class = line_class(series.len());
                 series.push(PlotSeries { name, class, points: vec![(at.median, spread)] });
             }
         }
@@ -148,16 +148,16 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
         let model = PlotSeries { name: name("M/D/1"), class: "c7 dots", points };
         series.push(PlotSeries {
             name: name("measured"),
-            class: class(number),
+            class: line_class(number),
             points: measured.points.clone(),
         });
         series.extend(Some(model).filter(|model| !model.points.is_empty()));
     }
-    Plot {
+    XyPlot {
         id: "waiting",
         title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
-        x: Axis { title: "utilisation of the orchestrator (%)", name: &axis::number },
-        y: Axis { title: "mean submit + mean completion", name: &axis::duration },
+        x: AxisSpec { title: "utilisation of the orchestrator (%)", name: &axis::number },
+        y: AxisSpec { title: "mean submit + mean completion", name: &axis::duration },
     }
     .draw(&series)
 }
@@ -189,6 +189,6 @@ fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> Inter
     let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
     let place = axis
         .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
-    let class = class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
+    let class = line_class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
     IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
 }

@@ -7,8 +7,8 @@
 
 pub(crate) mod recorded;
 
-use super::draws::Draws;
 use super::sample::median;
+use super::seeded_rng::Draws;
 use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -32,7 +32,7 @@ fn check<D: Document + Debug + PartialEq>() {
     let json = document.json().unwrap();
     if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
         // Replaced atomically: other tests read it concurrently.
-        analysis::document::write_whole(&golden_file::<D>(), &json).unwrap();
+        analysis::document::write_atomically(&golden_file::<D>(), &json).unwrap();
     }
     let saved = fs::read(golden_file::<D>()).unwrap();
     assert!(

@@ -2,7 +2,6 @@
 //! histograms, inspect.
 
 mod accounts;
-mod away;
 mod broken_links;
 mod containment;
 mod damaged;
@@ -11,15 +10,16 @@ mod distrust;
 mod exchanges;
 mod figures;
 mod inspecting;
-mod larger;
 mod logfiles;
-mod lying_venues;
 mod market;
 mod merging;
+mod out_of_core;
 mod outages;
+mod pauses;
 mod quarantine;
 mod reporting;
-mod shifted;
+mod shifted_stamps;
 mod spilled;
+mod venue_report_defects;
 mod venues;
 mod verdicts;

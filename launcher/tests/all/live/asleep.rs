@@ -35,7 +35,7 @@ fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
         let wanted = ((t8 - t1 - (t5 - t4)) as f64 * record.clock.ns_per_tick) as u64;
         let causes: u64 = order.stages.iter().map(|(.., causes)| causes.total()).sum();
         // Each part is rounded to a nanosecond.
-        let parts = order.stages.iter().flat_map(|(.., causes)| causes.shown()).count() as u64 + 2;
+        let parts = order.stages.iter().flat_map(|(.., causes)| causes.nonzero()).count() as u64 + 2;
         assert!(causes.abs_diff(wanted) <= parts, "{}: {causes} of {wanted} ns", order.order);
     }
 }
@@ -62,7 +62,7 @@ fn who_waits_for_a_thread_that_gave_its_core_away_is_told_so() {
         let tail = Tail::read(&folder).unwrap();
         add_up(&record, &merged, &tail);
         let slowest = &tail.slowest[0];
-        assert!(slowest.causes_ns.of(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
+        assert!(slowest.causes_ns.get(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
         assert!(tail.noise.threads.iter().all(|thread| thread.sleeps > 0 && thread.sleeps_ns > 0));
         assert!(summary["processes"][0]["sleeps"].as_u64() > Some(0), "{idle}");
     }
@@ -79,7 +79,7 @@ fn who_polls_all_the_time_never_slept() {
     assert!(merged.threads.iter().all(|log| log.sleeps.is_empty()));
     let tail = Tail::read(&folder).unwrap();
     add_up(&record, &merged, &tail);
-    assert!(tail.slowest.iter().all(|share| share.causes_ns.of(Cause::WakeUp) == 0));
+    assert!(tail.slowest.iter().all(|share| share.causes_ns.get(Cause::WakeUp) == 0));
     assert!(tail.noise.threads.iter().all(|thread| thread.sleeps == 0));
 }
 

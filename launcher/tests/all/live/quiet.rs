@@ -123,7 +123,7 @@ fn the_launcher_keeps_off_the_cores_of_its_run_where_there_are_others() {
     let launcher = Launcher::new();
     let running = launcher.start(&[LONG, &["--cores", &last.to_string()]].concat());
     let pid = running.pid();
-    let rest = analysis::lists::parse(&cores(pid.to_string())).unwrap();
+    let rest = analysis::cpu_list::parse(&cores(pid.to_string())).unwrap();
     assert_eq!(rest, allowed[..allowed.len() - 1]);
     let engine = running.process("engine");
     let on_last = |pid: u32| {

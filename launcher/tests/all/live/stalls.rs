@@ -117,6 +117,6 @@ fn found(tail: &Tail, stops: usize) {
     // Two may fall into one slice.
     assert!(long >= stops / 2, "{long} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
-    let of = |cause| slowest.causes_ns.of(cause);
+    let of = |cause| slowest.causes_ns.get(cause);
     assert!((of(Cause::Machine) + of(Cause::Backlog)) * 2 > slowest.causes_ns.total(), "{slowest:?}");
 }

@@ -1,7 +1,7 @@
 //! Report of engine roles that died and were restarted from their journals.
 
 use super::units::{count, duration_or_dash as time};
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use crate::summary::{ComebackSummary, Summary};
 use crate::table::Grid;
 
@@ -35,7 +35,7 @@ pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
         &summary.comebacks,
     );
     let cause = |comeback: &ComebackSummary| {
-        format!("{} at {} s: {}", comeback.role, at(comeback), in_a_line(&comeback.cause))
+        format!("{} at {} s: {}", comeback.role, at(comeback), single_line(&comeback.cause))
     };
     grid.notes = summary.comebacks.iter().take(CAUSES).map(cause).collect();
     (!grid.rows.is_empty()).then(|| {

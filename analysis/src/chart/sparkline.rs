@@ -3,18 +3,18 @@
 
 use super::axis::duration;
 use super::scale::Scale;
-use super::svg::{Path, num, text};
+use super::svg::{SvgPath, coordinate, text};
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 118.0;
 /// Left, right, top and bottom edge of the data area.
-const DATA: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
+const DATA_BOUNDS: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
 
 /// A section of a run's timeline.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch<'a> {
+pub struct TimelineSlice<'a> {
     /// Timeline of the run.
     pub timeline: &'a Timeline,
     /// Start of the section, in nanoseconds from the start of the schedule.
@@ -25,7 +25,7 @@ pub struct Stretch<'a> {
     pub mark_ns: Option<u64>,
 }
 
-impl Stretch<'_> {
+impl TimelineSlice<'_> {
     /// Returns the start, the median and the maximum of each bucket in the section.
     fn buckets(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
         let Timeline { bucket_ns, p50_ns, max_ns, .. } = self.timeline;
@@ -35,35 +35,35 @@ impl Stretch<'_> {
     }
 
     /// Returns the minimum and the maximum of the drawn values.
-    pub fn values(&self) -> Option<(u64, u64)> {
+    pub fn min_max(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))
     }
 }
 
 /// Returns the vertical range that contains all sections.
-pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
-    let values = || stretches.iter().filter_map(Stretch::values);
+pub fn shared_range(stretches: &[TimelineSlice<'_>]) -> (f64, f64) {
+    let values = || stretches.iter().filter_map(TimelineSlice::min_max);
     let least = values().map(|(least, _)| least).min().unwrap_or(1).max(1);
     let most = values().map(|(_, most)| most).max().unwrap_or(1).max(1);
     (least as f64, most as f64)
 }
 
 /// Draws a sparkline. `id` is its id in the page, `title` its accessible title and tooltip.
-pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
-    let [left, right, top, bottom] = DATA;
+pub fn draw(id: &str, title: &str, stretch: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
+    let [left, right, top, bottom] = DATA_BOUNDS;
     let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;
     let (from, to) = (stretch.from_ns as f64 - zero, (stretch.to_ns as f64 - zero).max(1.0 - zero));
     let place =
         |ns: f64| (left + (ns - zero - from) / (to - from).max(1.0) * (right - left)).clamp(left, right);
     let y = Scale::log(ends.0, ends.1, (bottom, top));
     let bucket = stretch.timeline.bucket_ns as f64;
-    let (mut medians, mut greatest) = (Path::default(), String::new());
+    let (mut medians, mut greatest) = (SvgPath::default(), String::new());
     for (at, p50, max) in stretch.buckets() {
         let (start, end) = (place(at as f64), place(at as f64 + bucket));
         match p50 {
-            Some(p50) => medians.level(start, end, y.at(p50.max(1) as f64)),
-            None => medians.lift(),
+            Some(p50) => medians.horizontal(start, end, y.at(p50.max(1) as f64)),
+            None => medians.lift_pen(),
         }
         if let Some(max) = max {
             let high = y.at(max.max(1) as f64);
@@ -71,28 +71,29 @@ pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> M
             let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
             greatest += &format!(
                 "M{} {}H{}V{}H{}Z",
-                num(start),
-                num(high),
-                num(end),
-                num(low.max(high + 1.5)),
-                num(start)
+                coordinate(start),
+                coordinate(high),
+                coordinate(end),
+                coordinate(low.max(high + 1.5)),
+                coordinate(start)
             );
         }
     }
     // Label the lowest, the highest and a middle tick.
-    let ticks: Vec<f64> = y.ticks().into_iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect();
+    let ticks: Vec<f64> =
+        y.ticks().into_iter().filter(|tick| tick.is_labeled).map(|tick| tick.value).collect();
     let step = ticks.len().div_ceil(3).max(1);
     html! {
-        svg class="small" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
+        svg class="small" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
             title id={ (id) "-title" } { (title) }
             @for value in ticks.into_iter().step_by(step) {
-                line x1=(num(left)) x2=(num(right)) y1=(num(y.at(value))) y2=(num(y.at(value))) class="grid" {}
+                line x1=(coordinate(left)) x2=(coordinate(right)) y1=(coordinate(y.at(value))) y2=(coordinate(y.at(value))) class="grid" {}
                 (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
             }
             path d=(greatest) class="fill band c7" {}
             path d=(medians.data()) class="line c1" {}
             @if let Some(mark) = stretch.mark_ns {
-                line x1=(num(place(mark as f64))) x2=(num(place(mark as f64))) y1=(num(top)) y2=(num(bottom)) class="zero" {}
+                line x1=(coordinate(place(mark as f64))) x2=(coordinate(place(mark as f64))) y1=(coordinate(top)) y2=(coordinate(bottom)) class="zero" {}
             }
             (text(left, HEIGHT - 6.0, "start", "tick", &signed(from)))
             (text(right, HEIGHT - 6.0, "end", "tick", &signed(to)))
@@ -124,15 +125,15 @@ mod tests {
             p99_ns: vec![None; 4],
             ..Timeline::default()
         };
-        let whole = |timeline| Stretch { timeline, from_ns: 0, to_ns: 40, mark_ns: None };
-        let part = Stretch { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
-        assert_eq!(part.values(), Some((900, 900)));
-        for stretch in [part, whole(&timeline), Stretch { from_ns: u64::MAX, to_ns: 0, ..part }] {
-            let text = draw("i", "t", &stretch, shared(&[stretch])).into_string();
+        let whole = |timeline| TimelineSlice { timeline, from_ns: 0, to_ns: 40, mark_ns: None };
+        let part = TimelineSlice { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
+        assert_eq!(part.min_max(), Some((900, 900)));
+        for stretch in [part, whole(&timeline), TimelineSlice { from_ns: u64::MAX, to_ns: 0, ..part }] {
+            let text = draw("i", "t", &stretch, shared_range(&[stretch])).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
-        assert_eq!(whole(&empty).values(), None);
-        draw("i", "t", &whole(&empty), shared(&[]));
+        assert_eq!(whole(&empty).min_max(), None);
+        draw("i", "t", &whole(&empty), shared_range(&[]));
     }
 }

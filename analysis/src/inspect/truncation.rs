@@ -7,11 +7,11 @@ use protocol::status::{Field, Status, ThreadState};
 use std::path::Path;
 
 /// Record counts of each thread's log at merge time, from `summary.json` if it exists.
-pub(super) struct Merged(Vec<(String, u64)>);
+pub(super) struct MergedCounts(Vec<(String, u64)>);
 
-impl Merged {
+impl MergedCounts {
     /// Reads the counts from the folder of a run; empty without a summary.
-    pub(super) fn of(folder: &Path) -> Self {
+    pub(super) fn read(folder: &Path) -> Self {
         let threads = Summary::read(folder).map(|summary| summary.processes).unwrap_or_default();
         let known = threads.into_iter().filter(|thread| !thread.untrusted);
         Self(known.map(|thread| (thread.role, thread.records)).collect())
@@ -19,7 +19,13 @@ impl Merged {
 
     /// Returns what is missing at the end of a thread's log, as text; `None` if it is complete.
     /// `sums` is the number of checksums in the log.
-    pub(super) fn missing(&self, thread: &str, status: &Status, records: u64, sums: u64) -> Option<String> {
+    pub(super) fn missing_tail(
+        &self,
+        thread: &str,
+        status: &Status,
+        records: u64,
+        sums: u64,
+    ) -> Option<String> {
         let merged = self.0.iter().find(|(name, _)| name == thread).map(|(_, records)| *records);
         if let Some(merged) = merged.filter(|merged| *merged > records) {
             return Some(format!("{records} records, and {merged} when the run was merged: cut short since"));

@@ -1,10 +1,10 @@
 //! Out-of-core evaluation: identical results with little memory.
 
-use super::away::written;
 use super::deaths::{T1_OF_20, killed};
+use super::pauses::written;
 use crate::common::summary_of;
 use crate::fixture::killing::Death;
-use crate::fixture::longer;
+use crate::fixture::streamed;
 use crate::fixture::{Fixture, RT_VENUE, Shape};
 use analysis::evaluation::evaluate;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn lossy_table_is_detected() {
 #[test]
 fn streamed_fixture_equals_in_memory_fixture() {
     let folder = tempfile::tempdir().unwrap();
-    longer::write(
+    streamed::write(
         Shape { strategies: 4, orders: 10_000, period: 2_000, delay: 900_000, ..Shape::PLAIN },
         folder.path(),
     );

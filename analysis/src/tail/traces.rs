@@ -5,8 +5,8 @@
 
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
+use crate::radix_select::{Bits, select, select_pair};
 use crate::record::RunRecord;
-use crate::select::{Bits, select, select_pair};
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
 use protocol::plan::{Plan, Role};
