@@ -26,11 +26,11 @@ pub trait Document: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Version that this build reads and writes, from 1.
     const VERSION: u32;
-    /// What a folder without the file is not, as text for the error. The default is for results that
-    /// are computed from the logs of a run.
+    /// What a folder without the file is not, as text for the error. The default is for results
+    /// computed from the logs of a run.
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    /// Remedy for a damaged file, as text for the error. The default is for results that are computed
-    /// from the logs of a run.
+    /// Remedy for a damaged file, as text for the error. The default is for results computed from
+    /// the logs of a run.
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     /// Whether the JSON is indented for people to read.
     const PRETTY: bool = true;

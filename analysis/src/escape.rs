@@ -69,7 +69,7 @@ pub struct PrintableWriter<W: Write> {
 }
 
 impl<W: Write> PrintableWriter<W> {
-    /// Creates a writer to `out`. With `colours` the color codes of reports pass unchanged.
+    /// Creates a writer to `out`. With `has_colors` the color codes of reports pass unchanged.
     pub const fn new(out: W, colours: bool) -> Self {
         Self { out, has_colors: colours, partial: Vec::new() }
     }

@@ -6,7 +6,7 @@ use crate::html;
 use crate::merge;
 use crate::record::RunRecord;
 use crate::report;
-use crate::summary::{self, Figures, Summary, summarise};
+use crate::summary::{self, Figures, Summary, summarize};
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
@@ -49,14 +49,14 @@ pub fn evaluate(
     })?;
     progress(EvaluationStep::Measuring);
     let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
-    let tail = Tail::of(record, &merged, WORST_ORDERS);
+    let tail = Tail::from_run(record, &merged, WORST_ORDERS);
     // A run with `--stamps ends` has no orders in its tail: which orders stalls affected is
     // unknown.
     if tail.orders > 0 {
-        figures.take_stall_free(&merged, &tail.untouched);
+        figures.record_stall_free(&merged, &tail.unaffected);
     }
-    let mut summary = summarise(record, &merged, &figures);
-    summary.explain(&tail.strategies);
+    let mut summary = summarize(record, &merged, &figures);
+    summary.attach_tails(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures)?;

@@ -6,7 +6,7 @@
 //! `summary.json`. Lines with other tags are ignored. Format and version, in the first line, are
 //! HdrHistogram's.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::{Figures, Measure, ns_per_tick};
@@ -89,7 +89,12 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, H
 ///
 /// # Errors
 /// Any error of `out`.
-pub fn write(record: &RunRecord, merged: &Merged, figures: &Figures, mut out: impl Write) -> io::Result<()> {
+pub fn write(
+    record: &RunRecord,
+    merged: &MergedRun,
+    figures: &Figures,
+    mut out: impl Write,
+) -> io::Result<()> {
     let ticks_ns = |ticks: u64| Duration::from_nanos(to_ns(ticks, ns_per_tick(record)));
     let span = &merged.span;
     let (start, length) = match span.last_received.checked_sub(span.first_sent) {

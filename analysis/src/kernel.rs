@@ -44,6 +44,7 @@ pub struct CoreAccount {
     /// Number of interrupts (`/proc/interrupts`).
     pub interrupts: Option<u64>,
     /// Most frequent interrupts with their counts.
+    #[serde(rename = "most")]
     pub top_interrupts: Vec<(String, u64)>,
 }
 

@@ -164,7 +164,7 @@ impl<R: Read> LogReader<R> {
     /// [`LogError`], as for [`LogReader::open`].
     pub fn new(mut source: R, file: String, run: Option<&str>) -> Result<Self, LogError> {
         let mut front = [0; LOG_OFFSET * 8];
-        let bytes = match fill(&mut source, &mut front) {
+        let bytes = match read_full(&mut source, &mut front) {
             Ok(bytes) => bytes,
             Err(source) => return Err(LogError::Io { file, source }),
         };
@@ -226,13 +226,13 @@ impl<R: Read> LogReader<R> {
     ///
     /// # Errors
     /// [`LogError`] at the first invalid record, after all records before it were returned.
-    pub fn next_block(&mut self) -> Result<Option<Block<'_>>, LogError> {
+    pub fn next_block(&mut self) -> Result<Option<RecordBlock<'_>>, LogError> {
         if let Some(ended) = self.ended.take() {
             self.ended = Some(Ok(()));
             return ended.map(|()| None);
         }
         self.block.resize(BLOCK_BYTES, 0);
-        let bytes = match fill(&mut self.source, &mut self.block) {
+        let bytes = match read_full(&mut self.source, &mut self.block) {
             Ok(bytes) => bytes,
             Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
         };
@@ -264,7 +264,7 @@ impl<R: Read> LogReader<R> {
         }
         let first = self.records;
         self.records = record;
-        Ok(Some(Block { first, records: &self.block.as_chunks().0[..good] }))
+        Ok(Some(RecordBlock { first, records: &self.block.as_chunks().0[..good] }))
     }
 
     /// Checks that only zeros follow the zero key that ends a log: anything else means that the
@@ -285,7 +285,7 @@ impl<R: Read> LogReader<R> {
             }
             record += whole.len() as u64;
             chunk.resize(BLOCK_BYTES, 0);
-            match fill(&mut self.source, &mut chunk) {
+            match read_full(&mut self.source, &mut chunk) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => chunk.truncate(bytes),
                 Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
@@ -296,13 +296,13 @@ impl<R: Read> LogReader<R> {
 
 /// A block of consecutive records of a log whose keys were checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.
     pub first: u64,
     records: &'a [[u8; RECORD_BYTES]],
 }
 
-impl<'a> Block<'a> {
+impl<'a> RecordBlock<'a> {
     /// Returns the records in log order.
     pub fn records(self) -> impl Iterator<Item = Record> + 'a {
         self.records.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
@@ -336,7 +336,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 /// Reads until the buffer is full or the source ends. Returns the number of bytes.
-fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match source.read(&mut buffer[filled..]) {

@@ -5,17 +5,17 @@ const BITS: u32 = 16;
 
 /// Returns for each wanted (column, rank from 0) the value at that rank of the sorted column.
 /// `each` passes all values with their columns, and is called once per pass; no value exceeds
-/// `most`. The value for a rank past the end is unspecified.
-pub(crate) fn select(
+/// `max`. The value for a rank past the end is unspecified.
+pub(crate) fn select_ranks(
     wanted: &[(usize, u64)],
-    most: u64,
+    max: u64,
     each: impl Fn(&mut dyn FnMut(usize, u64)),
 ) -> Vec<u64> {
     let columns = wanted.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
-    let of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
-    let by_column: Vec<Vec<usize>> = (0..columns).map(of_column).collect();
+    let wanted_of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
+    let by_column: Vec<Vec<usize>> = (0..columns).map(wanted_of_column).collect();
     let mut found: Vec<(u64, u64)> = wanted.iter().map(|(_, rank)| (0, *rank)).collect();
-    let levels = (u64::BITS - most.leading_zeros()).div_ceil(BITS).max(1);
+    let levels = (u64::BITS - max.leading_zeros()).div_ceil(BITS).max(1);
     for level in (0..levels).rev() {
         let shift = level * BITS;
         let mut counts = vec![vec![0u64; 1 << BITS]; wanted.len()];
@@ -40,16 +40,16 @@ pub(crate) fn select(
 }
 
 /// Returns the pair at a rank, from 0, of the sorted pairs; `None` past the end. `each` is as for
-/// [`select`]. Candidates are kept in memory once there are at most `few` of them.
-pub(crate) fn select_pair(
+/// [`select_ranks`]. Candidates are kept in memory once there are at most `max_kept` of them.
+pub(crate) fn select_nth_pair(
     rank: u64,
-    few: usize,
+    max_kept: usize,
     each: impl Fn(&mut dyn FnMut([u64; 2])),
 ) -> Option<[u64; 2]> {
     let (mut count, mut kept) = (0_u64, Vec::new());
     each(&mut |pair| {
         count += 1;
-        if kept.len() < few {
+        if kept.len() < max_kept {
             kept.push(pair);
         }
     });
@@ -60,7 +60,7 @@ pub(crate) fn select_pair(
         return Some(*kept.select_nth_unstable(rank as usize).1);
     }
     let firsts = |hear: &mut dyn FnMut(usize, u64)| each(&mut |pair| hear(0, pair[0]));
-    let first = *select(&[(0, rank)], u64::MAX, firsts).first()?;
+    let first = *select_ranks(&[(0, rank)], u64::MAX, firsts).first()?;
     let mut before = 0;
     each(&mut |pair| before += u64::from(pair[0] < first));
     let seconds = |hear: &mut dyn FnMut(usize, u64)| {
@@ -70,7 +70,7 @@ pub(crate) fn select_pair(
             }
         });
     };
-    Some([first, *select(&[(0, rank - before)], u64::MAX, seconds).first()?])
+    Some([first, *select_ranks(&[(0, rank - before)], u64::MAX, seconds).first()?])
 }
 
 /// Splits a value at `shift` into the bits above its digit and the digit.
@@ -82,15 +82,15 @@ fn split(value: u64, shift: u32) -> (u64, usize) {
 
 /// Returns the rank, from 0, of the smallest value that at least this share of `count` values does
 /// not exceed.
-pub(crate) fn rank(count: u64, share: f64) -> u64 {
+pub(crate) fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
 
 /// A fixed-size set of bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bits(Vec<u64>);
+pub struct BitSet(Vec<u64>);
 
-impl Bits {
+impl BitSet {
     /// Creates a set of `count` bits, all clear.
     pub fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
@@ -131,14 +131,14 @@ mod tests {
         ) {
             let mut sorted = pairs.clone();
             sorted.sort_unstable();
-            let found = select_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
+            let found = select_nth_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
             prop_assert_eq!(found, sorted.get(rank as usize).copied());
         }
     }
 
     #[test]
     fn bit_set_sets_single_bits() {
-        let mut bits = Bits::new(130);
+        let mut bits = BitSet::new(130);
         [0, 63, 64, 129].into_iter().for_each(|place| bits.set(place));
         assert_eq!((0..200).filter(|place| bits.get(*place)).collect::<Vec<_>>(), [0, 63, 64, 129]);
         assert_eq!(bits.count(), 4);

@@ -23,13 +23,14 @@ pub struct RunRecord {
     /// Schedule of the orders.
     pub input: InputRecord,
     /// Calibration of the clock.
-    pub clock: Clock,
+    pub clock: ClockCalibration,
     /// Core-to-core round trip between two cores of the run.
-    pub floor: Floor,
+    #[serde(rename = "floor")]
+    pub core_to_core_rtt: CoreToCoreRtt,
     /// Outcome of the run.
     pub outcome: RunOutcome,
     /// Exit of each process, in the order of the plan.
-    pub exits: Vec<Exit>,
+    pub exits: Vec<ProcessExit>,
     /// Time from the first spawn to the release of the barrier, in nanoseconds.
     pub startup_ns: u64,
     /// Open orders, sampled by the launcher several times a second; `None` if the barrier never
@@ -48,14 +49,14 @@ pub struct RunRecord {
     #[serde(default)]
     pub incidents: Vec<Incident>,
     /// Restarts of engine roles from their journals, in the order of their detection.
-    #[serde(default)]
-    pub comebacks: Vec<RoleRestart>,
+    #[serde(rename = "comebacks", default)]
+    pub role_restarts: Vec<RoleRestart>,
     /// Deaths of gateway processes during the run, in the order of their detection.
     #[serde(default)]
     pub outages: Vec<Outage>,
     /// Operator commands, in the order of their numbers.
     #[serde(default)]
-    pub commands: Vec<Command>,
+    pub commands: Vec<OperatorCommand>,
     /// Number of times that each fault of the plan was injected, in the plan's order; null for a
     /// fault that a process injects itself. Empty if nobody counted.
     #[serde(default)]
@@ -64,7 +65,7 @@ pub struct RunRecord {
 
 /// A command that an operator gave during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Command {
+pub struct OperatorCommand {
     /// Number of the command, from 0.
     pub number: u32,
     /// Time of the command, in ticks.
@@ -139,7 +140,7 @@ pub struct StayedDown {
 
 impl StayedDown {
     /// Describes it for a strategy: `strategy-1 stayed down after 8 restarts: …`.
-    pub fn of(&self, strategy: u16) -> String {
+    pub fn describe(&self, strategy: u16) -> String {
         let after = match self.restarts {
             0 => String::new(),
             1 => " after 1 restart".into(),
@@ -170,8 +171,8 @@ pub struct RoleRestart {
     pub records: u64,
     /// Records of them that the successor replayed; the others were part of its snapshot or standby
     /// state.
-    #[serde(default)]
-    pub again: u64,
+    #[serde(rename = "again", default)]
+    pub replayed: u64,
 }
 
 /// An outage: the death of a gateway process during the run, which took its venues down. Times are
@@ -218,7 +219,7 @@ impl Outage {
     }
 
     /// Returns a description: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
-    pub fn in_words(&self, plan: &Plan) -> String {
+    pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
         let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
         format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
@@ -263,7 +264,7 @@ pub struct InputRecord {
 
 /// The calibration of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Clock {
+pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
     pub ns_per_tick: f64,
     /// Cost of one clock read, in nanoseconds (median, before the run).
@@ -282,7 +283,7 @@ pub struct Clock {
 /// for each other (synchronized), and with threads that arrive at arbitrary times, like orders
 /// (unsynchronized).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Floor {
+pub struct CoreToCoreRtt {
     /// The two cores; `None` if the run had only one.
     pub cores: Option<(u32, u32)>,
     /// Median round trip before the run, in nanoseconds.
@@ -291,8 +292,8 @@ pub struct Floor {
     pub after_ns: Option<f64>,
     /// Median round trip of unsynchronized threads, in nanoseconds
     /// (`system::floor::out_of_step_ns`).
-    #[serde(default)]
-    pub out_of_step_ns: Option<f64>,
+    #[serde(rename = "out_of_step_ns", default)]
+    pub unsynchronized_ns: Option<f64>,
 }
 
 /// The outcome of a run.
@@ -316,7 +317,7 @@ pub enum RunOutcome {
 
 /// The exit of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Exit {
+pub struct ProcessExit {
     /// Name of the process in the plan.
     pub process: String,
     /// Process id.

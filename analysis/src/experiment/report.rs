@@ -8,7 +8,7 @@
 use crate::cpu_list;
 use crate::document::{SaveError, write_atomically};
 use crate::machine::Machine;
-use crate::table::grid::{Grid, wrapped};
+use crate::table::grid::{Grid, wrap_list_item};
 use maud::Markup;
 use std::path::Path;
 
@@ -107,7 +107,7 @@ impl ExperimentReport {
     /// The tables and notes as they are printed; what stands out is bold, if `colour`.
     pub fn terminal(&self, colour: bool) -> String {
         let tables = self.tables(TERMINAL).map(|grid| grid.terminal(colour));
-        tables.chain(self.notes.iter().map(|note| wrapped(note))).map(|text| text + "\n").collect()
+        tables.chain(self.notes.iter().map(|note| wrap_list_item(note))).map(|text| text + "\n").collect()
     }
 
     /// Writes each table as `NAME.csv`, and all of them with the notes on top as `<name>.md`.

@@ -6,7 +6,7 @@ use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, line, text};
 use crate::kernel::KernelAccount;
 use crate::report::units::{count, duration, duration_or_dash, short};
-use crate::tail::{Noise, ThreadNoise};
+use crate::tail::{MachineNoise, ThreadNoise};
 use maud::{Markup, html};
 
 /// The height of a thread's strip.
@@ -17,7 +17,7 @@ const DRAWN: usize = 12;
 const LEAST_NS: f64 = 3_000.0;
 
 /// The section; `None` where there is neither a gap nor an account.
-pub fn draw(noise: &Noise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
+pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {
         html! {
@@ -41,7 +41,7 @@ fn name(thread: &ThreadNoise) -> String {
     thread.core.map_or_else(|| thread.thread.clone(), |core| format!("{} · core {core}", thread.thread))
 }
 
-fn strips(noise: &Noise) -> Markup {
+fn strips(noise: &MachineNoise) -> Markup {
     let mut most: Vec<&ThreadNoise> =
         noise.threads.iter().filter(|thread| !thread.slices.is_empty()).collect();
     most.sort_by_key(|thread| std::cmp::Reverse(thread.gaps_ns));
@@ -103,7 +103,7 @@ fn strips(noise: &Noise) -> Markup {
     )
 }
 
-fn threads(noise: &Noise) -> Markup {
+fn threads(noise: &MachineNoise) -> Markup {
     let slept = noise.threads.iter().any(|thread| thread.sleeps > 0);
     html! {
         table {
@@ -179,7 +179,7 @@ mod tests {
             slices: vec![slice],
             ..ThreadNoise::default()
         };
-        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
+        let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
         let drawn = draw(&noise, None, &[]).unwrap().into_string();
         assert!(drawn.contains("asleep") && drawn.contains(">77<"), "{drawn}");
         assert_eq!(drawn.matches("data-gap-ns").count(), 1, "{drawn}");
@@ -195,7 +195,8 @@ mod tests {
             slices: vec![slice(0, 5_000, 0), slice(7, 4_000_000, 4_000_000), slice(u64::MAX, u64::MAX, 1)],
             ..ThreadNoise::default()
         };
-        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
+        let noise =
+            MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
         let kernel = KernelAccount {
             cores: vec![CoreAccount { core: 1, ..CoreAccount::default() }],
             ..KernelAccount::default()
@@ -205,6 +206,6 @@ mod tests {
         assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         assert!(!drawn.contains("asleep"), "nobody slept");
-        assert!(draw(&Noise::default(), None, &[]).is_none());
+        assert!(draw(&MachineNoise::default(), None, &[]).is_none());
     }
 }

@@ -68,7 +68,7 @@ impl OrderPath {
     /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too
     /// few orders came back.
     pub fn from_summary(summary: &Summary) -> Option<Self> {
-        let around = summary.around.iter().find(|around| around.percentile == "p50")?;
+        let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
         let mean = |(stage, _): &(crate::summary::Measure, &str)| {
             let found = around.stages.iter().find(|part| part.stage == stage.name())?;
             (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some(found.mean_ns)

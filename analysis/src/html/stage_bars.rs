@@ -8,7 +8,7 @@ use super::axis;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash};
-use crate::summary::{Around, Distribution, Measure, Summary};
+use crate::summary::{Distribution, Measure, PercentileBreakdown, Summary};
 use maud::{Markup, html};
 use protocol::flow::{Stage, StageInfo};
 use protocol::plan::Stamps;
@@ -39,7 +39,7 @@ pub fn draw(summary: &Summary) -> Markup {
     }
     html! {
         @for (name, _) in COLUMNS {
-            @match summary.around.iter().find(|around| around.percentile == name).and_then(bar) {
+            @match summary.percentile_breakdowns.iter().find(|around| around.percentile == name).and_then(bar) {
                 Some(drawing) => figure { (drawing) },
                 None => p class="none" { "Too few orders came back for those around the " (name) " of rt_venue." },
             }
@@ -54,7 +54,7 @@ pub fn draw(summary: &Summary) -> Markup {
     }
 }
 
-fn bar(around: &Around) -> Option<Markup> {
+fn bar(around: &PercentileBreakdown) -> Option<Markup> {
     let name = around.percentile.as_str();
     let ns = |(stage, class): &(Measure, &'static str)| {
         let found = around.stages.iter().find(|part| part.stage == stage.name())?;
@@ -133,7 +133,7 @@ pub fn meaning(measure: Measure) -> String {
         Measure::RoundTrip => "t8 − t1",
         Measure::RtVenue => "round trip less the venue",
         Measure::RtVenueFromDue => "the same, from when it was due",
-        Measure::Slip => "how late the order was sent, t1 − due",
+        Measure::SendLag => "how late the order was sent, t1 − due",
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
         Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
         Measure::TickToExchange => "from that write until the exchange has the order",

@@ -5,7 +5,7 @@ use super::axis;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash, percent};
-use crate::tail::{Cause, NanosByCause, Share, StallFree, Tail};
+use crate::tail::{Cause, NanosByCause, Tail, TailPercentiles, TailShare};
 use maud::{Markup, html};
 
 /// Each cause with its colour: the machine's bright, what is usual grey.
@@ -57,7 +57,7 @@ fn legend() -> Markup {
     } } }
 }
 
-fn bars(share: &Share) -> Markup {
+fn bars(share: &TailShare) -> Markup {
     let whole = share.causes_ns.total();
     let all = ("all stages", &share.causes_ns);
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
@@ -67,10 +67,10 @@ fn bars(share: &Share) -> Markup {
     let x = Scale::linear_exact(0.0, 100.0, frame.x_range());
     let part = |ns: u64| ns as f64 / whole.max(1) as f64 * 100.0;
     let content = html! {
-        (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.of), &axis::number))
+        (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.fraction), &axis::number))
         (text(frame.left, frame.top - 8.0, "start", "label", &format!(
             "the slowest {}: {} orders, rt_venue {} on average",
-            share.of, count(share.orders), duration(whole / share.orders.max(1))
+            share.fraction, count(share.orders), duration(whole / share.orders.max(1))
         )))
         @for (number, (name, causes)) in rows.iter().enumerate() {
             @let y = frame.top + number as f64 * ROW + 4.0;
@@ -78,7 +78,7 @@ fn bars(share: &Share) -> Markup {
             @for (class, cause, from, ns) in pieces(causes) {
                 @let (left, right) = (x.at(part(from)), x.at(part(from.saturating_add(ns))));
                 rect x=(coordinate(left)) y=(coordinate(y)) width=(coordinate(right - left)) height=(coordinate(ROW - 5.0)) class={ "fill piece " (class) }
-                    data-tail=(share.of) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
+                    data-tail=(share.fraction) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
                     title { (name) ", " (cause.name()) ": " (percent(Some(part(ns) / 100.0))) }
                 }
                 @let label = format!("{} {:.0} %", cause.name(), part(ns));
@@ -92,8 +92,8 @@ fn bars(share: &Share) -> Markup {
         .iter()
         .map(|(_, cause, _, ns)| format!("{} {}", cause.name(), percent(Some(part(*ns) / 100.0))))
         .collect();
-    let id = format!("tail-{}", share.of.trim_end_matches(" %").replace('.', "-"));
-    let title = format!("Why the slowest {} were slow", share.of);
+    let id = format!("tail-{}", share.fraction.trim_end_matches(" %").replace('.', "-"));
+    let title = format!("Why the slowest {} were slow", share.fraction);
     frame.drawing(&id, &title, &format!("{}.", said.join(", ")), &content)
 }
 
@@ -113,9 +113,9 @@ fn pieces(causes: &NanosByCause) -> Vec<(&'static str, Cause, u64, u64)> {
 
 /// Both percentiles side by side, with the share that is taken out.
 fn free(tail: &Tail) -> Markup {
-    let out = tail.touched as f64 / tail.orders.max(1) as f64;
-    let row = |name: &str, of: &StallFree, orders: u64| {
-        let StallFree { p50_ns, p99_ns, p999_ns } = *of;
+    let out = tail.stall_affected as f64 / tail.orders.max(1) as f64;
+    let row = |name: &str, of: &TailPercentiles, orders: u64| {
+        let TailPercentiles { p50_ns, p99_ns, p999_ns } = *of;
         html! { tr {
             th scope="row" { (name) }
             td class="n" { (count(orders)) }
@@ -131,7 +131,7 @@ fn free(tail: &Tail) -> Markup {
             tbody {
                 (row("all orders", &tail.all, tail.orders))
                 (row(&format!("those that no stall touched: {} taken out", percent(Some(out))), &tail.stall_free,
-                    tail.orders.saturating_sub(tail.touched)))
+                    tail.orders.saturating_sub(tail.stall_affected)))
             }
         }
         p class="note" {
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_bar_add_up_whatever_a_file_says() {
-        let share = |causes_ns| Share {
-            of: "0.1 %".into(),
+        let share = |causes_ns| TailShare {
+            fraction: "0.1 %".into(),
             orders: 0,
             causes_ns,
             stages: vec![("submit".into(), causes_ns)],

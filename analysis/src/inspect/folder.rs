@@ -7,8 +7,8 @@ use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, RunOutcome, RunRecord};
-use crate::report::fitted;
-use crate::report::grid::in_lines;
+use crate::report::fit_to_width;
+use crate::report::grid::wrap_indented;
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use protocol::plan::Role;
@@ -196,7 +196,7 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         many => format!(", {many} deaths"),
     };
     let head = format!("run {}, {}, {ended}{deaths}", record.plan.run, record.started);
-    writeln!(out, "{}\n", in_lines(&head, "  "))?;
+    writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
@@ -228,7 +228,7 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         }
         table.add_row(row);
     }
-    print_lines(out, fitted(&table))?;
+    print_lines(out, fit_to_width(&table))?;
     if !problems.is_empty() {
         writeln!(out)?;
     }

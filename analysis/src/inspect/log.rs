@@ -250,7 +250,7 @@ pub(super) struct LogScan {
 }
 
 /// Reads a whole log and passes on what the options request: the first `head` matching records
-/// (`by_default` without head and tail), then the last `tail` of the remaining ones.
+/// (`default_head` without head and tail), then the last `tail` of the remaining ones.
 fn scan(
     log: &mut LogReader,
     options: &Options,

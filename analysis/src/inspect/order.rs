@@ -4,10 +4,10 @@ use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
-use crate::merge::{OrderEnd, bit, folder, name_of};
+use crate::merge::{OrderEnd, bit, folder, order_name};
 use crate::record::RunRecord;
-use crate::report::fitted;
-use crate::report::grid::in_lines;
+use crate::report::fit_to_width;
+use crate::report::grid::wrap_indented;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
@@ -108,7 +108,7 @@ pub(super) fn inspect(
     if let Some(touch) = triggered_by(&record, &found)
         && let Err(problem) = search_touch(folder, &record, touch, &mut found)
     {
-        problems.push(format!("{}: {problem}", name_of(order)));
+        problems.push(format!("{}: {problem}", order_name(order)));
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
     found.sort_by_key(|found| (found.report, rank(found.point)));
@@ -116,7 +116,7 @@ pub(super) fn inspect(
     for pair in found.windows(2).filter(is_same) {
         problems.push(format!(
             "{}: {} twice",
-            name_of(order),
+            order_name(order),
             point_label(pair[0].point.name(), pair[0].report)
         ));
     }
@@ -298,7 +298,7 @@ fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
     if let Some(late) = sent.and_then(|sent| sent.since_due_ns) {
         head += &format!("; sent {} after it was due", signed(late));
     }
-    writeln!(out, "{}\n", in_lines(&head, "  "))?;
+    writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
     let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
     let mut table = table(ruled(), &["point", "thread", "since t1", "took", "stage"]);
     for column in [1, 4] {
@@ -320,13 +320,13 @@ fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
             stage,
         ]);
     }
-    print_lines(out, fitted(&table))?;
+    print_lines(out, fit_to_width(&table))?;
     let mut pids: Vec<String> =
         path.steps.iter().map(|step| format!("{} {}", step.thread, step.pid)).collect();
     pids.sort();
     pids.dedup();
     if !pids.is_empty() {
-        writeln!(out, "\n{}", in_lines(&format!("process ids: {}", pids.join(", ")), "  "))?;
+        writeln!(out, "\n{}", wrap_indented(&format!("process ids: {}", pids.join(", ")), "  "))?;
     }
     if !path.problems.is_empty() {
         writeln!(out)?;

@@ -6,10 +6,10 @@ use crate::document::Document;
 use crate::merge::merge;
 use crate::numbers::{count, duration, duration_or_dash, percent};
 use crate::record::RunRecord;
-use crate::report::grid::in_lines;
+use crate::report::grid::wrap_indented;
 use crate::report::tables::{ruled, table};
-use crate::report::{fitted, width};
-use crate::tail::{Cause, Explained, NanosByCause, StallFree, Tail};
+use crate::report::{fit_to_width, width};
+use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailPercentiles};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) fn inspect(
 ) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
     let merged = merge(folder, &record, |_, _| {})?;
-    let tail = Tail::of(&record, &merged, worst);
+    let tail = Tail::from_run(&record, &merged, worst);
     if tail.orders == 0 {
         return Err(InspectError::NothingMeasured { path: folder.display().to_string() });
     }
@@ -56,7 +56,7 @@ pub(super) fn inspect(
     Ok(())
 }
 
-fn worst_stage_rows(order: &Explained) -> impl Iterator<Item = WorstStageRow<'_>> {
+fn worst_stage_rows(order: &ExplainedOrder) -> impl Iterator<Item = WorstStageRow<'_>> {
     order.stages.iter().map(move |(stage, thread, causes)| {
         let NanosByCause(
             [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns, wake_up_ns],
@@ -65,7 +65,7 @@ fn worst_stage_rows(order: &Explained) -> impl Iterator<Item = WorstStageRow<'_>
             order: &order.order,
             at_ns: order.at_ns,
             rt_venue_ns: order.rt_venue_ns,
-            touched: order.touched,
+            touched: order.stall_affected,
             stage,
             thread,
             machine_ns,
@@ -80,25 +80,25 @@ fn worst_stage_rows(order: &Explained) -> impl Iterator<Item = WorstStageRow<'_>
 }
 
 fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
-    let Tail { orders, touched, .. } = tail;
+    let Tail { orders, stall_affected: touched, .. } = tail;
     writeln!(out, "run {}: why the slowest of {} orders were slow (rt_venue)\n", tail.run, count(*orders))?;
     let mut figures = table(ruled(), &["orders", "p50", "p99", "p99.9", "share"]);
     let free = orders - touched;
-    for (name, StallFree { p50_ns, p99_ns, p999_ns }, counted) in
+    for (name, TailPercentiles { p50_ns, p99_ns, p999_ns }, counted) in
         [("all", tail.all, *orders), ("untouched by the machine's stalls", tail.stall_free, free)]
     {
         let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
         figures.add_row([name.into(), p50, p99, p999, percent(Some(counted as f64 / *orders as f64))]);
     }
-    print_lines(out, fitted(&figures))?;
+    print_lines(out, fit_to_width(&figures))?;
     if !tail.slowest.is_empty() {
         writeln!(out)?;
         let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::DISPLAY_ORDER.map(Cause::name)).collect();
         let mut shares = table(ruled(), &head);
         for share in &tail.slowest {
-            shares.add_row(shares_of(&share.of, &share.causes_ns, share.causes_ns.total()));
+            shares.add_row(shares_of(&share.fraction, &share.causes_ns, share.causes_ns.total()));
         }
-        print_lines(out, fitted(&shares))?;
+        print_lines(out, fit_to_width(&shares))?;
         // By stage only for the widest fraction; the narrower ones are in the JSON.
         writeln!(out)?;
         let head: Vec<&str> =
@@ -108,7 +108,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         for (stage, causes) in &tail.slowest[0].stages {
             stages.add_row(shares_of(stage, causes, whole));
         }
-        print_lines(out, fitted(&stages))?;
+        print_lines(out, fit_to_width(&stages))?;
     }
     writeln!(out)?;
     for order in &tail.worst {
@@ -122,14 +122,14 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
             // Text that does not fit on the line continues below it.
             match head.chars().count() + 1 + parts.chars().count() <= width() {
                 true => writeln!(out, "{head} {parts}")?,
-                false => writeln!(out, "{head}\n{INDENT}{}", in_lines(&parts, INDENT))?,
+                false => writeln!(out, "{head}\n{INDENT}{}", wrap_indented(&parts, INDENT))?,
             }
         }
     }
     if !tail.notes.is_empty() {
         writeln!(out)?;
     }
-    print_lines(out, tail.notes.iter().map(|note| in_lines(&format!("note: {note}"), "  ")))
+    print_lines(out, tail.notes.iter().map(|note| wrap_indented(&format!("note: {note}"), "  ")))
 }
 
 fn shares_of(name: &str, causes: &NanosByCause, whole: u64) -> Vec<String> {

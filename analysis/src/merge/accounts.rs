@@ -18,7 +18,7 @@
 //! orchestrator processed their reports: its t6. A fill is therefore kept, in 24 bytes, from its t5
 //! to the t6 of its report. In a run without t6 stamps the realized profit is not compared.
 
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::instrument::MAX_INSTRUMENTS;
 use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
@@ -32,7 +32,7 @@ pub struct Account {
     /// Signed sum of quantity × price of all fills, in cents × 1e-8 units.
     pub cost: i128,
     /// Realized profit, in cents × 1e-8 units.
-    pub realised: i128,
+    pub realized: i128,
     /// Number of fills.
     pub fills: u64,
     /// Total quantity of all fills, in 1e-8 units.
@@ -52,7 +52,7 @@ impl Account {
             // Computes basis × closed / all without the full product, which may overflow.
             let released = (basis / all).wrapping_mul(closed).wrapping_add((basis % all) * closed / all);
             let proceeds = (net.signum() * closed).wrapping_mul(wide);
-            self.realised = self.realised.wrapping_add(proceeds.wrapping_sub(released));
+            self.realized = self.realized.wrapping_add(proceeds.wrapping_sub(released));
         }
         let cost = i128::from(quantity).wrapping_mul(wide);
         self.net = self.net.wrapping_add(quantity);
@@ -64,11 +64,11 @@ impl Account {
 
     /// Returns the cost basis of the open position; negative for a short position.
     pub const fn basis(&self) -> i128 {
-        self.cost.wrapping_add(self.realised)
+        self.cost.wrapping_add(self.realized)
     }
 
     /// Returns the additional profit from closing the position at `price`.
-    pub fn unrealised(&self, price: i64) -> i128 {
+    pub fn unrealized(&self, price: i64) -> i128 {
         i128::from(self.net).wrapping_mul(price.into()).wrapping_sub(self.basis())
     }
 }
@@ -82,7 +82,7 @@ struct LastPrice {
 
 /// The last report in the current log, whose fill may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Report {
+struct OpenReport {
     id: OrderId,
     number: u8,
     ticks: u64,
@@ -97,16 +97,16 @@ struct Report {
 
 /// A fill whose report the orchestrator has not processed yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct PendingFill {
     /// Position among the gateway's reports (40 bits), strategy (8), instrument (16).
     key: u64,
     quantity: i64,
     price: i64,
 }
 
-const _: () = assert!(size_of::<Waiting>() == 24);
+const _: () = assert!(size_of::<PendingFill>() == 24);
 
-impl Waiting {
+impl PendingFill {
     const fn position(&self) -> u64 {
         self.key >> 24
     }
@@ -119,13 +119,13 @@ pub(super) struct Accounts {
     filled: Vec<Vec<Account>>,
     prices: Vec<LastPrice>,
     /// Pending fills by gateway, in the order of their reports.
-    waiting: Vec<VecDeque<Waiting>>,
+    pending: Vec<VecDeque<PendingFill>>,
     /// For each gateway: whether it died. A fill whose report the orchestrator never processed died
     /// with it: the engine closed the order without knowing of the fill.
     dead: Vec<bool>,
     /// Some fills were counted in another order than the orchestrator's.
     is_unordered: bool,
-    last: Option<Report>,
+    last: Option<OpenReport>,
     stated: BTreeMap<(u16, u16), [Option<u64>; PositionField::ALL.len()]>,
     /// Violations in the records themselves.
     found: Violations,
@@ -135,7 +135,7 @@ impl Accounts {
     /// Creates empty accounts. `dead` holds for each gateway whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
-        Self { filled: vec![Vec::new(); strategies.into()], waiting, dead, ..Self::default() }
+        Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
     /// Ends the current log.
@@ -151,47 +151,56 @@ impl Accounts {
 
     /// Handles the t5 stamp of a report.
     #[inline]
-    pub fn reported(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
+    pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
             self.end_report();
         }
-        self.last =
-            Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false, is_excused: false });
+        self.last = Some(OpenReport {
+            id,
+            number,
+            ticks,
+            pushed,
+            quantity: None,
+            is_filled: false,
+            is_excused: false,
+        });
     }
 
     /// Handles a duplicate t5, or the t5 of an impossible order. The violation is reported
     /// elsewhere; a fill of it still counts.
     #[cold]
-    pub fn reported_amiss(&mut self, id: OrderId, number: u8, ticks: u64) {
-        self.reported(id, number, ticks, None);
-        self.last = self.last.map(|last| Report { is_excused: true, ..last });
+    pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {
+        self.on_report(id, number, ticks, None);
+        self.last = self.last.map(|last| OpenReport { is_excused: true, ..last });
     }
 
     #[cold]
     fn end_report(&mut self) {
-        if let Some(Report { id, number, quantity: Some(_), .. }) = self.last {
-            broken(&mut self.found, id, &|| format!("the fill of report {number} has no price"));
+        if let Some(OpenReport { id, number, quantity: Some(_), .. }) = self.last {
+            add_fill_violation(&mut self.found, id, &|| format!("the fill of report {number} has no price"));
         }
     }
 
     /// Handles the quantity of a fill.
     #[inline]
-    pub fn quantity(&mut self, Record { id, detail, value, .. }: Record) {
+    pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
         match &mut self.last {
             Some(last) if (last.id, last.number) != (id, detail) => {
-                broken(&mut self.found, id, &|| {
+                add_fill_violation(&mut self.found, id, &|| {
                     format!("a fill of report {detail}, which has no t5 before it")
                 });
             }
-            None => broken(&mut self.found, id, &|| {
+            None => add_fill_violation(&mut self.found, id, &|| {
                 format!("a fill of report {detail}, which has no t5 before it")
             }),
             Some(last) if last.is_filled || last.quantity.is_some() => {
-                broken(&mut self.found, id, &|| format!("report {detail} is filled twice"));
+                add_fill_violation(&mut self.found, id, &|| format!("report {detail} is filled twice"));
             }
             Some(_) if quantity == 0 => {
-                broken(&mut self.found, id, &|| format!("the fill in report {detail} has zero quantity"));
+                add_fill_violation(&mut self.found, id, &|| {
+                    format!("the fill in report {detail} has zero quantity")
+                });
             }
             Some(last) => last.quantity = Some(quantity),
         }
@@ -199,35 +208,37 @@ impl Accounts {
 
     /// Handles the price of a fill and counts the fill.
     #[inline]
-    pub fn price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
+    pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
         let last = self.last.as_mut().filter(|last| (last.id, last.number) == (id, detail));
-        let Some((quantity, Report { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
+        let Some((quantity, OpenReport { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
             last.is_filled = true;
             Some((last.quantity.take()?, *last))
         }) else {
-            return broken(&mut self.found, id, &|| format!("a price of report {detail}, which has no fill"));
+            return add_fill_violation(&mut self.found, id, &|| {
+                format!("a price of report {detail}, which has no fill")
+            });
         };
         let place = usize::from(instrument);
         if place >= MAX_INSTRUMENTS {
-            return broken(&mut self.found, id, &|| {
+            return add_fill_violation(&mut self.found, id, &|| {
                 format!("a fill in instrument {instrument}: there is none")
             });
         }
         let key = u64::from(id.strategy()) << 16 | u64::from(instrument);
-        match pushed.and_then(|(gateway, position)| Some((self.waiting.get_mut(gateway)?, position))) {
+        match pushed.and_then(|(gateway, position)| Some((self.pending.get_mut(gateway)?, position))) {
             Some((waiting, position)) => {
-                waiting.push_back(Waiting { key: position << 24 | key, quantity, price })
+                waiting.push_back(PendingFill { key: position << 24 | key, quantity, price })
             }
             None if is_excused => {
                 self.is_unordered = true;
-                self.count(Waiting { key, quantity, price });
+                self.count(PendingFill { key, quantity, price });
             }
             None => {
-                broken(&mut self.found, id, &|| {
+                add_fill_violation(&mut self.found, id, &|| {
                     format!("a fill of report {detail}, and no gateway had taken the order")
                 });
-                self.count(Waiting { key, quantity, price });
+                self.count(PendingFill { key, quantity, price });
             }
         }
         if self.prices.len() <= place {
@@ -240,10 +251,10 @@ impl Accounts {
 
     /// Counts the fill of a report that the orchestrator processed.
     #[inline]
-    pub fn taken(&mut self, (gateway, position): (usize, u64)) {
+    pub fn on_report_taken(&mut self, (gateway, position): (usize, u64)) {
         // An earlier one that was not processed in order: reported elsewhere.
         while let Some(waiting) = self
-            .waiting
+            .pending
             .get_mut(gateway)
             .and_then(|waiting| waiting.pop_front_if(|first| first.position() <= position))
         {
@@ -255,7 +266,7 @@ impl Accounts {
     }
 
     #[inline]
-    fn count(&mut self, Waiting { key, quantity, price }: Waiting) {
+    fn count(&mut self, PendingFill { key, quantity, price }: PendingFill) {
         let (strategy, place) = ((key >> 16) as u8, key as u16);
         let Some(accounts) = self.filled.get_mut(usize::from(strategy)) else { return };
         if accounts.len() <= usize::from(place) {
@@ -266,9 +277,9 @@ impl Accounts {
 
     /// Ends the last log and counts the fills whose reports the orchestrator never processed,
     /// except those of dead gateways.
-    pub fn end(&mut self) {
+    pub fn finish(&mut self) {
         self.end_log();
-        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = std::mem::take(&mut self.pending);
         let dead = std::mem::take(&mut self.dead);
         for (fills, _) in waiting.into_iter().zip(dead).filter(|(_, is_dead)| !is_dead) {
             for fill in fills {
@@ -279,7 +290,7 @@ impl Accounts {
     }
 
     /// Handles a position figure that the orchestrator logged.
-    pub fn state(&mut self, record: Record) {
+    pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let place = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
         let Some((field, instrument)) = place.filter(|_| usize::from(id.strategy()) < self.filled.len())
@@ -317,13 +328,13 @@ impl Accounts {
         keys
     }
 
-    fn of(&self, (strategy, instrument): (u16, u16)) -> Account {
+    fn account(&self, (strategy, instrument): (u16, u16)) -> Account {
         let accounts = self.filled.get(usize::from(strategy));
         accounts.and_then(|accounts| accounts.get(usize::from(instrument))).copied().unwrap_or_default()
     }
 
     /// Returns the open quantity that the orchestrator logged at the end.
-    fn open(&self, key: (u16, u16), field: PositionField) -> i64 {
+    fn stated_open(&self, key: (u16, u16), field: PositionField) -> i64 {
         self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
     }
 
@@ -332,8 +343,8 @@ impl Accounts {
     /// that is a violation), so nothing is open, and every account with fills has every figure.
     pub fn check(&self, findings: &mut Findings) {
         for key in self.keys() {
-            let account = self.of(key);
-            let (cost, realised) = (account.cost.cast_unsigned(), account.realised.cast_unsigned());
+            let account = self.account(key);
+            let (cost, realised) = (account.cost.cast_unsigned(), account.realized.cast_unsigned());
             let filled = [
                 (PositionField::Net, account.net.cast_unsigned()),
                 (PositionField::CostLow, cost as u64),
@@ -378,10 +389,10 @@ impl Accounts {
             Position {
                 strategy: key.0,
                 instrument: key.1,
-                account: self.of(key),
+                account: self.account(key),
                 last_price: price.map(|last| last.price),
-                open_buy: self.open(key, PositionField::OpenBuy),
-                open_sell: self.open(key, PositionField::OpenSell),
+                open_buy: self.stated_open(key, PositionField::OpenBuy),
+                open_sell: self.stated_open(key, PositionField::OpenSell),
             }
         };
         self.keys().into_iter().map(position).collect()
@@ -406,8 +417,8 @@ pub struct Position {
 }
 
 #[cold]
-fn broken(found: &mut Violations, id: OrderId, what: &dyn Fn() -> String) {
-    found.add(ViolationKind::Fill, || format!("{}: {}", name_of(id), what()));
+fn add_fill_violation(found: &mut Violations, id: OrderId, what: &dyn Fn() -> String) {
+    found.add(ViolationKind::Fill, || format!("{}: {}", order_name(id), what()));
 }
 
 #[cfg(test)]
@@ -420,17 +431,17 @@ mod tests {
         let mut account = Account::default();
         let mut after = |quantity, price| {
             account.fill(quantity, price);
-            (account.net, account.basis(), account.realised)
+            (account.net, account.basis(), account.realized)
         };
         assert_eq!(after(10, 100), (10, 1_000, 0));
         assert_eq!(after(10, 110), (20, 2_100, 0));
         assert_eq!(after(-5, 120), (15, 1_575, 75), "a quarter of the basis is released");
         assert_eq!(after(-20, 90), (-5, -450, 75 - 225), "closed, and five sold short");
         assert_eq!(after(5, 80), (0, 0, 75 - 225 + 50));
-        assert_eq!(account.cost, -account.realised, "nothing is open");
+        assert_eq!(account.cost, -account.realized, "nothing is open");
         assert_eq!((account.fills, account.volume), (5, 50));
         account.fill(3, 100);
-        assert_eq!(account.unrealised(107), 21);
+        assert_eq!(account.unrealized(107), 21);
     }
 
     proptest! {
@@ -452,7 +463,7 @@ mod tests {
                 }
                 net += rest;
                 basis += rest * price;
-                prop_assert_eq!((account.net.into(), account.basis(), account.realised), (net, basis, realised));
+                prop_assert_eq!((account.net.into(), account.basis(), account.realized), (net, basis, realised));
                 prop_assert!(net != 0 || basis == 0);
             }
         }

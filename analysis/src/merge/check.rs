@@ -13,13 +13,13 @@
 //! stamps of processes that died outside of incidents may be missing.
 
 use super::deaths::Deaths;
-use super::further_reports::Chains;
-use super::join::BY_STRATEGY;
-use super::orders::{Losses, OrderEnd, Orders, Span};
+use super::further_reports::FurtherReports;
+use super::join::STRATEGY_POINTS;
+use super::orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
 use super::row::{OrderRow, bit};
-use super::switches::Switches;
-use super::table::{BLOCK, Lane, Table};
-use super::violation::{Findings, ViolationKind, name_of};
+use super::switches::KillSwitches;
+use super::table::{BLOCK, Lane, OrderTable};
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::{PATH, mask};
 use protocol::plan::{Pacing, Role, Trading};
@@ -29,39 +29,39 @@ use protocol::wire::OrderId;
 use system::scratch::Room;
 
 /// The points of the whole path, t1 to t8.
-const WAY: u64 = mask(&PATH);
+const FULL_PATH: u64 = mask(&PATH);
 
 // Their bits are the lowest, in path order.
-const _: () = assert!(WAY == (1 << PATH.len()) - 1);
+const _: () = assert!(FULL_PATH == (1 << PATH.len()) - 1);
 
 /// The points of an order whose report the engine has processed.
 const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
 /// The facts about a run that the checks need.
-pub(super) struct Context<'a> {
+pub(super) struct CheckContext<'a> {
     deaths: &'a Deaths,
-    switches: &'a Switches,
-    chains: &'a Chains,
+    switches: &'a KillSwitches,
+    chains: &'a FurtherReports,
     trading: &'a Trading,
     /// Additional points that a completed order needs under this pacing.
-    also: u64,
+    pacing_points: u64,
     /// Points that the run stamps.
-    taken: u64,
+    stamped_points: u64,
     /// Whether every order must be complete: the run ended normally.
     is_complete: bool,
     /// Points that may be missing because the processes of their threads died.
-    engine_gone: u64,
+    engine_missing: u64,
     /// Points that may be missing, for each strategy that died outside of an incident.
-    strategy_gone: Vec<bool>,
+    strategy_missing: Vec<bool>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> CheckContext<'a> {
     /// Derives the facts from the record: pacing, outcome and deaths.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
-        switches: &'a Switches,
-        chains: &'a Chains,
+        switches: &'a KillSwitches,
+        chains: &'a FurtherReports,
     ) -> Self {
         let plan = &record.plan;
         let mut gone: Vec<&str> = record
@@ -95,15 +95,19 @@ impl<'a> Context<'a> {
             switches,
             chains,
             trading: plan.trading(),
-            also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
-            taken: Point::ALL
+            pacing_points: if plan.trading().overall_pacing() == Pacing::Scheduled {
+                bit(Point::Due)
+            } else {
+                0
+            },
+            stamped_points: Point::ALL
                 .iter()
                 .filter(|point| point.is_taken(plan.stamps))
                 .filter(|point| plan.trading().tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == RunOutcome::Complete,
-            engine_gone,
-            strategy_gone,
+            engine_missing: engine_gone,
+            strategy_missing: strategy_gone,
         }
     }
 }
@@ -115,64 +119,64 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
     last.is_some_and(|outage| outage.restarted_ns.is_none())
 }
 
-impl Context<'_> {
+impl CheckContext<'_> {
     /// Points that may be missing because the processes of their threads died.
-    pub const fn engine_gone(&self) -> u64 {
-        self.engine_gone
+    pub const fn engine_missing(&self) -> u64 {
+        self.engine_missing
     }
 
     /// Returns the points that show how an order ended. Where the orchestrator stamps no reports, a
     /// produced or refused report counts as processed and returned.
     #[inline]
-    fn shown(&self, id: OrderId, row: &OrderRow) -> u64 {
+    fn outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {
-            return self.shown_unknown(id, row);
+            return self.unknown_outcome_points(id, row);
         }
         let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
         let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
-        row.points() | if is_made { by_report & !self.taken } else { 0 }
+        row.points() | if is_made { by_report & !self.stamped_points } else { 0 }
     }
 
     /// Returns those points for an order that the engine closed because its gateway died: it ends
     /// with the engine's report, not with its first one.
-    fn shown_unknown(&self, id: OrderId, row: &OrderRow) -> u64 {
-        let of_report = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
+    fn unknown_outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
+        let report_points = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
         let report = self.chains.engine_report(id);
         let has = |point| report.is_some_and(|report| report.at(point).is_some());
         let received = if has(Point::StrategyRecv) { bit(Point::StrategyRecv) } else { 0 };
         let returned = if has(Point::OrchReturn) { bit(Point::OrchReturn) } else { 0 };
-        row.points() & !of_report | received | returned
+        row.points() & !report_points | received | returned
     }
 }
 
 /// The totals over all orders.
-pub(super) struct Counted {
-    pub orders: Orders,
-    pub span: Span,
+pub(super) struct CheckTotals {
+    pub orders: OrderCounts,
+    pub span: StampSpan,
     /// Lost orders for each incident of the record.
-    pub losses: Vec<Losses>,
+    pub losses: Vec<OrderLosses>,
     /// Orders lost by incarnations that survived.
     pub lost_of_survivors: u64,
 }
 
 /// Checks and counts every order of the table, and marks the orders that count in the figures.
 pub(super) fn check(
-    table: &mut Table,
-    context: &Context,
+    table: &mut OrderTable,
+    context: &CheckContext,
     incidents: usize,
     findings: &mut Findings,
-) -> Counted {
-    let mut counted = Counted {
-        orders: Orders::default(),
-        span: Span::empty(),
-        losses: vec![Losses::default(); incidents],
+) -> CheckTotals {
+    let mut counted = CheckTotals {
+        orders: OrderCounts::default(),
+        span: StampSpan::empty(),
+        losses: vec![OrderLosses::default(); incidents],
         lost_of_survivors: 0,
     };
     let room = table.room.clone();
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
-        let mut losses = Losses::default();
+        let mut losses = OrderLosses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
             room.relieve();
@@ -192,9 +196,15 @@ pub(super) fn check(
 
 /// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
 /// strategy that survived count as received: otherwise the run would not have ended.
-fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
-    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !BY_STRATEGY != 0) {
-        let shown = context.shown(OrderId::new(lane.strategy, lane.epoch, sequence), row);
+fn count_excused(
+    lane: &Lane,
+    context: &CheckContext,
+    is_dead: bool,
+    orders: &mut OrderCounts,
+    losses: &mut OrderLosses,
+) {
+    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
+        let shown = context.outcome_points(OrderId::new(lane.strategy, lane.epoch, sequence), row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(shown | taken, true) {
@@ -208,36 +218,36 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
 
 fn check_lane(
     lane: &mut Lane,
-    context: &Context,
+    context: &CheckContext,
     room: &Room,
     is_dead: bool,
-    counted: &mut Counted,
-    losses: &mut Losses,
+    counted: &mut CheckTotals,
+    losses: &mut OrderLosses,
     findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
-    let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
+    let gone = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = gone && !is_dead;
-    let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
+    let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
         if sequence.is_multiple_of(BLOCK) {
             room.relieve();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
         // The witness of a violation: the strategy, if its stamps are needed to show it.
-        let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);
+        let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
         let mut broken = |witness, kind, what: &dyn Fn() -> String| {
-            findings.add(witness, kind, || format!("{}: {}", name_of(id), what()));
+            findings.add(witness, kind, || format!("{}: {}", order_name(id), what()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
-            let seen_by_engine = row.points() & !BY_STRATEGY != 0;
+            let seen_by_engine = row.points() & !STRATEGY_POINTS != 0;
             match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
                 (true, true) => {}
                 (true, false) => {
                     broken(Some(strategy), ViolationKind::NeverSent, &|| {
-                        format!("{}, but its strategy never sent it", points_of(row.points()))
+                        format!("{}, but its strategy never sent it", point_names(row.points()))
                     });
                     continue;
                 }
@@ -252,25 +262,25 @@ fn check_lane(
             }
         }
         let is_unknown = row.reason() == Some(Reject::VenueUnknown.code());
-        let shown = context.shown(id, row);
+        let shown = context.outcome_points(id, row);
         let end = OrderEnd::from_points(shown, is_dead);
         counted.orders.count(end);
-        counted.span.take(row);
+        counted.span.include(row);
         losses.count(end);
         if end == OrderEnd::Lost && context.is_complete {
             // Either the engine never received it, or its strategy has no t8 of a returned report.
-            let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
+            let is_its_word = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
             let witness = is_its_word.then_some(strategy);
             // The order that it was pushing when it died.
-            let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
+            let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
             match is_dead {
                 true if is_unfinished => {}
                 true => broken(witness, ViolationKind::Lost, &|| {
-                    let points = points_of(row.points());
+                    let points = point_names(row.points());
                     format!("lost, and not in the last push of an incarnation that died; it has {points}")
                 }),
                 false => broken(witness, ViolationKind::Lost, &|| {
-                    format!("sent and never returned; it has {}", points_of(row.points()))
+                    format!("sent and never returned; it has {}", point_names(row.points()))
                 }),
             }
         }
@@ -283,7 +293,7 @@ fn check_lane(
             row.has(Point::Cancelled)
                 && context.switches.has_cancelled(id, row, done, instrument, context.trading)
         };
-        if is_retired && context.deaths.are_known() && (!is_dead || was_given) && !is_killed() {
+        if is_retired && context.deaths.is_complete() && (!is_dead || was_given) && !is_killed() {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
                 ViolationKind::NotDead,
@@ -293,18 +303,18 @@ fn check_lane(
                     } else {
                         "yet its strategy lived"
                     };
-                    format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
+                    format!("ended as an order of the dead, {whose}; it has {}", point_names(row.points()))
                 },
             );
         }
         if is_unknown {
             if let Some(what) = unknown_fault(row, end, context) {
                 broken(None, ViolationKind::RejectedDispatched, &|| {
-                    let points = points_of(row.points());
+                    let points = point_names(row.points());
                     format!("closed as {}, {what}; it has {points}", Reject::VenueUnknown.name())
                 });
             }
-            if let Some((point, after)) = out_of_time(row) {
+            if let Some((point, after)) = time_order_fault(row) {
                 broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
                     format!("{} before {}", point.name(), after.name())
                 });
@@ -314,22 +324,22 @@ fn check_lane(
         // An order that a kill switch or a death recalls from its gateway's queue was dispatched
         // and reaches no gateway.
         let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
-        let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
+        let never = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
-                format!("rejected, yet it has {}", points_of(row.points()))
+                format!("rejected, yet it has {}", point_names(row.points()))
             });
         }
-        let missing = needed(row, end, context) & !row.points();
+        let missing = needed_points(row, end, context) & !row.points();
         if missing & !excused != 0 {
             // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
             let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
             broken(witness, ViolationKind::MissingPoint, &|| {
-                format!("has no {}", points_of(missing & !excused))
+                format!("has no {}", point_names(missing & !excused))
             });
         }
-        match out_of_time(row) {
+        match time_order_fault(row) {
             Some((point, after)) => {
                 broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
                     format!("{} before {}", point.name(), after.name())
@@ -343,14 +353,14 @@ fn check_lane(
 
 /// Returns the points that an order with this end must have.
 #[inline]
-fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
+fn needed_points(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> u64 {
     let points = match end {
-        OrderEnd::Returned | OrderEnd::Rejected => required(row) | context.also,
-        OrderEnd::Orphaned => required(row) & UP_TO_ENGINE | context.also,
-        OrderEnd::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
-        OrderEnd::Cancelled | OrderEnd::Lost => required(row) & below_last(row),
+        OrderEnd::Returned | OrderEnd::Rejected => required_points(row) | context.pacing_points,
+        OrderEnd::Orphaned => required_points(row) & UP_TO_ENGINE | context.pacing_points,
+        OrderEnd::Cancelled if context.is_complete => UP_TO_ENGINE | context.pacing_points,
+        OrderEnd::Cancelled | OrderEnd::Lost => required_points(row) & below_last(row),
     };
-    points & context.taken
+    points & context.stamped_points
 }
 
 /// Returns `true` if an order was rejected for a reason that allows recalling it from its gateway's
@@ -366,23 +376,25 @@ fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
 /// Returns the fault of an order that the engine closed because its gateway died. The gateway may
 /// have answered it, but the engine must not have processed its last report, and no successor may
 /// have resumed the gateway's session.
-fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
+fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> Option<&'static str> {
     let is_of_dead = match row.pushed() {
         Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),
         None => context.deaths.has_lost_gateway(),
     };
-    let owed =
-        bit(Point::StrategySend) | bit(Point::OrchRecvSubmit) | bit(Point::OrchDispatch) | context.also;
+    let owed = bit(Point::StrategySend)
+        | bit(Point::OrchRecvSubmit)
+        | bit(Point::OrchDispatch)
+        | context.pacing_points;
     let is_answered = row.has(Point::OrchRecvCompletion);
     if !is_of_dead {
         Some("yet by the record its gateway lived, or its session was resumed")
-    } else if owed & context.taken & !row.points() != 0 {
+    } else if owed & context.stamped_points & !row.points() != 0 {
         Some("yet it was not dispatched")
     } else if is_answered && !row.has_more() {
         Some("yet the engine had its last report")
     } else if !is_answered
         && row.has(Point::OrchReturn)
-        && context.taken & bit(Point::OrchRecvCompletion) != 0
+        && context.stamped_points & bit(Point::OrchRecvCompletion) != 0
     {
         Some("yet a report of it was returned that never came")
     } else if end == OrderEnd::Returned {
@@ -393,26 +405,26 @@ fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'s
 }
 
 /// Returns the points that a returned order must have, in addition to those of the pacing.
-const fn required(row: &OrderRow) -> u64 {
+const fn required_points(row: &OrderRow) -> u64 {
     if row.has(Point::Rejected) {
         bit(Point::StrategySend)
             | bit(Point::OrchRecvSubmit)
             | bit(Point::OrchReturn)
             | bit(Point::StrategyRecv)
     } else {
-        WAY | bit(Point::Release)
+        FULL_PATH | bit(Point::Release)
     }
 }
 
 /// Returns the points t1 to t8 before the last one of the order: a lost order must have them.
 const fn below_last(row: &OrderRow) -> u64 {
-    let stamps = row.points() & WAY;
+    let stamps = row.points() & FULL_PATH;
     if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
 }
 
 /// Returns the first stamp that precedes one that it must not precede.
 #[inline]
-fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
+fn time_order_fault(row: &OrderRow) -> Option<(Point, Point)> {
     let mut last: Option<(Point, u64)> = None;
     for point in &PATH {
         let Some(ticks) = row.at(*point) else { continue };
@@ -436,7 +448,7 @@ fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
 }
 
 /// Formats points by name: `t1 t2 rejected`.
-fn points_of(points: u64) -> String {
+fn point_names(points: u64) -> String {
     let names = Point::ALL.iter().filter(|point| points & bit(**point) != 0).map(|point| point.name());
     names.collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::row::OrderRow;
-use super::table::{BLOCK, Table};
+use super::table::{BLOCK, OrderTable};
 use super::violation::{Findings, ViolationKind};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
@@ -18,7 +18,7 @@ pub(super) fn check(
     record: &RunRecord,
     logs: &[ThreadLog],
     deaths: &Deaths,
-    table: &Table,
+    table: &OrderTable,
     findings: &mut Findings,
 ) {
     unexplained_quarantines(record, findings);
@@ -37,14 +37,14 @@ pub(super) fn check(
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
-        if strange > 0 && !has_failed && !deaths.explain_misconduct() {
+        if strange > 0 && !has_failed && !deaths.has_known_violation() {
             findings.add(author, ViolationKind::PeerFaults, || {
                 format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
             });
         }
         let finished = record.outcome == RunOutcome::Complete && log.status.state() == ThreadState::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
-        if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
+        if strategies.iter().any(|strategy| has_stayed_down(record, deaths, *strategy)) {
             // It reported done and was killed: its last counters are not final.
             continue;
         }
@@ -67,7 +67,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;
     }
-    let of_orders = |why: &ProtocolViolation| {
+    let is_about_orders = |why: &ProtocolViolation| {
         matches!(
             why,
             ProtocolViolation::OutOfSequence
@@ -77,7 +77,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         )
     };
     for incident in &record.incidents {
-        let Some(why) = incident.quarantined.filter(of_orders) else { continue };
+        let Some(why) = incident.quarantined.filter(is_about_orders) else { continue };
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
             kinds.contains(&fault.kind)
@@ -106,7 +106,7 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
 }
 
 /// Returns `true` if a strategy died and was not restarted.
-fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
+fn has_stayed_down(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
     let died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = died.and_then(|epoch| deaths.incident(strategy, epoch));
     let incident = incident.and_then(|incident| record.incidents.get(incident));
@@ -114,7 +114,7 @@ fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
 }
 
 /// Returns the number of orders that the last incarnation of a strategy stamped as sent.
-fn sent_last(record: &RunRecord, deaths: &Deaths, table: &Table, strategy: u16) -> u64 {
+fn sent_last(record: &RunRecord, deaths: &Deaths, table: &OrderTable, strategy: u16) -> u64 {
     // An incarnation that sent nothing has no stamps.
     let last_died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = last_died.and_then(|epoch| deaths.incident(strategy, epoch));

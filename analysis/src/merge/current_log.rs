@@ -5,7 +5,7 @@
 //! one. In a log of the engine, which is trusted, it means that the clock went back.
 
 use super::row::bit;
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::numbers::duration;
 use protocol::stamps::{Point, Record};
 
@@ -23,7 +23,7 @@ const ORDERED: u64 = {
 
 /// The log that is currently read.
 #[derive(Default)]
-pub(super) struct LogSource {
+pub(super) struct CurrentLog {
     /// Index in the plan of the thread that wrote the log.
     pub thread: usize,
     /// File name.
@@ -36,18 +36,18 @@ pub(super) struct LogSource {
     pub ignored: u64,
     /// Strategy that alone writes this log; its violations are in `own`.
     pub author: Option<u16>,
-    pub own: Violations,
+    pub own_violations: Violations,
     /// Stamps that precede their predecessor, in a log without a sole author.
-    pub went_back: Violations,
+    pub backward_steps: Violations,
     /// Time of the last stamp, in ticks.
     pub last: u64,
 }
 
-impl LogSource {
+impl CurrentLog {
     /// Notes the time of the next record. Returns the number of ticks by which it precedes the
     /// previous stamp, if it does.
     #[inline]
-    pub fn follow(&mut self, record: &Record) -> Option<u64> {
+    pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
             return None;
         }
@@ -57,15 +57,15 @@ impl LogSource {
 
     /// Counts a stamp that is `back` ticks before its predecessor.
     #[cold]
-    pub fn goes_back(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
-        let Self { file, author, own, went_back, is_untrusted, .. } = self;
+    pub fn add_backward_step(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
+        let Self { file, author, own_violations: own, backward_steps: went_back, is_untrusted, .. } = self;
         let found = match author {
             _ if *is_untrusted => return,
             Some(_) => own,
             None => went_back,
         };
         found.add(ViolationKind::TimeOrder, || {
-            let (order, point) = (name_of(record.id), record.point.name());
+            let (order, point) = (order_name(record.id), record.point.name());
             let back = duration((back as f64 * ns_per_tick) as u64);
             format!("{order}: its {point} lies {back} before the stamp in front of it in {file}")
         });
@@ -74,13 +74,13 @@ impl LogSource {
     /// Counts a violation in this log: with its sole author as the witness, if it has one.
     /// `example` receives the file name.
     #[cold]
-    pub fn accuse(
+    pub fn add_violation(
         &mut self,
         findings: &mut Findings,
         kind: ViolationKind,
         example: impl FnOnce(&str) -> String,
     ) {
-        let Self { file, author, own, .. } = self;
+        let Self { file, author, own_violations: own, .. } = self;
         match author {
             Some(_) => own.add(kind, || example(file)),
             None => findings.add(None, kind, || example(file)),

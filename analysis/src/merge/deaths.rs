@@ -17,17 +17,17 @@ use protocol::wire::MAX_EPOCH;
 /// The deaths of a run and the trust in its logs.
 #[derive(Debug)]
 pub(super) struct Deaths {
-    strategies: Vec<Deceased>,
-    is_known: bool,
+    strategies: Vec<DeadIncarnations>,
+    is_complete: bool,
     /// Strategies write their logs in their own processes.
-    are_apart: bool,
+    has_strategy_processes: bool,
     /// The strategies' processes may be hostile.
-    are_sandboxed: bool,
+    has_sandbox: bool,
     /// A violation is in the record or planned as a fault: it explains invalid messages that the
     /// engine received.
-    is_misconduct_known: bool,
+    has_known_violation: bool,
     /// A strategy with a `scribble` fault shared a process with the engine.
-    nobody_is_trusted: bool,
+    is_everyone_untrusted: bool,
     /// For each gateway: whether it died during the run without a successor that resumed its
     /// session.
     lost_gateways: Vec<bool>,
@@ -38,7 +38,7 @@ pub(super) struct Deaths {
 
 /// The dead incarnations of one strategy.
 #[derive(Clone, Debug, Default)]
-struct Deceased {
+struct DeadIncarnations {
     /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
     is_untrusted: bool,
@@ -49,7 +49,7 @@ struct Deceased {
 impl Deaths {
     /// Derives the deaths from a record. Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
-        let mut strategies = vec![Deceased::default(); usize::from(record.plan.trading().strategies)];
+        let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (place, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
             let Some(deceased) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
@@ -92,11 +92,11 @@ impl Deaths {
         let is_down = |gateway| last(gateway).is_some_and(|outage| outage.restarted_ns.is_none());
         Self {
             strategies,
-            is_known: !launcher_died,
-            are_apart: !is_thread,
-            are_sandboxed: record.plan.isolation == Isolation::Sandbox,
-            is_misconduct_known,
-            nobody_is_trusted,
+            is_complete: !launcher_died,
+            has_strategy_processes: !is_thread,
+            has_sandbox: record.plan.isolation == Isolation::Sandbox,
+            has_known_violation: is_misconduct_known,
+            is_everyone_untrusted: nobody_is_trusted,
             lost_gateways: gateways.clone().map(is_lost).collect(),
             down_gateways: gateways.map(is_down).collect(),
             has_outage: !record.outages.is_empty(),
@@ -125,19 +125,19 @@ impl Deaths {
     }
 
     /// Returns `true` if the record explains that a thread received invalid messages.
-    pub fn explain_misconduct(&self) -> bool {
-        self.is_misconduct_known
+    pub fn has_known_violation(&self) -> bool {
+        self.has_known_violation
     }
 
     /// Returns `true` if strategies may forge their stamps.
-    pub fn may_lie(&self) -> bool {
-        self.are_sandboxed
+    pub fn can_be_hostile(&self) -> bool {
+        self.has_sandbox
     }
 
     /// Returns the strategy that alone writes this log, so that invalid records are its own.
     pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
-            [Role::Strategy(index)] if self.are_apart => Some(*index),
+            [Role::Strategy(index)] if self.has_strategy_processes => Some(*index),
             _ => None,
         }
     }
@@ -150,8 +150,8 @@ impl Deaths {
     }
 
     /// Returns `true` if the record has every death: its launcher survived the run.
-    pub fn are_known(&self) -> bool {
-        self.is_known
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Returns the index in the record of the incident that ended an incarnation.
@@ -163,14 +163,14 @@ impl Deaths {
     /// Returns the last possible epoch of a strategy: one after the last that died.
     pub fn last_epoch(&self, strategy: u16) -> u16 {
         match self.strategies.get(usize::from(strategy)) {
-            Some(deceased) if self.is_known => deceased.incidents.len().min(usize::from(MAX_EPOCH)) as u16,
+            Some(deceased) if self.is_complete => deceased.incidents.len().min(usize::from(MAX_EPOCH)) as u16,
             _ => MAX_EPOCH,
         }
     }
 
     /// Returns `true` if the strategy's log is untrusted.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || self
                 .strategies
                 .get(usize::from(strategy))
@@ -180,13 +180,13 @@ impl Deaths {
     /// Returns `true` if the strategy misbehaved according to the record, so that even the engine's
     /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
     }
 
     /// Returns `true` if a thread's log is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || thread
                 .roles
                 .iter()

@@ -12,7 +12,7 @@ pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
 }
 
 /// A source of the logs of a run: its folder, or memory.
-pub trait Logs {
+pub trait LogStore {
     /// Reader of a log's bytes.
     type Source: io::Read;
 
@@ -30,7 +30,7 @@ pub trait Logs {
 }
 
 /// The logs in the folder of a saved run.
-impl Logs for Path {
+impl LogStore for Path {
     type Source = File;
 
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
@@ -47,7 +47,7 @@ impl Logs for Path {
 }
 
 /// The logs of a run that was not saved, in the order of the plan's threads.
-impl Logs for [Vec<u8>] {
+impl LogStore for [Vec<u8>] {
     type Source = io::Cursor<Vec<u8>>;
 
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
@@ -73,7 +73,7 @@ fn thread_name(plan: &Plan, thread: usize) -> &str {
 }
 
 /// Opens the log of one thread of the plan and checks that it belongs to this thread and run.
-pub(crate) fn open<L: Logs + ?Sized>(
+pub(crate) fn open<L: LogStore + ?Sized>(
     logs: &L,
     plan: &Plan,
     thread: usize,

@@ -4,11 +4,11 @@
 //! under the order's id and the report's number. Orders with one report need no memory here.
 
 use super::deaths::Deaths;
-use super::orders::Span;
+use super::orders::StampSpan;
 use super::row::OrderRow;
-use super::switches::Switches;
-use super::table::Table;
-use super::violation::{Findings, ViolationKind, name_of};
+use super::switches::KillSwitches;
+use super::table::OrderTable;
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 
 /// The stamps of one further report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chained {
+pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
     /// Gateway that pushed it, and the number of reports that the gateway had pushed before.
     pub(super) pushed: Option<(usize, u64)>,
     /// Time at which the venue's exchange produced it, in ticks, and the thread that stamped it.
-    pub(super) given: Option<(u64, u32)>,
+    pub(super) exchange_done: Option<(u64, u32)>,
     /// Whether more reports of the order follow, by its t5.
     pub(super) has_more: bool,
 }
 
-impl Chained {
+impl FurtherReport {
     /// Returns the ticks of a point, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
         let place = REPORT_PATH.iter().position(|other| *other == point)?;
@@ -35,7 +35,7 @@ impl Chained {
     }
 
     /// Sets a stamp. Returns `false` if it was set already or reports have no such point.
-    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
             Some(place) if self.ticks[place].is_none() => {
                 self.ticks[place] = Some(value);
@@ -48,30 +48,30 @@ impl Chained {
     /// Returns `true` if only the strategy's log contains the report.
     fn is_only_received(&self) -> bool {
         let (received, engine) = self.ticks.split_last().expect("the path has stamps");
-        self.given.is_none() && received.is_some() && engine.iter().all(Option::is_none)
+        self.exchange_done.is_none() && received.is_some() && engine.iter().all(Option::is_none)
     }
 }
 
 /// All further reports of a run, by order and number.
 #[derive(Debug, Default)]
-pub(super) struct Chains {
-    reports: BTreeMap<(OrderId, u8), Chained>,
+pub(super) struct FurtherReports {
+    reports: BTreeMap<(OrderId, u8), FurtherReport>,
     /// Orders whose first report is not their last.
-    begun: Vec<OrderId>,
+    expected: Vec<OrderId>,
     /// The reports with which the engine closed orders of dead gateways. No gateway pushed them.
-    by_engine: BTreeMap<OrderId, Chained>,
+    by_engine: BTreeMap<OrderId, FurtherReport>,
 }
 
-impl Chains {
+impl FurtherReports {
     /// Returns the report `number` of an order, created if new.
-    pub fn report(&mut self, id: OrderId, number: u8) -> &mut Chained {
+    pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
 
     /// Moves the reports with which the engine closed orders of dead gateways to their own list.
     /// `is_unknown` returns whether an order was closed this way.
     pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
-        let of_engine = |(id, number): &(OrderId, u8), report: &Chained| {
+        let of_engine = |(id, number): &(OrderId, u8), report: &FurtherReport| {
             *number == ENGINE_REPORT && report.at(Point::GatewayDone).is_none() && is_unknown(*id)
         };
         let found = self.reports.extract_if(.., |key, report| of_engine(key, report));
@@ -79,20 +79,20 @@ impl Chains {
     }
 
     /// Returns the report with which the engine closed an order of a dead gateway.
-    pub fn engine_report(&self, id: OrderId) -> Option<&Chained> {
+    pub fn engine_report(&self, id: OrderId) -> Option<&FurtherReport> {
         self.by_engine.get(&id)
     }
 
     /// Records that the first report of an order announced further ones.
-    pub fn begin(&mut self, id: OrderId) {
-        self.begun.push(id);
+    pub fn expect_more(&mut self, id: OrderId) {
+        self.expected.push(id);
     }
 
     /// Removes reports that only an exchange stamped, for orders that their gateway may have
     /// answered itself: the gateway had closed the order or rejected the message.
-    pub fn drop_unheard(&mut self, may_answer: impl Fn(OrderId) -> bool) {
+    pub fn drop_unpushed(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
-            let is_unheard = report.given.is_some() && report.ticks.iter().all(Option::is_none);
+            let is_unheard = report.exchange_done.is_some() && report.ticks.iter().all(Option::is_none);
             !is_unheard || !may_answer(*id)
         });
     }
@@ -103,7 +103,7 @@ impl Chains {
     }
 
     /// Iterates over all further reports, including those that only strategies stamped.
-    pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+    pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
@@ -113,7 +113,7 @@ impl Chains {
     }
 
     /// Returns the last report of an order that the engine has stamped.
-    fn last(&self, id: OrderId) -> Option<&Chained> {
+    fn last(&self, id: OrderId) -> Option<&FurtherReport> {
         let mut all = self.reports.range((id, 0)..=(id, u8::MAX)).map(|(_, report)| report);
         all.rfind(|report| !report.is_only_received())
     }
@@ -129,18 +129,18 @@ impl Chains {
     /// strategy missed are not violations; in a run that broke off some may be in flight.
     pub fn check(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
-        switches: &Switches,
+        switches: &KillSwitches,
         findings: &mut Findings,
     ) {
         let is_complete = record.outcome == RunOutcome::Complete;
         if is_complete {
-            for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
+            for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
                 if self.last(*id).is_none() && self.engine_report(*id).is_none() {
                     findings.add(None, ViolationKind::LastReport, || {
-                        format!("{}: its one report is not the last", name_of(*id))
+                        format!("{}: its one report is not the last", order_name(*id))
                     });
                 }
             }
@@ -148,7 +148,7 @@ impl Chains {
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let mut accuse = |witness, kind, what: String| {
-                findings.add(witness, kind, || format!("{}: report {number} {what}", name_of(id)));
+                findings.add(witness, kind, || format!("{}: report {number} {what}", order_name(id)));
             };
             let strategy = Some(id.strategy());
             if report.is_only_received() {
@@ -227,7 +227,7 @@ impl Chains {
     /// last of the order.
     pub fn check_engine_reports(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
         findings: &mut Findings,
@@ -251,12 +251,12 @@ impl Chains {
                 continue;
             };
             findings
-                .add(what.0, what.1, || format!("{}: the report that closed it {}", name_of(*id), what.2));
+                .add(what.0, what.1, || format!("{}: the report that closed it {}", order_name(*id), what.2));
         }
     }
 
     /// Adds the time from first to last report: an order is open until its last report.
-    pub fn extend(&self, span: &mut Span, table: &Table, deaths: &Deaths) {
+    pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {
             let is_end = reports.peek().is_none_or(|(next, ..)| *next != id);

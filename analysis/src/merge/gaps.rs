@@ -9,25 +9,25 @@ use protocol::stamps::{Gap, Point, Record};
 pub(super) struct ThreadGaps {
     pub gaps: Vec<Gap>,
     pub sleeps: Vec<Gap>,
-    most_sleeps: u64,
+    max_sleeps: u64,
 }
 
 impl ThreadGaps {
     /// Creates empty lists for each thread of a plan.
-    pub fn of(plan: &Plan) -> Vec<Self> {
+    pub fn for_plan(plan: &Plan) -> Vec<Self> {
         let of = |thread: &ThreadPlan| Self {
             gaps: Vec::new(),
             sleeps: Vec::new(),
-            most_sleeps: thread.sleep_records.min(MAX_SLEEPS),
+            max_sleeps: thread.sleep_records.min(MAX_SLEEPS),
         };
         plan.threads.iter().map(of).collect()
     }
 
     /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
-    pub fn take(&mut self, record: &Record) {
+    pub fn record(&mut self, record: &Record) {
         let (all, most) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),
-            _ => (&mut self.sleeps, self.most_sleeps),
+            _ => (&mut self.sleeps, self.max_sleeps),
         };
         if (all.len() as u64) < most {
             all.extend(Gap::of(record));

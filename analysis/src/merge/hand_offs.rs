@@ -24,9 +24,9 @@ pub(super) struct OutOfOrder {
 }
 
 /// Result of an order check.
-pub(super) type InOrder = Result<(), OutOfOrder>;
+pub(super) type OrderCheck = Result<(), OutOfOrder>;
 
-const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrder {
+const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> OrderCheck {
     if in_order {
         Ok(())
     } else {
@@ -36,19 +36,19 @@ const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrd
 
 /// Order check of submit, for one incarnation: the minimum next sequences at both ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Submit {
+pub(super) struct SubmitOrder {
     sent: u64,
     taken: u64,
 }
 
-impl Submit {
+impl SubmitOrder {
     /// Returns the minimum next sequence to be sent: one past the last.
     pub const fn next_sent(&self) -> u64 {
         self.sent
     }
 
     #[inline]
-    pub fn sent(&mut self, id: OrderId, newest: &mut Newest) -> InOrder {
+    pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         check(
             advance(&mut self.sent, id.sequence()),
             ViolationKind::SendOrder,
@@ -60,7 +60,7 @@ impl Submit {
     }
 
     #[inline]
-    pub fn taken(&mut self, id: OrderId, newest: &mut Newest) -> InOrder {
+    pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
         check(
             advance(&mut self.taken, id.sequence()),
@@ -72,7 +72,7 @@ impl Submit {
 
 /// The newest epoch of a strategy so far: once it has begun, its predecessors are dead.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Newest {
+pub(super) struct NewestEpochs {
     /// Newest epoch among sent orders, in the order of the strategy's log.
     sent: u16,
     /// Newest epoch among received orders, in the order of the orchestrator's log. A predecessor's
@@ -80,9 +80,9 @@ pub(super) struct Newest {
     taken: u16,
 }
 
-impl Newest {
+impl NewestEpochs {
     #[inline]
-    pub fn dispatched(&self, id: OrderId) -> InOrder {
+    pub fn on_dispatch(&self, id: OrderId) -> OrderCheck {
         let what = "dispatched after the next incarnation of its strategy had begun";
         check(id.epoch() >= self.taken, ViolationKind::SubmitOrder, what)
     }
@@ -90,7 +90,7 @@ impl Newest {
 
 /// Order checks of inbox and completion, for one gateway.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gateway {
+pub(super) struct GatewayOrder {
     /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
     /// second.
     last_dispatch: u64,
@@ -100,11 +100,11 @@ pub(super) struct Gateway {
     next_completion: u64,
 }
 
-impl Gateway {
+impl GatewayOrder {
     /// Handles a stamp at one end of the inbox; `other` is the time at the other end, if known.
     #[inline]
-    pub fn inbox(&mut self, other: Option<u64>) -> InOrder {
-        let in_order = other.is_none_or(|ticks| rises(&mut self.last_dispatch, ticks));
+    pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
+        let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
         check(
             in_order,
             ViolationKind::DispatchOrder,
@@ -121,7 +121,7 @@ impl Gateway {
 
     /// Handles the arrival of the report at `position`.
     #[inline]
-    pub fn completion(&mut self, position: u64) -> InOrder {
+    pub fn on_completion(&mut self, position: u64) -> OrderCheck {
         let in_order = advance(&mut self.next_completion, position);
         check(in_order, ViolationKind::CompletionOrder, "its report arrived after a later one of its gateway")
     }
@@ -130,15 +130,15 @@ impl Gateway {
 /// Order check of return, for one incarnation: the latest t8 of returned reports (or t7 of received
 /// ones), whichever log is read second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Return {
+pub(super) struct ReturnOrder {
     last: u64,
 }
 
-impl Return {
+impl ReturnOrder {
     /// Handles a stamp at one end; `other` is the time at the other end, if known.
     #[inline]
-    pub fn stamped(&mut self, other: Option<u64>) -> InOrder {
-        let in_order = other.is_none_or(|ticks| rises(&mut self.last, ticks));
+    pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
+        let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));
         check(
             in_order,
             ViolationKind::ReturnOrder,
@@ -155,7 +155,10 @@ pub(super) const fn other_end(point: Point) -> Point {
 
 /// Returns the gateway of an order by its stamps.
 #[inline]
-pub(super) fn gateway_of<'a>(gateways: &'a mut [Gateway], row: &OrderRow) -> Option<&'a mut Gateway> {
+pub(super) fn gateway_of<'a>(
+    gateways: &'a mut [GatewayOrder],
+    row: &OrderRow,
+) -> Option<&'a mut GatewayOrder> {
     row.pushed().and_then(|(gateway, _)| gateways.get_mut(gateway))
 }
 
@@ -171,7 +174,7 @@ fn advance(next: &mut u64, position: u64) -> bool {
 
 /// Moves a time forward. Returns `false` if it would go back.
 #[inline]
-fn rises(last: &mut u64, ticks: u64) -> bool {
+fn advance_time(last: &mut u64, ticks: u64) -> bool {
     let in_order = ticks >= *last;
     if in_order {
         *last = ticks;

@@ -14,21 +14,21 @@ use std::collections::BTreeMap;
 
 /// The link checksums of all logs.
 #[derive(Debug, Default)]
-pub(super) struct LinkSums(BTreeMap<LinkEnd, u64>);
+pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
-impl LinkSums {
+impl LinkChecksums {
     /// Inserts the checksum of one end. Returns `false` if there is one already.
-    pub fn take(&mut self, end: LinkEnd, sum: u64) -> bool {
+    pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }
 
     /// Removes the checksums that a strategy wrote: they are untrusted.
     pub fn forget(&mut self, strategy: u16) {
-        let is_its = |end: &LinkEnd| match end.hand_off {
+        let belongs_to_strategy = |end: &LinkEnd| match end.hand_off {
             HandOff::Submit | HandOff::Return => end.peer == strategy,
             HandOff::Inbox | HandOff::Completion => false,
         };
-        self.0.retain(|end, _| !is_its(end));
+        self.0.retain(|end, _| !belongs_to_strategy(end));
     }
 
     /// Compares the ends of each link. Only for complete runs: in others messages were in flight.
@@ -60,7 +60,7 @@ impl LinkSums {
         // After a restart both ends have the checksum of the last incarnation.
         let is_live = |gateway: &u16| !deaths.is_down(usize::from(*gateway));
         let mut living = (0..plan.trading().gateways()).filter(is_live);
-        if !engine || !living.all(|gateway| has_ended_or_shares(plan, gateway, logs)) {
+        if !engine || !living.all(|gateway| has_final_checksum(plan, gateway, logs)) {
             return;
         }
         let mut reported = Some(0u64);
@@ -92,7 +92,7 @@ impl LinkSums {
     }
 }
 
-fn has_ended_or_shares(plan: &protocol::plan::Plan, gateway: u16, logs: &[ThreadLog]) -> bool {
+fn has_final_checksum(plan: &protocol::plan::Plan, gateway: u16, logs: &[ThreadLog]) -> bool {
     let log = plan.thread_of(Role::Gateway(gateway)).and_then(|thread| logs.get(thread));
     log.is_some_and(|log| log.status.state() == ThreadState::Done)
 }

@@ -6,8 +6,8 @@
 
 use super::deaths::Deaths;
 use super::row::{OrderRow, bit};
-use super::table::{BLOCK, Lane, Table};
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::table::{BLOCK, Lane, OrderTable};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TouchWritten};
@@ -24,7 +24,7 @@ pub struct Trigger {
 
 /// The touch versions that the exchanges wrote.
 #[derive(Debug)]
-pub(super) struct Touches {
+pub(super) struct TouchVersions {
     /// Credentials of each venue.
     credentials: u16,
     /// Times of the writes by venue and instrument, starting with version 1.
@@ -32,7 +32,7 @@ pub(super) struct Touches {
     pub found: Violations,
 }
 
-impl Touches {
+impl TouchVersions {
     /// Creates an empty list.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
@@ -40,7 +40,7 @@ impl Touches {
     }
 
     /// Adds the record of a write from the log of a thread.
-    pub fn take(&mut self, record: &Record, plan: &Plan, thread: usize) {
+    pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TouchWritten::of(record) else { return };
         let TouchWritten { venue, instrument, version, ticks } = written;
         let trading = plan.trading();
@@ -82,7 +82,7 @@ impl Touches {
     /// Checks the claimed trigger of every order.
     pub fn check(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
         gone: u64,
@@ -98,10 +98,10 @@ impl Touches {
                 }
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };
                 let Some(row) = lane.rows.get(sequence as usize) else { continue };
-                if let Some(what) = tale(trigger, row, is_whole) {
+                if let Some(what) = trigger_fault(trigger, row, is_whole) {
                     findings.add(Some(lane.strategy), ViolationKind::Trigger, || {
                         let version = trigger.version;
-                        format!("{}: triggered by version {version}, {what}", name_of(lane.id(sequence)))
+                        format!("{}: triggered by version {version}, {what}", order_name(lane.id(sequence)))
                     });
                 }
             }
@@ -110,7 +110,7 @@ impl Touches {
 }
 
 /// Returns why the trigger is impossible.
-fn tale(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
+fn trigger_fault(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
     match (trigger.written, row.at(Point::StrategySend)) {
         (None, _) => is_whole.then_some("which was never written"),
         (Some(written), Some(sent)) if written > sent => Some("which was written after it was sent"),

@@ -25,19 +25,19 @@ mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
-pub use folder::{Logs, log_path};
-pub use further_reports::Chained;
+pub use folder::{LogStore, log_path};
+pub use further_reports::FurtherReport;
 pub use market::Trigger;
-pub use orders::{Losses, OrderEnd, Orders, Span};
-pub use row::{AtExchange, OrderRow, bit};
-pub use switches::Kill;
+pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
+pub use row::{ExchangeStamps, OrderRow, bit};
+pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
-pub use violation::{Violation, ViolationKind, name_of};
+pub use violation::{Violation, ViolationKind, order_name};
 
 use crate::document::Document;
 use crate::logfile::{LogError, RECORDS_AT};
 use crate::record::{RunOutcome, RunRecord};
-use check::{Context, Counted};
+use check::{CheckContext, CheckTotals};
 use deaths::Deaths;
 use join::Join;
 use protocol::counters::Counters;
@@ -49,9 +49,9 @@ use protocol::status::Field;
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 use system::scratch::{Column, Plain, Room};
-use table::Bounds;
+use table::LaneBounds;
 use thiserror::Error;
-use thread_log::nothing;
+use thread_log::empty_status;
 use violation::{Findings, Violations};
 
 /// An error that prevents the merge. Faults of single orders are [`Violation`]s.
@@ -86,7 +86,7 @@ pub enum MergeError {
 
 impl MergeError {
     /// Creates the error for missing space: `bytes` more are needed.
-    fn no_room(room: &Room, bytes: u64) -> Self {
+    fn out_of_space(room: &Room, bytes: u64) -> Self {
         match room.folder() {
             None => Self::Memory { bytes },
             Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
@@ -96,11 +96,11 @@ impl MergeError {
 
 /// A merged run: every order with its stamps, and the violations.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedRun {
     /// Counts of orders by outcome.
-    pub orders: Orders,
+    pub orders: OrderCounts,
     /// First and last stamps.
-    pub span: Span,
+    pub span: StampSpan,
     /// Violations by kind; empty in a valid run.
     pub violations: Vec<Violation>,
     /// Notes on checks that were impossible and on excluded data.
@@ -110,26 +110,26 @@ pub struct Merged {
     /// Number of records in all logs.
     pub records: u64,
     /// Outcomes of the orders of each dead incarnation, in the order of the record's incidents.
-    pub losses: Vec<Losses>,
+    pub losses: Vec<OrderLosses>,
     /// Orders lost by incarnations that survived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     /// Final positions of each strategy, by the logged fills.
     pub positions: Vec<Position>,
     /// Kill switches that were turned on.
-    pub kills: Vec<Kill>,
+    pub kills: Vec<KillActivation>,
     /// Refused orders by the code of the reason, without zero counts.
     pub rejections: Vec<(u8, u64)>,
     /// Whether any venue of the plan is an exchange.
     pub has_exchange: bool,
     /// Number of touch versions that exchanges wrote to their boards.
     pub touches_written: u64,
-    touches: market::Touches,
-    table: table::Table,
-    chains: further_reports::Chains,
+    touches: market::TouchVersions,
+    table: table::OrderTable,
+    chains: further_reports::FurtherReports,
     room: Room,
 }
 
-impl Merged {
+impl MergedRun {
     /// Creates a column of `len` zeros in the storage of the table.
     ///
     /// # Errors
@@ -137,12 +137,12 @@ impl Merged {
     pub(crate) fn column<T: Plain>(&self, len: usize) -> Result<Column<T>, MergeError> {
         let mut column = self.room.column();
         let bytes = len.saturating_mul(size_of::<T>()) as u64;
-        column.resize(len).map_err(|_| MergeError::no_room(&self.room, bytes))?;
+        column.resize(len).map_err(|_| MergeError::out_of_space(&self.room, bytes))?;
         Ok(column)
     }
 
     /// Returns the maximum resident bytes; `None` for no limit.
-    pub(crate) fn most_resident(&self) -> Option<u64> {
+    pub(crate) fn max_resident_bytes(&self) -> Option<u64> {
         self.room.most_resident()
     }
 
@@ -153,7 +153,7 @@ impl Merged {
     }
 
     /// Iterates over the table in blocks of rows, each with the id of its first row, in the order
-    /// of [`Merged::orders`].
+    /// of [`MergedRun::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
@@ -169,12 +169,12 @@ impl Merged {
     }
 
     /// Iterates over all further reports, with the order and the report's number.
-    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.chains.iter()
     }
 
     /// Returns the stamps of the order's exchange; empty if its venue is not an exchange.
-    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+    pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         self.table.at_exchange(id)
     }
 
@@ -201,11 +201,11 @@ impl Merged {
 ///
 /// # Errors
 /// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.
-pub fn merge<L: Logs + ?Sized>(
+pub fn merge<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
     progress: impl FnMut(u64, u64),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     merge_in(&Room::memory(), logs, record, progress)
 }
 
@@ -213,17 +213,17 @@ pub fn merge<L: Logs + ?Sized>(
 ///
 /// # Errors
 /// [`MergeError`], as for [`merge`].
-pub fn merge_in<L: Logs + ?Sized>(
+pub fn merge_in<L: LogStore + ?Sized>(
     room: &Room,
     logs: &L,
     record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     let plan = &record.plan;
     plan.validate()?;
-    let (sizes, total) = sizes(logs, plan)?;
+    let (sizes, total) = record_counts(logs, plan)?;
     let mut deaths = Deaths::new(record);
-    let bounds = bounds(plan, &sizes, &deaths);
+    let bounds = lane_bounds(plan, &sizes, &deaths);
 
     let mut joined = Findings::default();
     let mut notes = Vec::new();
@@ -231,7 +231,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     let mut join = Join::new(plan, &mut deaths, bounds, room, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
-        let (log, note) = read(logs, record, thread, &mut join, |records| {
+        let (log, note) = read_log(logs, record, thread, &mut join, |records| {
             done += records;
             progress(done, total);
         })?;
@@ -241,7 +241,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     let Join {
         mut table,
         mut links,
-        mut chains,
+        further_reports: mut chains,
         gaps,
         mut accounts,
         mut switches,
@@ -251,11 +251,11 @@ pub fn merge_in<L: Logs + ?Sized>(
     } = join;
     let is_unknown = |id| table.row(id).is_some_and(|row| row.reason() == Some(Reject::VenueUnknown.code()));
     chains.split_off_engine_reports(is_unknown);
-    chains.drop_unheard(|id| {
+    chains.drop_unpushed(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
         gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16)) || is_unknown(id)
     });
-    accounts.end();
+    accounts.finish();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
     joined.firm.append(std::mem::take(&mut touches.found));
@@ -263,10 +263,10 @@ pub fn merge_in<L: Logs + ?Sized>(
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
-        let context = Context::new(record, &deaths, &switches, &chains);
+        let context = CheckContext::new(record, &deaths, &switches, &chains);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
-        exchange::check(&mut table, &chains, record, &deaths, context.engine_gone(), &mut findings);
-        touches.check(&table, record, &deaths, context.engine_gone(), &mut findings);
+        exchange::check(&mut table, &chains, record, &deaths, context.engine_missing(), &mut findings);
+        touches.check(&table, record, &deaths, context.engine_missing(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
@@ -280,8 +280,8 @@ pub fn merge_in<L: Logs + ?Sized>(
         };
         switches.check(row, plan.trading(), &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
-            let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
-            found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
+            let is_new = deaths.can_be_hostile() && !deaths.is_untrusted(strategy);
+            found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
         let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
         if liars.is_empty() {
@@ -295,13 +295,13 @@ pub fn merge_in<L: Logs + ?Sized>(
             if let Some(log) =
                 plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
             {
-                notes.push(doubted(&log.name, &why));
+                notes.push(doubted_note(&log.name, &why));
                 *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
             }
         }
     };
-    let Counted { mut orders, mut span, losses, lost_of_survivors } = counted;
-    chains.extend(&mut span, &table, &deaths);
+    let CheckTotals { mut orders, mut span, losses, lost_of_survivors } = counted;
+    chains.extend_span(&mut span, &table, &deaths);
     orders.scheduled = plan.trading().orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
@@ -311,7 +311,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     }
     orders.further_reports = chains.count();
     let violations = findings.into_sorted();
-    Ok(Merged {
+    Ok(MergedRun {
         chains,
         orders,
         span,
@@ -334,7 +334,7 @@ pub fn merge_in<L: Logs + ?Sized>(
 
 /// Reads one log. Returns its facts and a note on damage that is not an error. `progress` receives
 /// the number of additional records.
-fn read<L: Logs + ?Sized>(
+fn read_log<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
     thread: usize,
@@ -345,21 +345,21 @@ fn read<L: Logs + ?Sized>(
     let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
     let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
     join.begin(thread);
-    let author = join.author();
+    let author = join.sole_author();
     let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;
     let is_tolerable = |error: &LogError| {
         is_cut_by_failure(error)
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
+    let (mut records, mut status, mut counters) = (0, empty_status(), Counters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
                 match log.next_block() {
                     Ok(Some(block)) => {
                         for record in block.records() {
-                            join.take(record)?;
+                            join.ingest(record)?;
                         }
                         progress(block.len() as u64);
                         join.table.relieve();
@@ -383,13 +383,13 @@ fn read<L: Logs + ?Sized>(
         Err(error) => return Err(error.into()),
     }
     if is_untrusted {
-        let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
+        let note = untrusted_note(&name, damage.map(|(_, what)| what), join.ignored());
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     // Records that no correct strategy writes: from here on the log is untrusted.
     let forged = match &damage {
         Some((false, what)) => Some(what.clone()),
-        _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
+        _ => join.first_nonsense().map(|first| first.first.clone()).or_else(|| {
             match status.get(Field::RecordsDropped) {
                 0 => None,
                 dropped if record.plan.spill.is_some() => {
@@ -401,7 +401,7 @@ fn read<L: Logs + ?Sized>(
     };
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
-        let note = doubted(&name, &why);
+        let note = doubted_note(&name, &why);
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     let backwards = join.went_back();
@@ -423,7 +423,7 @@ fn read<L: Logs + ?Sized>(
 const NO_PROOF: &str = "prove nothing: its orders are in no figure and count by what the engine stamped";
 
 /// Formats the note on a strategy that misbehaved by the record.
-fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
+fn untrusted_note(name: &str, damage: Option<String>, ignored: u64) -> String {
     let damage = damage.map_or_else(String::new, |damage| format!("; {damage}"));
     let nonsense = match ignored {
         0 => String::new(),
@@ -435,12 +435,12 @@ fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
 }
 
 /// Formats the note on a strategy whose own log shows that it is invalid.
-fn doubted(name: &str, why: &str) -> String {
+fn doubted_note(name: &str, why: &str) -> String {
     format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
 }
 
 /// Formats how a strategy's stamps contradict the engine's.
-fn contradiction(first: &Violation, total: u64) -> String {
+fn contradiction_note(first: &Violation, total: u64) -> String {
     match total {
         1 => first.first.clone(),
         total => format!("{total} contradictions, first {}", first.first),
@@ -448,7 +448,7 @@ fn contradiction(first: &Violation, total: u64) -> String {
 }
 
 /// Returns the number of records that each log can hold by its size, and the sum.
-fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
+fn record_counts<L: LogStore + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
     let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
     let size = |thread| logs.bytes(plan, thread).map(records);
     let sizes = (0..plan.threads.len()).map(size).collect::<Result<Vec<_>, _>>()?;
@@ -458,13 +458,13 @@ fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), Log
 
 /// Returns the limits of each strategy's lanes, from the size of its own log and of the
 /// orchestrator's. A strategy that hides its stamps hides nothing that the engine stamped.
-fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
+fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
     let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
     let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
         let records = of(Role::Strategy(strategy)).max(engine);
-        Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
+        LaneBounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
     plan.trading().orders.iter().enumerate().map(bounds).collect()
 }

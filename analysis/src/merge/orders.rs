@@ -10,7 +10,7 @@ use std::iter::Sum;
 /// For a quarantined strategy, only orders that the engine stamped count: its own stamps are
 /// untrusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Orders {
+pub struct OrderCounts {
     /// Orders of the plan.
     pub scheduled: u64,
     /// Orders that a strategy stamped as sent (or that the engine received from a dead strategy).
@@ -38,7 +38,7 @@ pub struct Orders {
     pub full: u64,
 }
 
-impl Orders {
+impl OrderCounts {
     /// Counts a sent order by its end.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
@@ -98,7 +98,7 @@ impl OrderEnd {
 
 /// Outcomes of the orders of a dead incarnation that it received no report for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
+pub struct OrderLosses {
     /// Orders that disappeared.
     pub lost: u64,
     /// Orders canceled by their venue.
@@ -107,7 +107,7 @@ pub struct Losses {
     pub orphaned: u64,
 }
 
-impl Losses {
+impl OrderLosses {
     /// Counts an order by its end.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
@@ -120,12 +120,12 @@ impl Losses {
     }
 
     /// Returns the sum.
-    pub const fn all(&self) -> u64 {
+    pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }
 }
 
-impl Sum for Losses {
+impl Sum for OrderLosses {
     fn sum<I: Iterator<Item = Self>>(losses: I) -> Self {
         losses.fold(Self::default(), |sum, losses| Self {
             lost: sum.lost + losses.lost,
@@ -138,7 +138,7 @@ impl Sum for Losses {
 /// First and last stamps of a run, in ticks, and the time that orders were open; without orders of
 /// quarantined strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct StampSpan {
     /// Number of orders with a t1.
     pub sent: u64,
     /// First t1; `u64::MAX` if nothing was sent.
@@ -155,7 +155,7 @@ pub struct Span {
     pub open_ticks: u128,
 }
 
-impl Span {
+impl StampSpan {
     /// Creates an empty span.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
@@ -163,7 +163,7 @@ impl Span {
 
     /// Extends the span by the stamps of an order.
     #[inline]
-    pub(super) fn take(&mut self, row: &OrderRow) {
+    pub(super) fn include(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);
         if let Some(sent) = sent {
             self.sent += 1;

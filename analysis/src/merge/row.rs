@@ -14,17 +14,17 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// ```
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 pub struct OrderRow {
-    ticks: [u64; KEPT],
+    ticks: [u64; TIMED_POINTS],
     state: u64,
 }
 
 /// Number of points whose times a row keeps: the whole path, due and release, by their codes.
-const KEPT: usize = Point::Release as usize;
+const TIMED_POINTS: usize = Point::Release as usize;
 /// Number of points that an order can have.
-const OF_ORDER: u32 = Point::Cancelled as u32;
+const ORDER_POINTS: u32 = Point::Cancelled as u32;
 
-const _: () = assert!(mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
-const _: () = assert!(MEASURED == 1 << OF_ORDER, "the flags stand above the points");
+const _: () = assert!(mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << TIMED_POINTS) - 1);
+const _: () = assert!(MEASURED == 1 << ORDER_POINTS, "the flags stand above the points");
 const _: () = assert!(size_of::<OrderRow>() == 88);
 
 const MEASURED: u64 = 1 << 12;
@@ -48,7 +48,7 @@ impl OrderRow {
     /// Returns a bit for each stamped point.
     #[inline]
     pub const fn points(&self) -> u64 {
-        self.state & ((1 << OF_ORDER) - 1)
+        self.state & ((1 << ORDER_POINTS) - 1)
     }
 
     /// Returns `true` if the point was stamped.
@@ -168,7 +168,7 @@ impl OrderRow {
 
     /// Sets a stamp. Returns `false` if the order has one of this point already, which then stays.
     #[inline]
-    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         if self.has(point) {
             self.state |= DUPLICATED;
             return false;
@@ -186,7 +186,7 @@ impl OrderRow {
 /// The stamps of an exchange for one order, in 24 bytes next to the row. Allocated only in runs
 /// with an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
-pub struct AtExchange {
+pub struct ExchangeStamps {
     received: u64,
     /// Time of the first report.
     done: u64,
@@ -198,11 +198,11 @@ pub struct AtExchange {
 const RECEIVED: u32 = 1;
 const DONE: u32 = 2;
 
-const _: () = assert!(size_of::<AtExchange>() == 24);
+const _: () = assert!(size_of::<ExchangeStamps>() == 24);
 
-impl AtExchange {
+impl ExchangeStamps {
     /// Sets a stamp. Returns `false` if it was set already.
-    pub(super) fn stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
         let (bit, ticks) = match point {
             Point::ExchangeRecv => (RECEIVED, &mut self.received),
             _ => (DONE, &mut self.done),

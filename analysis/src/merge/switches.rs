@@ -5,7 +5,7 @@
 //! marked as one.
 
 use super::row::OrderRow;
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::kill::{Cause, Scope, Switch};
 use protocol::limits::Control;
 use protocol::plan::Trading;
@@ -14,7 +14,7 @@ use protocol::wire::OrderId;
 
 /// A kill switch that was turned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kill {
+pub struct KillActivation {
     /// Switch as logged.
     pub switch: Switch,
     /// Time at which the orchestrator saw it, in ticks.
@@ -27,12 +27,12 @@ pub struct Kill {
 
 /// The kill switches of a run.
 #[derive(Debug, Default)]
-pub(super) struct Switches {
-    kills: Vec<Kill>,
+pub(super) struct KillSwitches {
+    kills: Vec<KillActivation>,
     /// For each activation: the turns between which it was on.
     spans: Vec<(usize, Option<usize>)>,
     /// Switch turns so far in the orchestrator's log: they order events with equal times.
-    turns: usize,
+    turn_count: usize,
     /// Scopes that are on at the current position of the orchestrator's log.
     on: Vec<Scope>,
     /// Orders that were dispatched while a venue or an instrument was killed and whose own were not
@@ -45,16 +45,16 @@ pub(super) struct Switches {
 /// Detail of a t3 that is not a new order.
 const NOT_NEW: u8 = 1;
 
-impl Switches {
+impl KillSwitches {
     /// Adds a record of a switch.
     #[cold]
-    pub fn take(&mut self, record: Record) {
+    pub fn record(&mut self, record: Record) {
         let Some(switch) = Switch::of(&record) else {
             return self.found.add(ViolationKind::Killed, || {
                 format!("{}: a kill switch of no scope that there is", record.point.name())
             });
         };
-        let same = |kill: &&mut Kill| {
+        let same = |kill: &&mut KillActivation| {
             (kill.switch.number, kill.switch.scope, kill.switch.cause)
                 == (switch.number, switch.scope, switch.cause)
         };
@@ -68,19 +68,19 @@ impl Switches {
                 }),
             }
         } else if switch.is_on {
-            self.turns += 1;
-            self.spans.push((self.turns, None));
-            self.kills.push(Kill { switch, seen: record.value, done: None, revived: None });
+            self.turn_count += 1;
+            self.spans.push((self.turn_count, None));
+            self.kills.push(KillActivation { switch, seen: record.value, done: None, revived: None });
             self.on.push(switch.scope);
         } else {
-            self.turns += 1;
+            self.turn_count += 1;
             // Reviving all turns every switch off.
             let is_off = |scope: Scope| switch.scope == Scope::All || scope == switch.scope;
             self.on.retain(|scope| !is_off(*scope));
-            let is_ended = |kill: &Kill| is_off(kill.switch.scope) && kill.revived.is_none();
+            let is_ended = |kill: &KillActivation| is_off(kill.switch.scope) && kill.revived.is_none();
             for (kill, span) in self.kills.iter_mut().zip(&mut self.spans).filter(|(kill, _)| is_ended(kill))
             {
-                (kill.revived, span.1) = (Some(record.value), Some(self.turns));
+                (kill.revived, span.1) = (Some(record.value), Some(self.turn_count));
             }
         }
     }
@@ -93,7 +93,7 @@ impl Switches {
 
     /// Handles an order that is dispatched while a switch is on.
     #[cold]
-    pub fn dispatched(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
+    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
             return;
         }
@@ -103,7 +103,7 @@ impl Switches {
                 if let Some(scope) =
                     concerning(self.on.iter().copied(), record.id, gateway, instrument, trading)
                 {
-                    through(record.id, scope, &mut self.found);
+                    add_killed(record.id, scope, &mut self.found);
                 }
             }
             None => {
@@ -113,8 +113,8 @@ impl Switches {
                     .copied()
                     .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
                 match concerning(known, record.id, 0, 0, trading) {
-                    Some(scope) => through(record.id, scope, &mut self.found),
-                    None if needs_more => self.suspects.push((record.id, self.turns)),
+                    Some(scope) => add_killed(record.id, scope, &mut self.found),
+                    None if needs_more => self.suspects.push((record.id, self.turn_count)),
                     None => {}
                 }
             }
@@ -155,13 +155,13 @@ impl Switches {
                 was_on.then_some(kill.switch.scope)
             });
             if let Some(scope) = concerning(on, *id, gateway, instrument, trading) {
-                through(*id, scope, &mut findings.firm);
+                add_killed(*id, scope, &mut findings.firm);
             }
         }
     }
 
     /// Returns the activations in the order in which they were seen.
-    pub fn into_kills(self) -> Vec<Kill> {
+    pub fn into_kills(self) -> Vec<KillActivation> {
         self.kills
     }
 }
@@ -179,13 +179,13 @@ fn concerning(
 }
 
 #[cold]
-fn through(id: OrderId, scope: Scope, found: &mut Violations) {
+fn add_killed(id: OrderId, scope: Scope, found: &mut Violations) {
     found.add(ViolationKind::Killed, || {
-        format!("{}: dispatched although the kill switch of {scope} had been seen", name_of(id))
+        format!("{}: dispatched although the kill switch of {scope} had been seen", order_name(id))
     });
 }
 
-impl Kill {
+impl KillActivation {
     /// Returns the cause of the activation: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {

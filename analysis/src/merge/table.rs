@@ -7,8 +7,8 @@
 //! double.
 
 use super::MergeError;
-use super::hand_offs::{Return, Submit};
-use super::row::{AtExchange, OrderRow};
+use super::hand_offs::{ReturnOrder, SubmitOrder};
+use super::row::{ExchangeStamps, OrderRow};
 use protocol::wire::OrderId;
 use system::scratch::{Column, Plain, Room};
 
@@ -34,16 +34,16 @@ pub(super) struct Lane {
     /// Instruments by sequence, up to the last order that does not trade instrument 0.
     pub instruments: Column<u16>,
     /// Exchange stamps by sequence, up to the last order that was at an exchange.
-    at_exchange: Column<AtExchange>,
+    at_exchange: Column<ExchangeStamps>,
     /// Claimed trigger versions by sequence, up to the last order that has one; 0 for none.
     triggers: Column<u64>,
     /// Order checks of this incarnation's hand-offs.
-    pub submit: Submit,
-    pub returns: Return,
+    pub submit: SubmitOrder,
+    pub returns: ReturnOrder,
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &Bounds, room: &Room) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &LaneBounds, room: &Room) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         // Later epochs are many and short.
         let room = if epoch == 0 { room } else { &Room::memory() };
@@ -56,8 +56,8 @@ impl Lane {
             instruments: room.column(),
             at_exchange: room.column(),
             triggers: room.column(),
-            submit: Submit::default(),
-            returns: Return::default(),
+            submit: SubmitOrder::default(),
+            returns: ReturnOrder::default(),
         }
     }
 
@@ -68,20 +68,20 @@ impl Lane {
     }
 
     /// Sets the instrument of an order that has a row.
-    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), NoRow> {
-        *reach(&mut self.instruments, sequence)? = instrument;
+    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
+        *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
     /// Returns the exchange stamps of an order.
     #[inline]
-    pub fn at_exchange(&self, sequence: u64) -> AtExchange {
+    pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
     }
 
     /// Returns the exchange stamps of an order that has a row, to be changed.
-    pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut AtExchange, NoRow> {
-        reach(&mut self.at_exchange, sequence)
+    pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut ExchangeStamps, MissingRow> {
+        grow_to(&mut self.at_exchange, sequence)
     }
 
     /// Returns the claimed trigger version of an order.
@@ -92,8 +92,8 @@ impl Lane {
 
     /// Sets the claimed trigger version of an order that has a row. Returns `false` if it was set
     /// already.
-    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, NoRow> {
-        Ok(core::mem::replace(reach(&mut self.triggers, sequence)?, version) == 0)
+    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, MissingRow> {
+        Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
     /// Iterates over the sequences of orders with a claimed trigger.
@@ -114,18 +114,18 @@ impl Lane {
 
 /// Returns the value of an order, after growing the column to contain it.
 #[inline]
-fn reach<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, NoRow> {
+fn grow_to<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, MissingRow> {
     let place = sequence as usize;
     if column.len() <= place {
         let bytes = (place + 1 - column.len()) * size_of::<T>();
-        column.resize(place + 1).map_err(|_| NoRow::Memory(bytes as u64))?;
+        column.resize(place + 1).map_err(|_| MissingRow::Memory(bytes as u64))?;
     }
     Ok(&mut column[place])
 }
 
 /// The reason for which an order has no row.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoRow {
+pub(super) enum MissingRow {
     /// The strategy does not exist.
     Strategy,
     /// The strategy never had the epoch.
@@ -138,7 +138,7 @@ pub(super) enum NoRow {
 
 /// The limits of the lanes of one strategy.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds {
+pub(super) struct LaneBounds {
     /// Maximum rows in a lane.
     pub rows: u64,
     /// Maximum rows in all lanes of later epochs together.
@@ -151,7 +151,7 @@ pub(super) struct Bounds {
     pub is_hostile: bool,
 }
 
-impl Bounds {
+impl LaneBounds {
     /// Computes the limits from the number of planned orders, the records in the strategy's log and
     /// its last epoch: no more rows than planned, and no more than records, plus a margin for
     /// orders with lost stamps. Memory use follows the size of the files.
@@ -165,30 +165,31 @@ impl Bounds {
 
 /// The lanes of one strategy from epoch 1 on.
 #[derive(Debug)]
-struct Later {
-    bounds: Bounds,
+struct LaterEpochs {
+    bounds: LaneBounds,
     /// Index among all lanes, by epoch − 1; 0 (the first strategy's first lane) if it does not
     /// exist yet.
-    places: Vec<u32>,
+    lane_indices: Vec<u32>,
 }
 
 /// The table: all lanes. Lanes of epoch 0 are at their strategy's index.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
-    later: Vec<Later>,
+    later: Vec<LaterEpochs>,
     pub room: Room,
 }
 
 /// Number of rows between two checks of the resident memory.
 pub(super) const BLOCK: usize = 1 << 12;
 
-impl Table {
+impl OrderTable {
     /// Creates a table for strategies with these limits.
-    pub fn new(bounds: Vec<Bounds>, room: &Room) -> Self {
-        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds, room);
+    pub fn new(bounds: Vec<LaneBounds>, room: &Room) -> Self {
+        let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
-        let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
+        let later =
+            bounds.into_iter().map(|bounds| LaterEpochs { bounds, lane_indices: Vec::new() }).collect();
         Self { lanes, later, room: room.clone() }
     }
 
@@ -200,22 +201,22 @@ impl Table {
 
     /// Creates the error for missing space: `bytes` more are needed.
     #[cold]
-    pub fn no_room(&self, bytes: u64) -> MergeError {
-        MergeError::no_room(&self.room, bytes)
+    pub fn out_of_space(&self, bytes: u64) -> MergeError {
+        MergeError::out_of_space(&self.room, bytes)
     }
 
     /// Returns the lane of an order, with a row for it.
     ///
     /// # Errors
-    /// [`NoRow`]: the order is impossible, or memory is missing.
+    /// [`MissingRow`]: the order is impossible, or memory is missing.
     #[inline]
-    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, NoRow> {
+    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
         let mut place = usize::from(id.strategy());
         if place >= self.later.len() {
-            return Err(NoRow::Strategy);
+            return Err(MissingRow::Strategy);
         }
         if id.epoch() > 0 {
-            place = self.place_of_later(id)?;
+            place = self.later_lane_index(id)?;
         }
         if id.sequence() >= self.lanes[place].rows.len() as u64 {
             self.grow(place, id.sequence())?;
@@ -224,14 +225,14 @@ impl Table {
     }
 
     /// Returns the index of a later epoch's lane, created if new.
-    fn place_of_later(&mut self, id: OrderId) -> Result<usize, NoRow> {
-        let Later { bounds, places } = &mut self.later[usize::from(id.strategy())];
+    fn later_lane_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
+        let LaterEpochs { bounds, lane_indices: places } = &mut self.later[usize::from(id.strategy())];
         let index = usize::from(id.epoch()) - 1;
         match places.get(index) {
             Some(place) if *place > 0 => return Ok(*place as usize),
-            _ if id.epoch() > bounds.last_epoch => return Err(NoRow::Epoch),
+            _ if id.epoch() > bounds.last_epoch => return Err(MissingRow::Epoch),
             // Checked here and not when it grows, so that an impossible order creates no lane.
-            _ if id.sequence() >= bounds.rows => return Err(NoRow::Limit),
+            _ if id.sequence() >= bounds.rows => return Err(MissingRow::Limit),
             _ => {}
         }
         if places.len() <= index {
@@ -245,11 +246,11 @@ impl Table {
 
     /// Grows a lane to contain a sequence.
     #[cold]
-    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), NoRow> {
+    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), MissingRow> {
         let lane = &mut self.lanes[place];
         let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
         if sequence >= bounds.rows {
-            return Err(NoRow::Limit);
+            return Err(MissingRow::Limit);
         }
         let is_later = lane.epoch > 0;
         let wanted = match is_later {
@@ -258,10 +259,10 @@ impl Table {
         };
         let more = wanted.min(bounds.rows) - lane.rows.len() as u64;
         if is_later && more > bounds.later_rows {
-            return Err(NoRow::Limit);
+            return Err(MissingRow::Limit);
         }
         if lane.rows.resize(lane.rows.len() + more as usize).is_err() {
-            return Err(NoRow::Memory(more * size_of::<OrderRow>() as u64));
+            return Err(MissingRow::Memory(more * size_of::<OrderRow>() as u64));
         }
         if is_later {
             bounds.later_rows -= more;
@@ -276,7 +277,7 @@ impl Table {
             None if first < self.later.len() => self.lanes.get(first),
             None => None,
             Some(index) => {
-                let place = *self.later.get(first)?.places.get(usize::from(index))? as usize;
+                let place = *self.later.get(first)?.lane_indices.get(usize::from(index))? as usize;
                 if place == 0 { None } else { self.lanes.get(place) }
             }
         }
@@ -298,7 +299,7 @@ impl Table {
 
     /// Returns the last epoch of a strategy with any stamp.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
-        self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
+        self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
     }
 
     /// Returns the row of an order, if it exists.
@@ -307,20 +308,20 @@ impl Table {
     }
 
     /// Returns the exchange stamps of an order.
-    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+    pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         let lane = self.lane_of(id.strategy(), id.epoch());
-        lane.map_or_else(AtExchange::default, |lane| lane.at_exchange(id.sequence()))
+        lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
     /// Iterates over every row with its order's id.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-        self.blocks().flat_map(of_block)
+        self.blocks().flat_map(block_rows)
     }
 
     /// Iterates over the rows of one strategy, without touching those of others.
     pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
-        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(of_block)
+        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(block_rows)
     }
 
     /// Iterates over the rows in blocks, each with the id of its first row.
@@ -337,7 +338,7 @@ impl Table {
 }
 
 /// Iterates over the rows of a block, each with its order's id.
-fn of_block((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+fn block_rows((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
     let id = move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
     rows.iter().enumerate().map(move |(at, row)| (id(at), row))
 }
@@ -349,11 +350,11 @@ mod tests {
 
     const LAST: usize = MAX_EPOCH as usize;
 
-    fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
-        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2], &Room::memory())
+    fn table(planned: u64, records: u64, last_epoch: u16) -> OrderTable {
+        OrderTable::new(vec![LaneBounds::new(planned, records, last_epoch, false); 2], &Room::memory())
     }
 
-    fn rows(table: &Table) -> usize {
+    fn rows(table: &OrderTable) -> usize {
         table.lanes.iter().map(|lane| lane.rows.len()).sum()
     }
 
@@ -377,9 +378,9 @@ mod tests {
     fn impossible_orders_have_no_row() {
         let mut table = table(100, 1_000, 3);
         let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
-        assert_eq!(why(2, 0, 0), Some(NoRow::Strategy));
-        assert_eq!(why(1, 4, 0), Some(NoRow::Epoch));
-        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(NoRow::Limit), Some(NoRow::Limit)));
+        assert_eq!(why(2, 0, 0), Some(MissingRow::Strategy));
+        assert_eq!(why(1, 4, 0), Some(MissingRow::Epoch));
+        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(MissingRow::Limit), Some(MissingRow::Limit)));
         assert_eq!((why(1, 3, 99), why(1, 0, 99)), (None, None));
         assert_eq!(table.lanes.len(), 3);
     }

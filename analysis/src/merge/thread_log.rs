@@ -32,7 +32,7 @@ impl ThreadLog {
         Self {
             name,
             records,
-            status: nothing(),
+            status: empty_status(),
             counters: Counters::default(),
             is_untrusted: true,
             went_back: 0,
@@ -43,6 +43,6 @@ impl ThreadLog {
 }
 
 /// Returns an empty status block.
-pub(super) fn nothing() -> Status {
+pub(super) fn empty_status() -> Status {
     Status::from_words([0; STATUS_WORDS])
 }

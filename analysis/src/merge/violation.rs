@@ -164,7 +164,7 @@ impl Findings {
 }
 
 /// Returns the name of an order in examples: `strategy 3 order 17`.
-pub fn name_of(id: OrderId) -> String {
+pub fn order_name(id: OrderId) -> String {
     match id.epoch() {
         0 => format!("strategy {} order {}", id.strategy(), id.sequence()),
         epoch => format!("strategy {} epoch {epoch} order {}", id.strategy(), id.sequence()),

@@ -4,7 +4,7 @@ use super::tables::stages;
 use super::units::count;
 use super::{incidents, trading};
 use crate::escape::markdown as escaped;
-use crate::summary::{Summary, Trading};
+use crate::summary::{Summary, TradingSummary};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ struct StageRow {
 }
 
 /// Maximum number of listed incidents; all are in `summary.json`.
-const INCIDENTS: usize = 50;
+const MAX_INCIDENTS: usize = 50;
 
 /// Writes the stage table as CSV with a header row, times in nanoseconds. In a run with incidents,
 /// their effect on survivors follows.
@@ -75,7 +75,7 @@ struct PositionRow<'a> {
 ///
 /// # Errors
 /// Any error of `out`.
-pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
+pub fn positions_csv(trading: &TradingSummary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for position in &trading.positions {
         let line = PositionRow {
@@ -87,8 +87,8 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
             volume: position.volume,
             average_price: position.average_price,
             last_price: position.last_price,
-            realised_cents: position.realised_cents,
-            unrealised_cents: position.unrealised_cents,
+            realised_cents: position.realized_cents,
+            unrealised_cents: position.unrealized_cents,
             open_buy: position.open_buy,
             open_sell: position.open_sell,
         };
@@ -121,7 +121,7 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
         {
             writeln!(out, "\n{table}")?;
         }
-        match trading::hidden(summary) {
+        match trading::hidden_positions(summary) {
             0 => {}
             hidden => writeln!(out, "\n{} more positions: see positions.csv.", count(hidden as u64))?,
         }
@@ -129,8 +129,8 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     let Some(containment) = &summary.containment else { return Ok(()) };
     writeln!(out, "\nIncidents: {}.\n", incidents::totals(containment).join(", "))?;
     writeln!(out, "{}\n", incidents::distributions(containment, ASCII_MARKDOWN))?;
-    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, INCIDENTS))?;
-    match summary.incidents.len().saturating_sub(INCIDENTS) {
+    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, MAX_INCIDENTS))?;
+    match summary.incidents.len().saturating_sub(MAX_INCIDENTS) {
         0 => Ok(()),
         hidden => writeln!(out, "\n{} more, felt less: see summary.json.", count(hidden as u64)),
     }

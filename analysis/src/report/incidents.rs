@@ -4,11 +4,11 @@ use super::tables::{STAGE_COLUMNS, cell, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
 use crate::escape::single_line;
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
-use crate::table::{fitted, width};
+use crate::table::{fit_to_width, width};
 use comfy_table::{CellAlignment, Table, TableStyle};
 
 /// Maximum number of listed incidents: those with the greatest effect on survivors.
-const SHOWN: usize = 8;
+const MAX_INCIDENTS: usize = 8;
 /// Maximum length of a cause in characters; less if the row exceeds the terminal.
 const CAUSE_WIDTH: usize = 30;
 
@@ -43,7 +43,7 @@ pub(crate) fn cause(incident: &IncidentSummary) -> String {
 }
 
 /// Returns at most `width` characters of a text.
-fn cut(text: &str, width: usize) -> String {
+fn truncate(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         None => text.into(),
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
@@ -52,7 +52,7 @@ fn cut(text: &str, width: usize) -> String {
 
 /// Returns the lines of the incident table for the terminal.
 pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
-    let shown = worst(&summary.incidents, SHOWN);
+    let shown = worst(&summary.incidents, MAX_INCIDENTS);
     let hidden = summary.incidents.len() - shown.len();
     let mut lines = lines_with(&shown, CAUSE_WIDTH);
     let widest = table_with(&shown, CAUSE_WIDTH).lines().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -68,7 +68,7 @@ pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
 }
 
 fn lines_with(incidents: &[&IncidentSummary], cause_width: usize) -> Vec<String> {
-    fitted(&table_with(incidents, cause_width))
+    fit_to_width(&table_with(incidents, cause_width))
 }
 
 fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
@@ -78,10 +78,10 @@ fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
         table.add_row([
             name(incident),
             format!("{:.3}", incident.detected_ns as f64 / 1e9),
-            cut(&cause(incident), cause_width),
+            truncate(&cause(incident), cause_width),
             duration_or_dash(incident.detect_to_repair_ns),
             duration_or_dash(incident.repair_to_restart_ns),
-            short(incident.orders.all()),
+            short(incident.orders.total()),
             short(incident.survivors.orders),
             duration_or_dash(incident.survivors.max_ns),
         ]);
@@ -102,11 +102,11 @@ pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Tab
 
 /// Returns the lines of the distribution table for the terminal.
 pub(super) fn distribution_lines(containment: &Containment) -> Vec<String> {
-    fitted(&distributions(containment, ruled()))
+    fit_to_width(&distributions(containment, ruled()))
 }
 
 /// Returns the incident table with all columns.
-pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Table {
+pub(super) fn incidents(summary: &Summary, style: TableStyle, max_rows: usize) -> Table {
     let columns = [
         "died",
         "at (s)",
@@ -122,7 +122,7 @@ pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Ta
         "max",
     ];
     let mut table = left(table(style, &columns), &[2]);
-    for incident in worst(&summary.incidents, room) {
+    for incident in worst(&summary.incidents, max_rows) {
         let IncidentSummary { orders, survivors, .. } = incident;
         table.add_row([
             name(incident),

@@ -11,7 +11,7 @@ pub(crate) mod venues;
 pub use crate::numbers as units;
 
 pub use crate::table::grid;
-pub use crate::table::{WIDTH, fitted, set_width, width};
+pub use crate::table::{DEFAULT_WIDTH, fit_to_width, set_width, width};
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
-pub(crate) use text::{setup, tallies};
+pub(crate) use text::{result_fields, setup_fields};

@@ -8,29 +8,33 @@ use crate::tail::Cause;
 use protocol::plan::Trading;
 
 /// Maximum number of listed strategies.
-const SHOWN: usize = 16;
+const MAX_STRATEGIES: usize = 16;
 /// Maximum length of a name.
-const NAME: usize = 20;
+const MAX_NAME_WIDTH: usize = 20;
 
 /// Returns the last component of a path.
-fn last(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// Returns the name of a strategy kind in tables: a built-in name as it is; for a command its
 /// program, and for an interpreter also its script: `python3 strategy.py`.
-pub fn called(kind: &str) -> String {
+pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();
-    let program = last(words.next().unwrap_or_default());
+    let program = file_name(words.next().unwrap_or_default());
     let is_name = |word: &&str| !word.starts_with('-') && word.parse::<f64>().is_err();
-    let what = words.rfind(is_name).map(last);
+    let what = words.rfind(is_name).map(file_name);
     let name = match what {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),
     };
     let plain = name.chars().map(|c| if is_control(c) { '?' } else { c });
-    if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
+    if name.chars().count() <= MAX_NAME_WIDTH {
+        plain.collect()
+    } else {
+        plain.take(MAX_NAME_WIDTH - 1).chain(['…']).collect()
+    }
 }
 
 /// Formats bytes in MiB.
@@ -45,9 +49,9 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         return Vec::new();
     }
     let keys: [Column<'_, StrategySummary>; 2] =
-        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| called(&own.kind))];
+        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| display_name(&own.kind))];
     let grid = |name, title, columns: &[Column<'_, StrategySummary>]| {
-        Grid::of(name, title, 2, &[&keys, columns].concat(), all.iter().take(SHOWN))
+        Grid::from_rows(name, title, 2, &[&keys, columns].concat(), all.iter().take(MAX_STRATEGIES))
     };
     let latency = grid(
         "strategies",
@@ -58,8 +62,8 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
             ("p99", &|own| time(own.rt_venue.p99_ns)),
             ("p99.9", &|own| time(own.rt_venue.p999_ns)),
             ("max", &|own| time(own.rt_venue.max_ns)),
-            ("slip p50", &|own| time(own.slip.p50_ns)),
-            ("slip p99", &|own| time(own.slip.p99_ns)),
+            ("slip p50", &|own| time(own.send_lag.p50_ns)),
+            ("slip p99", &|own| time(own.send_lag.p99_ns)),
         ],
     );
     let took = grid(
@@ -76,7 +80,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         ],
     );
     let known = |number: Option<u64>| number.map_or_else(|| "–".into(), short);
-    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.touched));
+    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.stall_affected));
     let slowest = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.orders));
     let share =
         |cause| move |own: &StrategySummary| percent(own.tail.as_ref().and_then(|tail| tail.share(cause)));
@@ -89,7 +93,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         &columns,
     );
     let mut grids = vec![latency, took, why];
-    if let Some(hidden) = all.len().checked_sub(SHOWN).filter(|hidden| *hidden > 0) {
+    if let Some(hidden) = all.len().checked_sub(MAX_STRATEGIES).filter(|hidden| *hidden > 0) {
         let note = format!("… and {} more: see summary.json", count(hidden as u64));
         grids.iter_mut().for_each(|grid| grid.notes.push(note.clone()));
     }
@@ -111,7 +115,7 @@ mod tests {
             ("exec:./a-program-with-a-name-of-its-own", "a-program-with-a-na…"),
             ("exec:", ""),
         ] {
-            assert_eq!(called(kind), name, "{kind}");
+            assert_eq!(display_name(kind), name, "{kind}");
         }
     }
 }

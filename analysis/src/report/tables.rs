@@ -3,13 +3,13 @@
 use super::units::{count, duration, duration_or_dash, percent, short};
 use crate::escape::{markdown, single_line};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
-use crate::table::{fitted, parted, width};
+use crate::table::{fit_to_width, split_columns, width};
 pub use crate::table::{ruled, table};
 use comfy_table::{Table, TableStyle};
 use protocol::flow::Stage;
 
 /// Maximum number of listed threads: those of the engine, then the most disturbed strategies.
-const THREADS_SHOWN: usize = 12;
+const MAX_THREADS: usize = 12;
 
 /// Column heads of the stage table.
 pub(super) const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
@@ -32,7 +32,9 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
         // A part is listed below the measure that it is part of.
         let name = match (measure, &summary.stall_free) {
             (Measure::Exchange(_), _) => format!("· {}", measure.name()),
-            (Measure::StallFree, Some(free)) => format!("· stall-free −{}", percent(Some(free.taken_out))),
+            (Measure::StallFree, Some(free)) => {
+                format!("· stall-free −{}", percent(Some(free.excluded_share)))
+            }
             _ => measure.name().to_owned(),
         };
         table.add_row(stage_cells(&name, summary.distribution(measure)));
@@ -59,14 +61,14 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
             }
         }
     }
-    parted(lines, &table, width())
+    split_columns(lines, &table, width())
 }
 
 /// Returns the lines of the thread table for the terminal.
 pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
     let mut table =
         table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "max gap", "busy"]);
-    let (shown, hidden) = chosen(summary);
+    let (shown, hidden) = listed_threads(summary);
     for thread in shown {
         table.add_row([
             thread.role.clone() + if thread.restarts(&summary.incidents) > 0 { " *" } else { "" },
@@ -77,10 +79,10 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
             short(thread.minor_faults.saturating_add(thread.major_faults)),
             duration(thread.cpu_ns),
             duration(thread.longest_gap_ns),
-            percent(thread.utilisation),
+            percent(thread.utilization),
         ]);
     }
-    let mut lines = fitted(&table);
+    let mut lines = fit_to_width(&table);
     if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
         lines.push("* started again: all but stamps is of its last incarnation".into());
     }
@@ -91,16 +93,16 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
 }
 
 /// Returns the listed threads in the order of the plan, and the number of omitted ones.
-fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
+fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     let threads = &summary.processes;
-    if threads.len() <= THREADS_SHOWN {
+    if threads.len() <= MAX_THREADS {
         return (threads.iter().collect(), 0);
     }
     let is_strategy = |thread: &ThreadSummary| thread.role.starts_with("strategy-");
     let (mut strategies, mut shown): (Vec<usize>, Vec<usize>) =
         (0..threads.len()).partition(|index| is_strategy(&threads[*index]));
     strategies.sort_by_key(|index| std::cmp::Reverse(threads[*index].longest_gap_ns));
-    strategies.truncate(THREADS_SHOWN.saturating_sub(shown.len()).max(3));
+    strategies.truncate(MAX_THREADS.saturating_sub(shown.len()).max(3));
     shown.extend(strategies);
     shown.sort_unstable();
     let hidden = threads.len() - shown.len();

@@ -5,45 +5,45 @@ use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use super::{role_restarts, strategies, trading, venues};
 use crate::escape::single_line;
-use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
+use crate::summary::{ClockSummary, InFlight, Measure, Summary, format_leave_one_out};
 use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
 /// The style of a line.
 #[derive(Clone, Copy)]
-enum Look {
+enum LineStyle {
     Good,
     Bad,
     Strong,
     Dim,
 }
 
-impl Look {
+impl LineStyle {
     /// Returns the SGR code (ECMA-48).
     const fn code(self) -> &'static str {
         match self {
-            Look::Good => "1;32",
-            Look::Bad => "1;31",
-            Look::Strong => "1",
-            Look::Dim => "2",
+            LineStyle::Good => "1;32",
+            LineStyle::Bad => "1;31",
+            LineStyle::Strong => "1",
+            LineStyle::Dim => "2",
         }
     }
 }
 
 /// Returns the report, at most [`width`] columns wide; with escape codes only if `colour`.
-pub fn terminal(summary: &Summary, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+pub fn terminal(summary: &Summary, color: bool) -> String {
+    let mut page = TextReport { text: String::new(), color };
     verdict(&mut page, summary);
     page.blank();
-    for fields in [setup(summary).to_vec(), tallies(summary)] {
+    for fields in [setup_fields(summary).to_vec(), result_fields(summary)] {
         fields.iter().for_each(|(name, parts)| page.fields(name, parts));
         page.blank();
     }
     let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
     for (number, line) in stage_lines(summary).iter().enumerate() {
         let name = line.split_whitespace().next().unwrap_or("");
-        let look = (number == 0 || strong.contains(&name)).then_some(Look::Strong);
+        let look = (number == 0 || strong.contains(&name)).then_some(LineStyle::Strong);
         page.line(line, look);
     }
     incidents(&mut page, summary);
@@ -59,21 +59,21 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
     }
     page.blank();
     for (number, line) in thread_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
     if !summary.notes.is_empty() {
         page.blank();
         for note in &summary.notes {
-            page.item("note: ", note, Some(Look::Dim));
+            page.item("note: ", note, Some(LineStyle::Dim));
         }
     }
     page.text
 }
 
-fn verdict(page: &mut Page, summary: &Summary) {
+fn verdict(page: &mut TextReport, summary: &Summary) {
     let mark = if summary.fit_for_latency { "✔" } else { "✘" };
     let text = summary.verdict().to_uppercase();
-    let look = if summary.fit_for_latency { Look::Good } else { Look::Bad };
+    let look = if summary.fit_for_latency { LineStyle::Good } else { LineStyle::Bad };
     match summary.reasons.as_slice() {
         [] => page.line(&format!("{mark} {text}"), Some(look)),
         [reason] => page.item(&format!("{mark} {text}: "), reason, Some(look)),
@@ -86,7 +86,7 @@ fn verdict(page: &mut Page, summary: &Summary) {
     }
     if !summary.valid {
         page.blank();
-        page.line("violations", Some(Look::Strong));
+        page.line("violations", Some(LineStyle::Strong));
         for violation in &summary.violations {
             page.item("  · ", &format!("{} × {}", count(violation.count), violation.first), None);
         }
@@ -94,10 +94,10 @@ fn verdict(page: &mut Page, summary: &Summary) {
 }
 
 /// A named list of texts in the report.
-pub(crate) type Fields = (&'static str, Vec<String>);
+pub(crate) type NamedFields = (&'static str, Vec<String>);
 
 /// Returns the settings of the run and the machine.
-pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
+pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
     let parts = [
@@ -105,8 +105,8 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
         format!("isolation {}", summary.isolation),
         format!("threading {}", summary.threading),
         format!("idle {}", summary.idle),
-        many(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
-        many(plan.trading().venues, "venue", "venues") + &venue_kinds,
+        plural(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
+        plural(plan.trading().venues, "venue", "venues") + &venue_kinds,
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
             Pacing::Scheduled => arrivals(summary),
@@ -114,12 +114,13 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     ];
     let priority = plan.priority.map(|fifo| format!("priority fifo:{fifo}"));
     let run: Vec<String> = [summary.run.clone()].into_iter().chain(parts).chain(priority).collect();
-    let floor: String = match (summary.floor.before_ns, summary.floor.after_ns) {
+    let floor: String = match (summary.core_to_core_rtt.before_ns, summary.core_to_core_rtt.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
         (None, None) => "core to core not measured".into(),
     };
-    let out_of_step = summary.floor.out_of_step_ns.map(|ns| format!(", out of step {ns:.0} ns"));
+    let out_of_step =
+        summary.core_to_core_rtt.unsynchronized_ns.map(|ns| format!(", out of step {ns:.0} ns"));
     let floor = floor + &out_of_step.unwrap_or_default();
     let ClockSummary { source, read_ns, step_ns, stamps_ns, .. } = summary.clock;
     let stamps = format!("stamps ({}) {stamps_ns:.0} ns of rt_venue", summary.plan.stamps);
@@ -140,8 +141,8 @@ fn arrivals(summary: &Summary) -> String {
 }
 
 /// Returns the main figures of the run.
-pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
-    let mut fields: Vec<Fields> = Vec::new();
+pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
+    let mut fields: Vec<NamedFields> = Vec::new();
     let orders = &summary.orders;
     let named = |name: &str, number: u64| format!("{name} {}", count(number));
     let if_any = |name: &str, number: u64| if number > 0 { named(name, number) } else { String::new() };
@@ -171,12 +172,12 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
     let flight = [
         known("measured", flight.measured),
         known("by Little's law", flight.littles_law),
-        apart(flight),
+        open_orders_difference(flight),
         flight.max.map(|max| format!("at most {}", count(max))),
     ];
     fields.push(("in flight", flight.into_iter().flatten().collect()));
     let mut engine = vec![
-        format!("orchestrator busy {}", percent(summary.orchestrator_utilisation)),
+        format!("orchestrator busy {}", percent(summary.orchestrator_utilization)),
         format!("start-up {}", duration(summary.startup_ns)),
     ];
     if summary.work.requested_ns > 0 {
@@ -184,7 +185,7 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     fields.push(("engine", engine));
-    let mut less_one = leave_one_out_words(&summary.leave_one_out);
+    let mut less_one = format_leave_one_out(&summary.leave_one_out);
     if !less_one.is_empty() {
         less_one.push("whichever strategy is left out".into());
         fields.push(("less one", less_one));
@@ -208,7 +209,7 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
 }
 
 /// Returns the difference between the two counts of open orders, and the allowed one.
-fn apart(flight: &InFlight) -> Option<String> {
+fn open_orders_difference(flight: &InFlight) -> Option<String> {
     let (difference, allowed) = (flight.difference?, flight.allowed?);
     Some(format!(
         "{} apart in {} samples, {} allowed",
@@ -219,39 +220,39 @@ fn apart(flight: &InFlight) -> Option<String> {
 }
 
 /// Adds the incidents, if there are any.
-fn incidents(page: &mut Page, summary: &Summary) {
+fn incidents(page: &mut TextReport, summary: &Summary) {
     let Some(containment) = &summary.containment else { return };
     page.blank();
     page.fields("incidents", &totals(containment));
     page.blank();
     for (number, line) in incident_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
     page.blank();
     for (number, line) in distribution_lines(containment).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
 }
 
-fn many(number: u16, one: &str, more: &str) -> String {
+fn plural(number: u16, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
 /// The report under construction.
-struct Page {
+struct TextReport {
     text: String,
-    colour: bool,
+    color: bool,
 }
 
-impl Page {
+impl TextReport {
     fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    fn line(&mut self, line: &str, look: Option<Look>) {
+    fn line(&mut self, line: &str, look: Option<LineStyle>) {
         let line = single_line(line.trim_end());
         // Writing to a string cannot fail.
-        let _ = match look.filter(|_| self.colour) {
+        let _ = match look.filter(|_| self.color) {
             Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
             None => writeln!(self.text, "{line}"),
         };
@@ -259,7 +260,7 @@ impl Page {
 
     /// Adds a paragraph that begins with `head`; continuation lines are indented below the body, or
     /// by four columns.
-    fn item(&mut self, head: &str, body: &str, look: Option<Look>) {
+    fn item(&mut self, head: &str, body: &str, look: Option<LineStyle>) {
         let head_width = head.chars().count();
         let indent = if head_width > 12 { 4 } else { head_width };
         for (number, line) in wrap(body.split(' '), " ", head_width, indent).iter().enumerate() {

@@ -2,22 +2,22 @@
 
 use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};
-use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
-use crate::table::fitted;
+use crate::summary::{KillSummary, PositionSummary, Summary, TradingSummary};
+use crate::table::fit_to_width;
 use comfy_table::{Table, TableStyle};
 use protocol::plan;
 
 /// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
-const POSITIONS: usize = 20;
+const MAX_POSITIONS: usize = 20;
 
 /// Returns the texts of the summary line: `fills 200 · volume 1.5 · …`.
-pub(crate) fn totals(trading: &Trading) -> Vec<String> {
+pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
         fields.push(format!("fills {}", count(trading.fills)));
         fields.push(format!("volume {}", units(trading.volume)));
-        fields.push(format!("realised {}", money(trading.realised_cents)));
-        fields.push(format!("unrealised {}", money(trading.unrealised_cents)));
+        fields.push(format!("realised {}", money(trading.realized_cents)));
+        fields.push(format!("unrealised {}", money(trading.unrealized_cents)));
     }
     fields.extend(trading.rejections.iter().map(|refused| {
         let fix = refused.fix_code.map(|code| format!(" (FIX {code})")).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
         style,
         &["position", "instrument", "fills", "net", "average", "last", "realised", "unrealised"],
     );
-    for position in trading.positions.iter().take(POSITIONS) {
+    for position in trading.positions.iter().take(MAX_POSITIONS) {
         let PositionSummary { strategy, name, fills, net, average_price, last_price, .. } = position;
         table.add_row([
             format!("strategy-{strategy}"),
@@ -54,21 +54,21 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
             units(*net as f64),
             average_price.map_or_else(|| "–".into(), money),
             last_price.map_or_else(|| "–".into(), |price| money(price as f64)),
-            money(position.realised_cents),
-            money(position.unrealised_cents),
+            money(position.realized_cents),
+            money(position.unrealized_cents),
         ]);
     }
     Some(table)
 }
 
 /// Returns the number of omitted positions.
-pub(super) fn hidden(summary: &Summary) -> usize {
+pub(super) fn hidden_positions(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
-    listed.map_or(0, |trading| trading.positions.len().saturating_sub(POSITIONS))
+    listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))
 }
 
 /// Returns the table of kill switches.
-pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
+pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table> {
     if trading.kills.is_empty() {
         return None;
     }
@@ -93,9 +93,9 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
     for table in [positions(summary, ruled()), kills].into_iter().flatten() {
         lines.push(String::new());
-        lines.extend(fitted(&table));
+        lines.extend(fit_to_width(&table));
     }
-    match hidden(summary) {
+    match hidden_positions(summary) {
         0 => {}
         hidden => lines.push(format!("… and {} more positions: see positions.csv", count(hidden as u64))),
     }

@@ -13,7 +13,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let lasted = |incident: &VenueIncident| {
         incident.until_ns.map_or_else(|| "–".into(), |until| duration(until.saturating_sub(incident.from_ns)))
     };
-    let own = Grid::of(
+    let own = Grid::from_rows(
         "venue_incidents",
         "venues with faults: orders there then, and those kept longer than any before",
         2,
@@ -31,7 +31,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         ],
         incidents,
     );
-    let others = Grid::of(
+    let others = Grid::from_rows(
         "venue_incidents_others",
         "rt_venue of the orders at venues without a fault, before and during",
         2,

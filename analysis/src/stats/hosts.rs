@@ -4,7 +4,7 @@
 //! with runs of the same host. The result is valid if the hosts agree. They disagree if the
 //! intervals of two hosts do not overlap.
 
-use super::interval::{Difference, ratio};
+use super::interval::{Difference, format_ratio};
 use serde::{Deserialize, Serialize};
 
 /// The difference of B against A on one host.
@@ -22,9 +22,9 @@ fn known(hosts: &[HostDifference]) -> impl Iterator<Item = (&HostDifference, &Di
     hosts.iter().filter_map(|host| Some((host, host.difference.as_ref()?)))
 }
 
-fn words(low: (&HostDifference, &Difference), high: (&HostDifference, &Difference)) -> String {
+fn describe_pair(low: (&HostDifference, &Difference), high: (&HostDifference, &Difference)) -> String {
     let of = |(host, difference): (&HostDifference, &Difference)| {
-        format!("B/A {} on {} ({} pairs)", ratio(difference), host.host, host.pairs)
+        format!("B/A {} on {} ({} pairs)", format_ratio(difference), host.host, host.pairs)
     };
     format!("{}, {}", of(low), of(high))
 }
@@ -32,12 +32,12 @@ fn words(low: (&HostDifference, &Difference), high: (&HostDifference, &Differenc
 /// Returns a description if B is faster on one host and slower on another.
 pub(super) fn opposed(hosts: &[HostDifference]) -> Option<String> {
     let of = |wanted| known(hosts).find(|(_, difference)| difference.direction() == wanted);
-    Some(format!("the hosts disagree: {}", words(of(-1)?, of(1)?)))
+    Some(format!("the hosts disagree: {}", describe_pair(of(-1)?, of(1)?)))
 }
 
 /// Returns a description if the intervals of two hosts do not overlap.
 pub(super) fn disagreement(hosts: &[HostDifference]) -> Option<String> {
     let least = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
     let most = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
-    (least.1.ratio.high < most.1.ratio.low).then(|| words(least, most))
+    (least.1.ratio.high < most.1.ratio.low).then(|| describe_pair(least, most))
 }

@@ -9,8 +9,8 @@
 //!
 //! A stratified rank sum: [`super::shift`] describes the computation. Its null distribution:
 //!
-//! - From [`FLIPS_FROM`] pairs on: **A and B are exchanged within pairs**, at random (a permutation
-//!   test).
+//! - From [`MIN_PAIRS_FOR_FLIPS`] pairs on: **A and B are exchanged within pairs**, at random (a
+//!   permutation test).
 //! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32
 //!   exchanges: the rarest two together are above 5 %.)
 //!
@@ -36,9 +36,9 @@ use super::shift::{Estimate, Sample, flips, ranks};
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of pairs for a comparison.
-pub const FEWEST_PAIRS: usize = 5;
+pub const MIN_PAIRS: usize = 5;
 /// Minimum number of pairs for the permutation test.
-pub const FLIPS_FROM: usize = 8;
+pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
 /// Relative resolution of a ratio: percentiles come from histograms with three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
@@ -54,7 +54,7 @@ pub enum Method {
 
 impl Method {
     /// Returns a description for the note below a table.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Method::PairFlips => {
                 "median of B/A within a placement, rank sums, A and B changing places within pairs"
@@ -92,7 +92,7 @@ impl Difference {
 }
 
 /// Formats a ratio with its interval: `1.032 [0.990–1.071]`.
-pub fn ratio(difference: &Difference) -> String {
+pub fn format_ratio(difference: &Difference) -> String {
     let text = |value: f64| match value {
         value if value < 2.0 => format!("{value:.3}"),
         value if value < 10.0 => format!("{value:.2}"),
@@ -106,15 +106,15 @@ pub fn ratio(difference: &Difference) -> String {
 /// Compares B with A; entries with equal indices are pairs. `step` is the resolution of the
 /// figures, in their unit: every interval extends at least that far.
 ///
-/// Returns `None` with fewer than [`FEWEST_PAIRS`] pairs, with a figure that is not above 0, or
+/// Returns `None` with fewer than [`MIN_PAIRS`] pairs, with a figure that is not above 0, or
 /// with too few runs of both sides in one placement.
 pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     let pairs = a.len();
     let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
-    if pairs != b.len() || pairs < FEWEST_PAIRS || !positive {
+    if pairs != b.len() || pairs < MIN_PAIRS || !positive {
         return None;
     }
-    let method = if pairs >= FLIPS_FROM { Method::PairFlips } else { Method::Ranks };
+    let method = if pairs >= MIN_PAIRS_FOR_FLIPS { Method::PairFlips } else { Method::Ranks };
     let shift = match method {
         Method::PairFlips => flips,
         Method::Ranks => ranks,
@@ -126,15 +126,15 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     Some(Difference {
         pairs,
         method,
-        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).no_finer_than(step / usual),
-        difference: shift(a, b)?.no_finer_than(step),
+        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).with_min_half_width(step / usual),
+        difference: shift(a, b)?.with_min_half_width(step),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::seeded_rng::Draws;
-    use super::super::study::{Moves, Noise, moving_pairs, recorded};
+    use super::super::seeded_rng::SeededRng;
+    use super::super::study::{CoreMoves, Noise, moving_pairs, recorded};
     use super::*;
     use proptest::prelude::*;
 
@@ -148,7 +148,7 @@ mod tests {
 
     /// Returns how many of `rounds` comparisons detect a difference.
     fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
-        let mut draws = Draws::new(seed);
+        let mut draws = SeededRng::new(seed);
         let differs = |_: &usize| {
             let (a, b) = noise.pairs(pairs, ratio, &mut draws);
             difference(&a, &b).unwrap().direction() != 0
@@ -176,10 +176,10 @@ mod tests {
     }
 
     /// Counts differences between recorded runs that are dealt to two sides at random.
-    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut Draws) -> usize {
+    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut SeededRng) -> usize {
         let differs = |_: &usize| {
             let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
-            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let mut deal = || left.swap_remove(draws.next_below(left.len()));
             let a: Vec<f64> = (0..pairs).map(|_| deal()).collect();
             let b: Vec<f64> = (0..pairs).map(|_| deal()).collect();
             difference(&a, &b).unwrap().direction() != 0
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn false_positive_rate_is_nominal_for_recorded_repeats() {
-        let mut draws = Draws::new(4);
+        let mut draws = SeededRng::new(4);
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             for pairs in [5, 8, 10, 20] {
                 let wrong = seen_in_recorded(&figures, pairs, 500, &mut draws);
@@ -214,8 +214,8 @@ mod tests {
 
     /// Returns how many of `rounds` comparisons detect a difference of `by_ns` on a machine that
     /// moves its cores.
-    fn seen_in_moving(moves: Moves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = Draws::new(18);
+    fn seen_in_moving(moves: CoreMoves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
+        let mut draws = SeededRng::new(18);
         let differs = |_: &usize| {
             let (a, b) = moving_pairs((Noise::Quiet, moves, 0.02), pairs, by_ns, &mut draws);
             super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn fifty_ns_difference_is_detected_despite_core_moves() {
-        for moves in Moves::ALL {
+        for moves in CoreMoves::ALL {
             let found = seen_in_moving(moves, 12, 50.0, 200);
             assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
             let wrong = seen_in_moving(moves, 12, 0.0, 200);
@@ -236,13 +236,13 @@ mod tests {
     /// Counts detected differences between recorded runs with their placements, dealt to two sides,
     /// where B takes `by_ns` more.
     fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = Draws::new(19);
+        let mut draws = SeededRng::new(19);
         let differs = |_: &usize| {
             let mut left: Vec<Sample> = figures
                 .iter()
                 .map(|(floor, p50)| Sample { value: f64::from(*p50), placement: usize::from(*floor > 100) })
                 .collect();
-            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let mut deal = || left.swap_remove(draws.next_below(left.len()));
             let a: Vec<Sample> = (0..pairs).map(|_| deal()).collect();
             let later = |run: Sample| Sample { value: run.value + by_ns, ..run };
             let b: Vec<Sample> = (0..pairs).map(|_| later(deal())).collect();
@@ -298,7 +298,7 @@ mod tests {
     proptest! {
         #[test]
         fn interval_contains_estimate_and_inverts_with_sides(
-            pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), FEWEST_PAIRS..20),
+            pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), MIN_PAIRS..20),
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let there = difference(&a, &b).unwrap();

@@ -37,11 +37,11 @@ pub fn order_wait_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
 
 /// Minimum utilization for a prediction: below it the predicted wait is smaller than the noise of
 /// the transport.
-pub const LEAST_RHO: f64 = 0.2;
+pub const MIN_RHO: f64 = 0.2;
 
 /// Estimates the offered rate at which the orchestrator's utilization reaches 1, from points (rate,
 /// ρ): the least-squares line through the origin, extrapolated. Returns `None` unless two rates
-/// differ by at least a tenth and one of them has a utilization of at least [`LEAST_RHO`].
+/// differ by at least a tenth and one of them has a utilization of at least [`MIN_RHO`].
 ///
 /// The estimate is low if duty cycles get cheaper with more work: a first value for
 /// `--find-max-rate` to check.
@@ -51,7 +51,7 @@ pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
     let rates = || usable.clone().map(|(rate, _)| *rate);
     let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
     let busiest = usable.clone().map(|(_, rho)| *rho).reduce(f64::max)?;
-    (most >= least * 1.1 && busiest >= LEAST_RHO).then_some(())?;
+    (most >= least * 1.1 && busiest >= MIN_RHO).then_some(())?;
     let (products, squares) = usable
         .fold((0.0, 0.0), |(products, squares), (rate, rho)| (products + rate * rho, squares + rate * rate));
     (products > 0.0).then(|| squares / products)
@@ -60,7 +60,7 @@ pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Draws;
+    use crate::stats::SeededRng;
 
     #[test]
     fn formula_matches_known_values() {
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn simulated_queue_matches_md1_formula() {
         for rho in [0.3, 0.6, 0.9] {
-            let mut draws = Draws::new(7);
+            let mut draws = SeededRng::new(7);
             let (mut wait, mut sum) = (0.0f64, 0.0);
             const JOBS: usize = 1_000_000;
             for _ in 0..JOBS {
                 // Lindley's recursion: the next job waits for the rest of this job's wait and
                 // service.
-                let pause = -draws.unit().ln() / rho;
+                let pause = -draws.next_unit().ln() / rho;
                 wait = (wait + 1.0 - pause).max(0.0);
                 sum += wait;
             }

@@ -20,10 +20,12 @@ mod study;
 mod verdict;
 
 pub use hosts::HostDifference;
-pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
-pub use outline::{MachineKey, Outline, Percentile, values};
+pub use interval::{
+    Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
+};
+pub use outline::{MachineKey, Percentile, RunOutline, values};
 pub use sample::median;
-pub use seeded_rng::Draws;
+pub use seeded_rng::SeededRng;
 pub use shift::{Estimate, Sample};
 pub use spread::Spread;
-pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};
+pub use verdict::{ComparisonLine, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The settings, costs and distributions of a run that comparisons need. Sums are over the run's
 /// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outline {
+pub struct RunOutline {
     /// Run id.
     pub run: String,
     /// Technique of the submit and completion hand-offs.
@@ -54,7 +54,8 @@ pub struct Outline {
     /// Achieved rate: orders sent per second.
     pub achieved_per_s: Option<f64>,
     /// Utilization of the orchestrator's thread, 0 to 1.
-    pub utilisation: Option<f64>,
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
     /// Number of orders that returned.
     pub returned: u64,
     /// CPU time, in nanoseconds.
@@ -68,11 +69,12 @@ pub struct Outline {
     /// Context switches, voluntary and not.
     pub context_switches: u64,
     /// Core-to-core round trip before the run, in nanoseconds.
-    pub floor_ns: Option<f64>,
+    #[serde(rename = "floor_ns")]
+    pub core_rtt_ns: Option<f64>,
     /// Core-to-core round trip after the run, in nanoseconds; `None` also if an older launcher did
     /// not save it.
-    #[serde(default)]
-    pub floor_after_ns: Option<f64>,
+    #[serde(rename = "floor_after_ns", default)]
+    pub core_rtt_after_ns: Option<f64>,
     /// Resolution of the run's clock, in nanoseconds; 0 if not measured.
     #[serde(default)]
     pub clock_step_ns: f64,
@@ -97,7 +99,7 @@ pub struct MachineKey {
 }
 
 impl MachineKey {
-    fn of(machine: &Machine) -> Self {
+    fn from_machine(machine: &Machine) -> Self {
         Self {
             hostname: machine.hostname.clone(),
             cpu_model: machine.cpu_model.clone(),
@@ -106,9 +108,9 @@ impl MachineKey {
     }
 }
 
-impl Outline {
+impl RunOutline {
     /// Creates the outline of a summary.
-    pub fn of(summary: &Summary) -> Self {
+    pub fn from_summary(summary: &Summary) -> Self {
         let plan = &summary.plan;
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
         let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
@@ -126,7 +128,7 @@ impl Outline {
             stamps: plan.stamps,
             work_ns: plan.trading().work_ns,
             work_done_ns: Some(summary.work.achieved_ns),
-            machine: MachineKey::of(&summary.machine),
+            machine: MachineKey::from_machine(&summary.machine),
             schedule_hash: summary.input.hash.clone(),
             oversubscribed: cores.len() < plan.threads.len(),
             complete: summary.outcome == RunOutcome::Complete,
@@ -135,7 +137,7 @@ impl Outline {
             reasons: summary.reasons.clone(),
             offered_per_s: summary.rate.offered_per_s,
             achieved_per_s: summary.rate.achieved_per_s,
-            utilisation: summary.orchestrator_utilisation,
+            utilization: summary.orchestrator_utilization,
             returned: summary.orders.returned,
             cpu_ns: sum(|thread| thread.cpu_ns),
             startup_ns: summary.startup_ns,
@@ -144,8 +146,8 @@ impl Outline {
             context_switches: sum(|thread| {
                 thread.voluntary_switches.saturating_add(thread.involuntary_switches)
             }),
-            floor_ns: summary.floor.before_ns,
-            floor_after_ns: summary.floor.after_ns,
+            core_rtt_ns: summary.core_to_core_rtt.before_ns,
+            core_rtt_after_ns: summary.core_to_core_rtt.after_ns,
             clock_step_ns: summary.clock.step_ns,
             measures: summary
                 .measures()
@@ -161,7 +163,7 @@ impl Outline {
 
     /// Returns the share of orders that stalls affected and that [`Measure::StallFree`] excludes;
     /// `None` if unknown.
-    pub fn taken_out(&self) -> Option<f64> {
+    pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
@@ -183,7 +185,7 @@ impl Outline {
     }
 
     /// Returns `true` if the senders kept up with the schedule, or if there is none.
-    pub fn kept_up(&self) -> bool {
+    pub fn has_kept_up(&self) -> bool {
         match (self.offered_per_s, self.achieved_per_s) {
             (Some(offered), Some(achieved)) => achieved >= offered * 0.99,
             _ => true,
@@ -215,7 +217,7 @@ impl Percentile {
     }
 
     /// Returns its value in a distribution, if there are enough samples.
-    pub const fn of(self, figures: &Distribution) -> Option<u64> {
+    pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,
             Percentile::P99 => figures.p99_ns,
@@ -225,6 +227,6 @@ impl Percentile {
 }
 
 /// Returns one value per run; `None` if any run lacks it.
-pub fn values(runs: &[&Outline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
-    runs.iter().map(|run| percentile.of(&run.measure(measure)).map(|ns| ns as f64)).collect()
+pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
+    runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

@@ -11,7 +11,7 @@
 //! - [`ranks`]: any order of a placement's runs, by the normal approximation with continuity
 //!   correction.
 
-use super::seeded_rng::Draws;
+use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
 /// An estimate with its 95 % confidence interval.
@@ -31,7 +31,7 @@ impl Estimate {
     }
 
     /// Returns the estimate with its interval extended to at least `reach` on both sides.
-    pub(super) fn no_finer_than(self, reach: f64) -> Self {
+    pub(super) fn with_min_half_width(self, reach: f64) -> Self {
         Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
     }
 }
@@ -45,10 +45,10 @@ pub struct Sample {
     pub placement: usize,
 }
 
-/// Up to this many pairs all exchanges are tried; with more, a random sample of [`FLIPS`].
-const ALL_FLIPS: usize = 10;
+/// Up to this many pairs all exchanges are tried; with more, a random sample of [`SAMPLED_FLIPS`].
+const MAX_EXHAUSTIVE_PAIRS: usize = 10;
 /// Number of sampled exchanges.
-const FLIPS: usize = 999;
+const SAMPLED_FLIPS: usize = 999;
 /// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
 /// Significance level.
@@ -154,14 +154,14 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
         let signed = |(bit, score): (usize, &f64)| if signs >> bit & 1 == 0 { *score } else { -score };
         scores[start..].iter().take(64).enumerate().map(signed).sum()
     };
-    let (as_far, all) = if pairs <= ALL_FLIPS {
+    let (as_far, all) = if pairs <= MAX_EXHAUSTIVE_PAIRS {
         let all = 1u64 << pairs;
         ((0..all).filter(|signs| flipped(*signs, 0).abs() >= found).count(), all as usize)
     } else {
-        let mut draws = Draws::new(SEED);
-        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.word(), start)).sum::<f64>();
+        let mut draws = SeededRng::new(SEED);
+        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.next_u64(), start)).sum::<f64>();
         // The observed assignment is one of the possible ones.
-        (1 + (0..FLIPS).filter(|_| sum().abs() >= found).count(), FLIPS + 1)
+        (1 + (0..SAMPLED_FLIPS).filter(|_| sum().abs() >= found).count(), SAMPLED_FLIPS + 1)
     };
     as_far as f64 <= LEVEL * all as f64
 }

@@ -5,9 +5,9 @@
 //! expected to show one. Read `rt_venue` first; the stages explain it.
 
 use super::hosts::{HostDifference, disagreement, opposed};
-use super::interval::{Difference, FEWEST_PAIRS, difference};
-use super::outline::{MachineKey, Outline, Percentile, values};
-use super::placement::{floor, hosts, moved, places};
+use super::interval::{Difference, MIN_PAIRS, difference};
+use super::outline::{MachineKey, Percentile, RunOutline, values};
+use super::placement::{core_rtt, has_moved, host_placements, hosts};
 use super::sample::median;
 use super::shift::Sample;
 use crate::summary::Measure;
@@ -30,7 +30,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the printed text.
-    pub const fn words(self) -> &'static str {
+    pub const fn text(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
@@ -42,13 +42,13 @@ impl Verdict {
 
 /// The pairs of repeats of A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pairing<'a> {
+pub struct RunPairing<'a> {
     /// Runs of A, in pair order.
-    pub a: Vec<&'a Outline>,
+    pub a: Vec<&'a RunOutline>,
     /// Runs of B, in pair order.
-    pub b: Vec<&'a Outline>,
+    pub b: Vec<&'a RunOutline>,
     /// Reasons for which the two are not comparable; empty if they are.
-    pub against: Vec<String>,
+    pub reasons: Vec<String>,
     /// Caveats that weaken the comparison without preventing it.
     pub caveats: Vec<String>,
     /// Host and placement number of each run: those of A, then those of B.
@@ -58,7 +58,7 @@ pub struct Pairing<'a> {
 
 /// The number of runs of both sides in one placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct PlacementRuns {
     /// Name of the host; empty if there was only one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
@@ -75,15 +75,15 @@ pub struct Placed {
 }
 
 /// Pairs the sound runs of A and B by schedule and host, in the order in which they ran.
-pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
-    let mut found = Pairing::default();
-    let mut by_hash: BTreeMap<&str, Vec<&Outline>> = BTreeMap::new();
+pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
+    let mut found = RunPairing::default();
+    let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();
     for run in b.iter().rev() {
         by_hash.entry(&run.schedule_hash).or_default().push(run);
     }
     let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
     // The first run of A whose counterparts are all on other hosts, and one of those.
-    let mut apart: Vec<(&Outline, &Outline)> = Vec::new();
+    let mut apart: Vec<(&RunOutline, &RunOutline)> = Vec::new();
     for left in a {
         let Some(waiting) = by_hash.get_mut(left.schedule_hash.as_str()) else { continue };
         let Some(right) = waiting.iter().rposition(|right| right.machine == left.machine) else {
@@ -93,7 +93,7 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         let right = waiting.remove(right);
         matched += 1;
         // A run always equals itself.
-        if left.run != right.run && (moved(left) || moved(right)) {
+        if left.run != right.run && (has_moved(left) || has_moved(right)) {
             in_between += 1;
         } else if left.is_sound() && right.is_sound() {
             found.a.push(left);
@@ -109,16 +109,16 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     }
     let apart = apart.first().filter(|_| matched == 0).map(|(left, right)| (&left.machine, &right.machine));
     if let Some((left, right)) = apart {
-        found.against.push(match (left.hostname == right.hostname, left.cpu_model == right.cpu_model) {
+        found.reasons.push(match (left.hostname == right.hostname, left.cpu_model == right.cpu_model) {
             (false, _) => format!("other machine: {} and {}", left.hostname, right.hostname),
             (_, false) => format!("other machine: {} and {}", left.cpu_model, right.cpu_model),
             _ => "other machine: the cores that may be used are not the same".into(),
         });
     }
     if matched == 0 && apart.is_none() {
-        found.against.push("other schedule: no run of A played the orders of a run of B".into());
+        found.reasons.push("other schedule: no run of A played the orders of a run of B".into());
     } else if found.a.is_empty() && in_between == 0 && matched > 0 {
-        found.against.push(format!("invalid: none of {matched} pairs is complete and valid"));
+        found.reasons.push(format!("invalid: none of {matched} pairs is complete and valid"));
     } else if unsound > 0 {
         found.caveats.push(format!("{unsound} of {matched} pairs left out: not complete or not valid"));
     }
@@ -126,55 +126,55 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         let out = "pairs left out: the core-to-core floor changed during a run";
         found.caveats.push(format!("{in_between} of {matched} {out}"));
     }
-    found.placements = places(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
+    found.placements = host_placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
     if found.same_runs {
-        found.against.push(SAME_RUNS.into());
+        found.reasons.push(SAME_RUNS.into());
     } else {
         found.judge_runs();
     }
     found
 }
 
-impl Pairing<'_> {
+impl RunPairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
-        if pairs < FEWEST_PAIRS && self.against.is_empty() {
-            self.against.push(format!("too few repeats: {pairs} of at least {FEWEST_PAIRS} pairs"));
+        if pairs < MIN_PAIRS && self.reasons.is_empty() {
+            self.reasons.push(format!("too few repeats: {pairs} of at least {MIN_PAIRS} pairs"));
         }
         let runs = || self.a.iter().chain(&self.b);
-        let of = |what: &str, is: fn(&Outline) -> bool| {
+        let of = |what: &str, is: fn(&RunOutline) -> bool| {
             let count = runs().filter(|run| is(run)).count();
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
         };
         let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
         // Occasional runs that fell behind are noise; in half of the runs it means that the machine
         // cannot carry the setting.
-        let behind = runs().filter(|run| !run.kept_up()).count();
+        let behind = runs().filter(|run| !run.has_kept_up()).count();
         let overloaded = (behind > 0 && behind * 2 >= runs().count())
             .then(|| format!("not fit for latency claims: {behind} of {} runs fell behind", runs().count()));
         let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
         let first = runs().find_map(|run| run.reasons.first());
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
-        self.against.extend(oversubscribed);
-        self.against.extend(overloaded);
+        self.reasons.extend(oversubscribed);
+        self.reasons.extend(overloaded);
         self.caveats.extend(unfit);
     }
 
     /// Returns the runs by host and placement; empty if there was only one.
-    pub fn placed(&self) -> Vec<Placed> {
-        let all: Vec<&Outline> = self.a.iter().chain(&self.b).copied().collect();
+    pub fn runs_by_placement(&self) -> Vec<PlacementRuns> {
+        let all: Vec<&RunOutline> = self.a.iter().chain(&self.b).copied().collect();
         let highest = self.placements.iter().max().copied().unwrap_or(0);
         let has_hosts = hosts(&self.a).len() > 1;
         let of = |placement: usize| {
             let here = |place: &usize| self.placements[*place] == placement;
-            let side = |range: std::ops::Range<usize>| -> Vec<&Outline> {
+            let side = |range: std::ops::Range<usize>| -> Vec<&RunOutline> {
                 range.filter(here).map(|place| all[place]).collect()
             };
             let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
-            let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| floor(run)).collect();
-            let usual = |runs: &[&Outline]| median(&values(runs, Measure::RtVenue, Percentile::P50)?);
+            let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| core_rtt(run)).collect();
+            let usual = |runs: &[&RunOutline]| median(&values(runs, Measure::RtVenue, Percentile::P50)?);
             let host = a.iter().chain(&b).next().filter(|_| has_hosts);
-            Placed {
+            PlacementRuns {
                 host: host.map_or_else(String::new, |run| run.machine.hostname.clone()),
                 floor_ns: median(&floors),
                 a: a.len(),
@@ -211,10 +211,10 @@ impl Pairing<'_> {
 /// Reason against comparing runs with themselves.
 const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
 /// Reason without a difference although every pair is sound.
-const TORN: &str =
+const NO_SHARED_PLACEMENT: &str =
     "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
 /// Reason without a difference over several hosts.
-const TORN_HOSTS: &str =
+const NO_SHARED_HOST: &str =
     "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
 
 /// A line of a comparison: one percentile of one measure.
@@ -230,8 +230,8 @@ pub struct ComparisonLine {
     pub b_ns: Option<f64>,
     /// For stall-free figures: the shares of orders that were excluded, of A and B, medians over
     /// the repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken_out: Option<[f64; 2]>,
+    #[serde(rename = "taken_out", default, skip_serializing_if = "Option::is_none")]
+    pub excluded_share: Option<[f64; 2]>,
     /// Difference of B against A with intervals; null if there is none.
     pub difference: Option<Difference>,
     /// Differences on each host, if there are several.
@@ -244,17 +244,19 @@ pub struct ComparisonLine {
 }
 
 /// Compares one figure of B with that of A.
-pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
-    let side = |runs: &[&Outline]| values(runs, measure, percentile);
+pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
+    let side = |runs: &[&RunOutline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
     let middle = |values: &Option<Vec<f64>>| values.as_deref().and_then(median);
-    let out = |runs: &[&Outline]| median(&runs.iter().filter_map(|run| run.taken_out()).collect::<Vec<_>>());
+    let out = |runs: &[&RunOutline]| {
+        median(&runs.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>())
+    };
     let taken_out = || Some([out(&pairing.a)?, out(&pairing.b)?]);
     let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
     let samples = a.as_deref().zip(b.as_deref()).map(|(a, b)| pairing.samples(a, b));
     let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step));
     let by_host = samples.as_ref().map_or_else(Vec::new, |(a, b)| pairing.by_host(a, b, step));
-    let mut why = pairing.against.clone();
+    let mut why = pairing.reasons.clone();
     let enough = a.is_some() && b.is_some();
     if why.is_empty() && !enough {
         why.push(format!("too few orders for a {}", percentile.name()));
@@ -268,7 +270,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         Some(_) => Verdict::NoDifferenceSeen,
         None => {
             let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
-            let torn = if by_host.is_empty() { TORN } else { TORN_HOSTS };
+            let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
             why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
             Verdict::NotComparable
         }
@@ -278,7 +280,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         percentile,
         a_ns: middle(&a),
         b_ns: middle(&b),
-        taken_out: (measure == Measure::StallFree).then(taken_out).flatten(),
+        excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
         difference,
         hosts: by_host,
         verdict,

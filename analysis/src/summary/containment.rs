@@ -1,14 +1,14 @@
 //! Containment figures of a run: each incident, and all of them together.
 //!
 //! The survivors of an incident are the complete orders of other strategies that it affected, as
-//! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that had
-//! returned before the first incident began.
+//! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that
+//! had returned before the first incident began.
 
 use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
-use super::incident_windows::Windows;
-use crate::merge::{Losses, Merged};
+use super::incident_windows::IncidentWindows;
+use crate::merge::{MergedRun, OrderLosses};
 use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct IncidentSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
     /// Outcomes of the orders that the dead incarnation received no report for.
-    pub orders: Losses,
+    pub orders: OrderLosses,
     /// rt_venue of the orders of other strategies that the incident affected.
     pub survivors: Survivors,
 }
@@ -70,7 +70,7 @@ pub struct Containment {
     /// Number of deaths after which the strategy was restarted.
     pub restarted: u64,
     /// Outcomes of the orders that dead incarnations received no report for.
-    pub orders: Losses,
+    pub orders: OrderLosses,
     /// Orders lost by incarnations that survived; any makes a complete run invalid.
     pub lost_of_survivors: u64,
     /// Time from detection to repair, one sample for each repaired incident.
@@ -94,40 +94,40 @@ impl Containment {
 
 /// Summarizes every incident, and all together; nothing for a run without incidents. Linear in
 /// orders and incidents, with 8 bytes for each pair of an incident and an affected order.
-pub(super) fn summarise(
+pub(super) fn summarize(
     record: &RunRecord,
-    merged: &Merged,
+    merged: &MergedRun,
     ns_per_tick: f64,
 ) -> (Vec<IncidentSummary>, Option<Containment>) {
     if record.incidents.is_empty() {
         return (Vec::new(), None);
     }
-    let windows = Windows::of(record);
+    let windows = IncidentWindows::from_record(record);
     let (mut before, mut during, mut repairs) =
         (MeasureSeries::new(), MeasureSeries::new(), MeasureSeries::new());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {
         let ticks = rt_venue(row);
         if windows.is_before_all(row) {
-            before.take(ticks, ns_per_tick);
+            before.record(ticks, ns_per_tick);
             continue;
         }
         let mut is_touched = false;
-        windows.touching(id.strategy(), row, |incident| {
+        windows.for_each_affecting(id.strategy(), row, |incident| {
             touched[incident].push(ticks);
             is_touched = true;
         });
         if is_touched {
-            during.take(ticks, ns_per_tick);
+            during.record(ticks, ns_per_tick);
         }
     }
-    let losses = merged.losses.iter().copied().chain(std::iter::repeat(Losses::default()));
+    let losses = merged.losses.iter().copied().chain(std::iter::repeat(OrderLosses::default()));
     let incidents: Vec<IncidentSummary> = (record.incidents.iter().zip(losses).zip(&mut touched))
         .map(|((incident, losses), touched)| summary(incident, losses, survivors(touched, ns_per_tick)))
         .collect();
     for ns in incidents.iter().filter_map(|incident| incident.detect_to_repair_ns) {
         // Already nanoseconds.
-        repairs.take(ns, 1.0);
+        repairs.record(ns, 1.0);
     }
     let many =
         |is: fn(&IncidentSummary) -> bool| incidents.iter().filter(|incident| is(incident)).count() as u64;
@@ -148,7 +148,7 @@ pub(super) fn summarise(
     (incidents, Some(containment))
 }
 
-fn summary(incident: &Incident, orders: Losses, survivors: Survivors) -> IncidentSummary {
+fn summary(incident: &Incident, orders: OrderLosses, survivors: Survivors) -> IncidentSummary {
     let repaired = incident.repaired_ns;
     let restarted = incident.restarted_ns.zip(repaired);
     IncidentSummary {
@@ -177,12 +177,12 @@ fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     }
 }
 
-/// Returns up to `room` incidents, those with the greatest effect on survivors, in the order of
+/// Returns up to `max` incidents, those with the greatest effect on survivors, in the order of
 /// detection.
-pub fn worst(incidents: &[IncidentSummary], room: usize) -> Vec<&IncidentSummary> {
+pub fn worst(incidents: &[IncidentSummary], max: usize) -> Vec<&IncidentSummary> {
     let mut chosen: Vec<&IncidentSummary> = incidents.iter().collect();
     chosen.sort_by_key(|incident| std::cmp::Reverse(incident.survivors.max_ns));
-    chosen.truncate(room);
+    chosen.truncate(max);
     chosen.sort_by_key(|incident| incident.detected_ns);
     chosen
 }

@@ -4,8 +4,8 @@
 //! calibration of the whole run. Instants are never converted, so that the rounding of a large
 //! number never reaches a small one.
 
-use crate::merge::{AtExchange, Merged, OrderRow};
-use crate::radix_select::Bits;
+use crate::merge::{ExchangeStamps, MergedRun, OrderRow};
+use crate::radix_select::BitSet;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 /// The longest duration that a histogram resolves, in nanoseconds: 24 hours. Longer ones count as
 /// this.
-const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
+const MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Significant digits of a percentile.
-const FIGURES: u8 = 3;
+const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// A duration that is measured for every returned order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Measure {
     /// rt_venue from the due time on: a late sender cannot hide a stall.
     RtVenueFromDue,
     /// Send lag t1 − due.
-    Slip,
+    SendLag,
     /// Gateway lateness t5 − release.
     GatewayLateness,
     /// A stage of the time at a venue that is an exchange.
@@ -56,7 +56,7 @@ impl Measure {
         }
         all[STAGES + 1] = Measure::RtVenue;
         all[STAGES + 2] = Measure::RtVenueFromDue;
-        all[STAGES + 3] = Measure::Slip;
+        all[STAGES + 3] = Measure::SendLag;
         all[STAGES + 4] = Measure::GatewayLateness;
         all
     };
@@ -82,13 +82,13 @@ impl Measure {
     }
 
     /// Returns its index in [`Measure::every`].
-    pub const fn place(self) -> usize {
+    pub const fn index(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
             Measure::RoundTrip => STAGES,
             Measure::RtVenue => STAGES + 1,
             Measure::RtVenueFromDue => STAGES + 2,
-            Measure::Slip => STAGES + 3,
+            Measure::SendLag => STAGES + 3,
             Measure::GatewayLateness => STAGES + 4,
             Measure::Exchange(part) => STAGES + 5 + part as usize,
             Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
@@ -104,7 +104,7 @@ impl Measure {
             Measure::RoundTrip => "round_trip",
             Measure::RtVenue => "rt_venue",
             Measure::RtVenueFromDue => "rt_venue_from_due",
-            Measure::Slip => "slip",
+            Measure::SendLag => "slip",
             Measure::GatewayLateness => "gateway_lateness",
             Measure::Exchange(part) => part.name(),
             Measure::TickToTrade => "tick_to_trade",
@@ -118,24 +118,25 @@ impl Measure {
 #[derive(Clone, Debug)]
 pub struct MeasureSeries {
     histogram: Histogram<u64>,
-    least_ticks: u64,
-    greatest_ticks: u64,
+    min_ticks: u64,
+    max_ticks: u64,
     sum_ticks: u128,
 }
 
 impl MeasureSeries {
     #[expect(clippy::expect_used, reason = "constants that the crate accepts")]
     pub(super) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, FIGURES).expect("bounds are in range");
-        Self { histogram, least_ticks: u64::MAX, greatest_ticks: 0, sum_ticks: 0 }
+        let histogram =
+            Histogram::new_with_bounds(1, MAX_NS, SIGNIFICANT_DIGITS).expect("bounds are in range");
+        Self { histogram, min_ticks: u64::MAX, max_ticks: 0, sum_ticks: 0 }
     }
 
     /// Adds one sample.
     #[inline]
-    pub(super) fn take(&mut self, ticks: u64, ns_per_tick: f64) {
+    pub(super) fn record(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
-        self.least_ticks = self.least_ticks.min(ticks);
-        self.greatest_ticks = self.greatest_ticks.max(ticks);
+        self.min_ticks = self.min_ticks.min(ticks);
+        self.max_ticks = self.max_ticks.max(ticks);
         self.sum_ticks += u128::from(ticks);
     }
 
@@ -146,7 +147,7 @@ impl MeasureSeries {
 
     /// Returns the distribution of the samples.
     pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
-        let MeasureSeries { histogram, least_ticks, greatest_ticks, sum_ticks } = self;
+        let MeasureSeries { histogram, min_ticks: least_ticks, max_ticks: greatest_ticks, sum_ticks } = self;
         let count = histogram.len();
         if count == 0 {
             return Distribution::default();
@@ -174,21 +175,21 @@ impl MeasureSeries {
 pub struct Figures {
     series: Vec<MeasureSeries>,
     ns_per_tick: f64,
-    knows_stalls: bool,
+    has_stall_free: bool,
 }
 
 impl Figures {
     /// Measures every complete order of the merge.
-    pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: Vec::new(), ns_per_tick, knows_stalls: false };
+    pub fn measure(merged: &MergedRun, ns_per_tick: f64) -> Self {
+        let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
         for (id, row) in merged.measured() {
-            figures.take(row);
+            figures.record_order(row);
             if merged.has_exchange {
                 let at = merged.at_exchange(id);
-                figures.take_exchange(row, &at);
+                figures.record_exchange(row, &at);
                 if let Some(written) = merged.trigger(id).and_then(|trigger| trigger.written) {
-                    figures.take_trigger(row, &at, written);
+                    figures.record_trigger(row, &at, written);
                 }
             }
         }
@@ -197,68 +198,68 @@ impl Figures {
 
     /// Adds the orders that no stall of the machine affected: `untouched` has a bit for each
     /// measured order of the merge.
-    pub fn take_stall_free(&mut self, merged: &Merged, untouched: &Bits) {
-        self.knows_stalls = true;
+    pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
+        self.has_stall_free = true;
         let free = merged.measured().enumerate().filter(|(place, _)| untouched.get(*place));
-        free.for_each(|(_, (_, row))| self.add(Measure::StallFree, rt_venue(row)));
+        free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
     }
 
     /// Adds one order, whose stamps the merge found to be ascending.
     #[inline]
-    fn take(&mut self, row: &OrderRow) {
+    fn record_order(&mut self, row: &OrderRow) {
         let mut sum = 0;
         for (series, stage) in self.series.iter_mut().zip(Stage::ALL) {
             // With `--stamps ends` the inner stamps are absent.
             let Some(ticks) = row.stage(stage) else { continue };
             sum += ticks;
-            series.take(ticks, self.ns_per_tick);
+            series.record(ticks, self.ns_per_tick);
         }
         let round_trip = row.round_trip();
         debug_assert!(sum == round_trip || !row.has_all_stamps(), "stages sum to the round trip");
         let rt_venue = rt_venue(row);
-        self.add(Measure::RoundTrip, round_trip);
-        self.add(Measure::RtVenue, rt_venue);
+        self.record(Measure::RoundTrip, round_trip);
+        self.record(Measure::RtVenue, rt_venue);
         if let Some(due) = row.at(Point::Due) {
             let slip = row.began().saturating_sub(due);
-            self.add(Measure::RtVenueFromDue, rt_venue.saturating_add(slip));
-            self.add(Measure::Slip, slip);
+            self.record(Measure::RtVenueFromDue, rt_venue.saturating_add(slip));
+            self.record(Measure::SendLag, slip);
         }
         if let (Some(release), Some(done)) = (row.at(Point::Release), row.at(Point::GatewayDone)) {
-            self.add(Measure::GatewayLateness, done.saturating_sub(release));
+            self.record(Measure::GatewayLateness, done.saturating_sub(release));
         }
     }
 
     /// Adds the exchange stages of an order, if it has them.
-    fn take_exchange(&mut self, row: &OrderRow, at: &AtExchange) {
+    fn record_exchange(&mut self, row: &OrderRow, at: &ExchangeStamps) {
         let Some(parts) = at.parts(row) else { return };
         debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
         for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
-            self.add(measure, ticks);
+            self.record(measure, ticks);
         }
     }
 
     /// Adds the time since the triggering touch was written.
-    fn take_trigger(&mut self, row: &OrderRow, at: &AtExchange, written: u64) {
-        self.add(Measure::TickToTrade, row.began().saturating_sub(written));
+    fn record_trigger(&mut self, row: &OrderRow, at: &ExchangeStamps, written: u64) {
+        self.record(Measure::TickToTrade, row.began().saturating_sub(written));
         if let Some(received) = at.received() {
-            self.add(Measure::TickToExchange, received.saturating_sub(written));
+            self.record(Measure::TickToExchange, received.saturating_sub(written));
         }
     }
 
     #[inline]
-    fn add(&mut self, measure: Measure, ticks: u64) {
+    fn record(&mut self, measure: Measure, ticks: u64) {
         let ns_per_tick = self.ns_per_tick;
-        self.series[measure.place()].take(ticks, ns_per_tick);
+        self.series[measure.index()].record(ticks, ns_per_tick);
     }
 
-    /// Returns `true` if [`Figures::take_stall_free`] was called.
-    pub const fn knows_stalls(&self) -> bool {
-        self.knows_stalls
+    /// Returns `true` if [`Figures::record_stall_free`] was called.
+    pub const fn has_stall_free(&self) -> bool {
+        self.has_stall_free
     }
 
     /// Returns the samples of a measure.
     pub fn series(&self, measure: Measure) -> &MeasureSeries {
-        &self.series[measure.place()]
+        &self.series[measure.index()]
     }
 
     /// Returns the distribution of a measure.
@@ -327,7 +328,7 @@ pub fn to_ns(ticks: u64, ns_per_tick: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::radix_select::{rank, select};
+    use crate::radix_select::{nearest_rank, select_ranks};
     use proptest::prelude::*;
 
     #[test]
@@ -345,8 +346,8 @@ mod tests {
         ) {
             let most = columns.iter().flatten().copied().max().unwrap();
             let wanted: Vec<(usize, u64)> =
-                columns.iter().enumerate().map(|(at, column)| (at, rank(column.len() as u64, share))).collect();
-            let found = select(&wanted, most, |hear| {
+                columns.iter().enumerate().map(|(at, column)| (at, nearest_rank(column.len() as u64, share))).collect();
+            let found = select_ranks(&wanted, most, |hear| {
                 for (at, column) in columns.iter().enumerate() {
                     column.iter().for_each(|value| hear(at, *value));
                 }

@@ -1,6 +1,6 @@
 //! Orders in flight: sampled by the launcher, and by Little's law.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::labels::StrategyCounter;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
 }
 
 /// Computes both over the time from first t1 to last t8: outside of it nothing is open.
-pub(super) fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
+pub(super) fn in_flight(record: &RunRecord, merged: &MergedRun) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);
     let threads = merged.threads.iter().zip(&record.plan.threads);

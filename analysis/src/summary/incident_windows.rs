@@ -20,7 +20,7 @@ pub(super) const AFTERMATH_NS: u64 = 10_000_000;
 
 /// The window of one incident, in ticks, and its strategy.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct IncidentWindow {
     from: u64,
     until: u64,
     strategy: u16,
@@ -30,30 +30,30 @@ struct Window {
 
 /// The windows of all incidents of a run.
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(super) struct IncidentWindows {
     /// Windows by their start.
-    sorted: Vec<Window>,
+    sorted: Vec<IncidentWindow>,
     /// Latest end among each window and all before it: limits the search.
     latest: Vec<u64>,
 }
 
-impl Windows {
+impl IncidentWindows {
     /// Computes the windows of the record's incidents.
-    pub fn of(record: &RunRecord) -> Self {
+    pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
         let window = |(place, incident): (usize, &crate::record::Incident)| {
             let from = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
             let until = incident.repaired_ns.unwrap_or(incident.fenced_ns).max(incident.detected_ns);
-            Window {
+            IncidentWindow {
                 from: ticks(from),
                 until: ticks(until.saturating_add(AFTERMATH_NS)),
                 strategy: incident.strategy,
                 incident: place,
             }
         };
-        let mut sorted: Vec<Window> = record.incidents.iter().enumerate().map(window).collect();
+        let mut sorted: Vec<IncidentWindow> = record.incidents.iter().enumerate().map(window).collect();
         sorted.sort_by_key(|window| window.from);
         let mut last = 0;
         let latest = sorted.iter().map(|window| {
@@ -69,32 +69,32 @@ impl Windows {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `touched` with the index of every incident of another strategy that affected the
+    /// Calls `on_incident` with the index of every incident of another strategy that affected the
     /// order. The order has all eight stamps, ascending.
-    pub fn touching(&self, strategy: u16, row: &OrderRow, mut touched: impl FnMut(usize)) {
+    pub fn for_each_affecting(&self, strategy: u16, row: &OrderRow, mut on_incident: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
-        self.meeting(t1, t4, |window| {
+        self.for_each_overlapping(t1, t4, |window| {
             if window.strategy != strategy {
-                touched(window.incident);
+                on_incident(window.incident);
             }
         });
-        self.meeting(t5, t8, |window| {
+        self.for_each_overlapping(t5, t8, |window| {
             // Not twice for an incident that affected it on its way out.
             if window.strategy != strategy && window.from > t4 {
-                touched(window.incident);
+                on_incident(window.incident);
             }
         });
     }
 
-    /// Calls `met` with every window that overlaps `from..=until`.
-    fn meeting(&self, from: u64, until: u64, mut met: impl FnMut(&Window)) {
+    /// Calls `on_window` with every window that overlaps `from..=until`.
+    fn for_each_overlapping(&self, from: u64, until: u64, mut on_window: impl FnMut(&IncidentWindow)) {
         let begun = self.sorted.partition_point(|window| window.from <= until);
         for (window, latest) in self.sorted[..begun].iter().zip(&self.latest).rev() {
             if *latest < from {
                 break;
             }
             if window.until >= from {
-                met(window);
+                on_window(window);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! be verified, but the influence of one strategy on the pool can be shown.
 
 use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, rt_venue};
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::numbers::duration;
 use hdrhistogram::Histogram;
 use protocol::flow::Stage;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// A pooled percentile that one strategy shifts by more than this share of the smaller value gets a
 /// note.
-const MOVED: f64 = 0.5;
+const NOTABLE_SHIFT: f64 = 0.5;
 
 /// The measures that depend on stamps of the strategies.
 const MEASURES: [Measure; 3] =
@@ -45,7 +45,7 @@ pub struct PooledPercentiles {
 }
 
 impl PooledPercentiles {
-    fn of(pool: &Histogram<u64>) -> Self {
+    fn from_histogram(pool: &Histogram<u64>) -> Self {
         let at = |quantile, needed| (pool.len() >= needed).then(|| pool.value_at_quantile(quantile));
         Self { p50_ns: at(0.5, SAMPLES_FOR_P50), p99_ns: at(0.99, SAMPLES_FOR_P99) }
     }
@@ -54,7 +54,7 @@ impl PooledPercentiles {
     fn without(pool: &Histogram<u64>, own: &Histogram<u64>) -> Self {
         let mut rest = pool.clone();
         match rest.subtract(own) {
-            Ok(()) => Self::of(&rest),
+            Ok(()) => Self::from_histogram(&rest),
             Err(_) => Self::default(),
         }
     }
@@ -63,7 +63,7 @@ impl PooledPercentiles {
 /// Computes the pooled percentiles without each strategy; none if only one has orders.
 pub(super) fn leave_one_out(
     strategies: u16,
-    merged: &Merged,
+    merged: &MergedRun,
     figures: &Figures,
     ns_per_tick: f64,
 ) -> Vec<LeaveOneOut> {
@@ -74,7 +74,7 @@ pub(super) fn leave_one_out(
         for (_, row) in merged.orders_of(strategy).filter(|(_, row)| row.is_measured()) {
             let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
             for (series, ticks) in own.iter_mut().zip(ticks) {
-                ticks.into_iter().for_each(|ticks| series.take(ticks, ns_per_tick));
+                ticks.into_iter().for_each(|ticks| series.record(ticks, ns_per_tick));
             }
         }
         let [submit, returned, rt_venue] = [0, 1, 2].map(|at| (pooled[at], own[at].histogram()));
@@ -110,7 +110,7 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
                 Some(((high - low.min(high)) as f64 / low as f64, one.strategy, measure, with, without))
             })
         });
-        let most = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|most| most.0 > MOVED);
+        let most = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|most| most.0 > NOTABLE_SHIFT);
         notes.extend(most.map(|(_, strategy, measure, with, without)| {
             format!(
                 "{name} of {} is {} with strategy-{strategy} and {} without it: the pooled figure depends on the stamps of one strategy",
@@ -125,7 +125,7 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
 
 /// Formats the range of the pooled rt_venue percentiles when one strategy is left out: one text for
 /// each percentile.
-pub fn leave_one_out_words(all: &[LeaveOneOut]) -> Vec<String> {
+pub fn format_leave_one_out(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;
         let high = all.iter().filter_map(of).max()?;

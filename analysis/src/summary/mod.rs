@@ -19,19 +19,19 @@ mod verdict;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
-pub use leave_one_out::{LeaveOneOut, PooledPercentiles, leave_one_out_words};
-pub use percentile_breakdown::{Around, AroundStage};
-pub use role_restarts::ComebackSummary;
+pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
+pub use percentile_breakdown::{PercentileBreakdown, StageMean};
+pub use role_restarts::RoleRestartSummary;
 pub use stall_free::StallFree;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use threads::ThreadSummary;
-pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
+pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
 
 use crate::document::Document;
 use crate::machine::Machine;
-use crate::merge::{Merged, Orders, Violation};
-use crate::record::{Floor, InputRecord, Outage, RunOutcome, RunRecord};
+use crate::merge::{MergedRun, OrderCounts, Violation};
+use crate::record::{CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -60,8 +60,8 @@ pub struct Summary {
     /// Notes on checks that were impossible and on excluded data. One line each.
     pub notes: Vec<String>,
     /// Faults of the plan that were never injected, and why. One line each.
-    #[serde(default)]
-    pub unstruck: Vec<String>,
+    #[serde(rename = "unstruck", default)]
+    pub unfired_faults: Vec<String>,
     /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
     /// Isolation between strategies and engine.
@@ -73,7 +73,7 @@ pub struct Summary {
     /// Pacing of the orders.
     pub pacing: Pacing,
     /// Counts of orders by outcome.
-    pub orders: Orders,
+    pub orders: OrderCounts,
     /// Rates in orders per second.
     pub rate: Rate,
     /// Stages of the round trip.
@@ -94,13 +94,15 @@ pub struct Summary {
     /// t8 − due without venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
     /// Send lag t1 − due; empty under closed pacing.
-    pub slip: Distribution,
+    #[serde(rename = "slip")]
+    pub send_lag: Distribution,
     /// Gateway lateness t5 − release.
     pub gateway_lateness: Distribution,
     /// Threads of the run, in the order of the plan.
     pub processes: Vec<ThreadSummary>,
     /// Share of its time that the orchestrator's thread spent in duty cycles with work, 0 to 1.
-    pub orchestrator_utilisation: Option<f64>,
+    #[serde(rename = "orchestrator_utilisation")]
+    pub orchestrator_utilization: Option<f64>,
     /// Orders in flight.
     pub in_flight: InFlight,
     /// Deaths of strategies during the run, in the order of their detection.
@@ -110,8 +112,8 @@ pub struct Summary {
     #[serde(default)]
     pub containment: Option<Containment>,
     /// Restarts of engine roles from their journals, in the order of their detection.
-    #[serde(default)]
-    pub comebacks: Vec<ComebackSummary>,
+    #[serde(rename = "comebacks", default)]
+    pub role_restarts: Vec<RoleRestartSummary>,
     /// Deaths of gateway processes during the run, in the order of their detection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
@@ -120,7 +122,7 @@ pub struct Summary {
     pub venue_incidents: Vec<VenueIncident>,
     /// Positions, profit and loss, refused orders and kill switches; null without any.
     #[serde(default)]
-    pub trading: Option<Trading>,
+    pub trading: Option<TradingSummary>,
     /// Each strategy individually; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategySummary>,
@@ -132,7 +134,8 @@ pub struct Summary {
     /// Clock and its calibration.
     pub clock: ClockSummary,
     /// Core-to-core round trip between two of the run's cores, before and after.
-    pub floor: Floor,
+    #[serde(rename = "floor")]
+    pub core_to_core_rtt: CoreToCoreRtt,
     /// Time from the first spawn to the start, in nanoseconds.
     pub startup_ns: u64,
     /// Proportional set size (PSS) of all processes together, in bytes, when half of the orders
@@ -147,8 +150,8 @@ pub struct Summary {
     pub plan: Plan,
     /// Stage breakdown of the orders around the median and p99; empty with too few orders or
     /// stamps.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub around: Vec<Around>,
+    #[serde(rename = "around", default, skip_serializing_if = "Vec::is_empty")]
+    pub percentile_breakdowns: Vec<PercentileBreakdown>,
     /// Violations by kind.
     pub violations: Vec<Violation>,
 }
@@ -273,7 +276,7 @@ pub struct ClockSummary {
 
 /// Returns the number of clock reads within rt_venue: one between each two stamps, on the way out
 /// and on the way back.
-const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
+const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
     match stamps {
         Stamps::All => 6,
         Stamps::Ends => 2,
@@ -288,17 +291,17 @@ pub fn ns_per_tick(record: &RunRecord) -> f64 {
 }
 
 /// Summarizes a merged run and judges it.
-pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summary {
+pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Summary {
     let (plan, ns_per_tick) = (&record.plan, ns_per_tick(record));
     let of = |measure| figures.distribution(measure);
     let orchestrator = plan.thread_of(Role::Orchestrator);
-    let processes = threads::summarise(plan, merged, ns_per_tick);
+    let processes = threads::summarize(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
     let counted = orchestrator.and_then(|thread| {
         Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
     });
-    let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
-    let unstruck = unfired_faults::faults(record, merged, ns_per_tick);
+    let (incidents, containment) = containment::summarize(record, merged, ns_per_tick);
+    let unstruck = unfired_faults::unfired_faults(record, merged, ns_per_tick);
     let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
     let dependence = leave_one_out::notes(&leave_one_out, figures);
     let mut summary = Summary {
@@ -311,7 +314,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         fit_for_latency: false,
         reasons: Vec::new(),
         notes: merged.notes.iter().chain(&unstruck).chain(&dependence).cloned().collect(),
-        unstruck,
+        unfired_faults: unstruck,
         technique: plan.technique,
         isolation: plan.isolation,
         threading: plan.threading,
@@ -326,19 +329,19 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
-        stall_free: StallFree::of(figures),
+        stall_free: StallFree::from_figures(figures),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
-        slip: of(Measure::Slip),
+        send_lag: of(Measure::SendLag),
         gateway_lateness: of(Measure::GatewayLateness),
-        orchestrator_utilisation: engine.and_then(|thread| thread.utilisation),
+        orchestrator_utilization: engine.and_then(|thread| thread.utilization),
         in_flight: in_flight::in_flight(record, merged),
         incidents,
         containment,
-        comebacks: role_restarts::summarise(record, merged, ns_per_tick),
+        role_restarts: role_restarts::summarize(record, merged, ns_per_tick),
         outages: role_restarts::outages(record, merged, ns_per_tick),
-        venue_incidents: venues::summarise(record, merged, ns_per_tick),
-        trading: trading::summarise(record, merged, ns_per_tick),
-        strategies: strategies::summarise(record, merged, &processes, ns_per_tick),
+        venue_incidents: venues::summarize(record, merged, ns_per_tick),
+        trading: trading::summarize(record, merged, ns_per_tick),
+        strategies: strategies::summarize(record, merged, &processes, ns_per_tick),
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,
@@ -348,23 +351,23 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
             source: plan.clock,
             read_ns: record.clock.read_ns,
             step_ns: record.clock.step_ns,
-            stamps_ns: f64::from(looks_in_rt_venue(plan.stamps)) * record.clock.read_ns,
+            stamps_ns: f64::from(clock_reads_in_rt_venue(plan.stamps)) * record.clock.read_ns,
             ns_per_tick,
             drift_ppm: record.clock.drift_ppm,
         },
-        floor: record.floor,
+        core_to_core_rtt: record.core_to_core_rtt,
         startup_ns: record.startup_ns,
         pss_bytes: record.pss_bytes,
         input: record.input.clone(),
         machine: record.machine.clone(),
         plan: plan.clone(),
-        around: percentile_breakdown::summarise(merged, figures, ns_per_tick),
+        percentile_breakdowns: percentile_breakdown::summarize(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);
     // First: orders that no figure includes.
-    summary.reasons.splice(0..0, unsent_orders::orders(record, merged));
+    summary.reasons.splice(0..0, unsent_orders::unsent_orders(record, merged));
     summary.fit_for_latency = summary.reasons.is_empty();
     summary
 }
@@ -381,7 +384,7 @@ fn exchange(figures: &Figures) -> Option<ExchangeStages> {
 }
 
 /// Returns the market-data latencies; `None` if nothing was written.
-fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStages> {
+fn market(plan: &Plan, figures: &Figures, merged: &MergedRun) -> Option<MarketStages> {
     let counted = |name: &str| {
         let logs = merged.threads.iter().zip(&plan.threads);
         logs.fold(0, |sum: u64, (log, thread)| sum.saturating_add(log.counters.total(&thread.roles, name)))
@@ -431,20 +434,18 @@ impl Summary {
             Measure::RoundTrip => &self.round_trip,
             Measure::RtVenue => &self.rt_venue,
             Measure::RtVenueFromDue => &self.rt_venue_from_due,
-            Measure::Slip => &self.slip,
+            Measure::SendLag => &self.send_lag,
             Measure::GatewayLateness => &self.gateway_lateness,
-            Measure::Exchange(part) => self.exchange.as_ref().map_or(&NOTHING, |parts| &parts[part]),
-            Measure::TickToTrade => self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_trade),
-            Measure::TickToExchange => {
-                self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_exchange)
-            }
-            Measure::StallFree => self.stall_free.as_ref().map_or(&NOTHING, |free| &free.rt_venue),
+            Measure::Exchange(part) => self.exchange.as_ref().map_or(&EMPTY, |parts| &parts[part]),
+            Measure::TickToTrade => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_trade),
+            Measure::TickToExchange => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_exchange),
+            Measure::StallFree => self.stall_free.as_ref().map_or(&EMPTY, |free| &free.rt_venue),
         }
     }
 }
 
 /// A distribution without samples.
-static NOTHING: Distribution = Distribution {
+static EMPTY: Distribution = Distribution {
     count: 0,
     min_ns: None,
     p50_ns: None,
@@ -457,7 +458,7 @@ static NOTHING: Distribution = Distribution {
 };
 
 /// Computes rates between the first and the last event: n events span n − 1 intervals.
-fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {
+fn rate(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Rate {
     let per_s = |events: u64, first: u64, last: u64| {
         let seconds = last.checked_sub(first).filter(|ticks| *ticks > 0)? as f64 * ns_per_tick / 1e9;
         Some(events.checked_sub(1).filter(|intervals| *intervals > 0)? as f64 / seconds)

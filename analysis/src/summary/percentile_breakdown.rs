@@ -2,18 +2,18 @@
 //! stages, these means add up, since they are of the same orders.
 
 use super::figures::{Figures, Measure, rt_venue, to_ns};
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
 
 /// Percentiles, each with the lower and the upper share that limit its group of orders.
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
 /// Minimum number of orders in a group.
-const FEWEST: u64 = 20;
+const MIN_ORDERS: u64 = 20;
 
 /// The mean stage times of the orders around a percentile of rt_venue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Around {
+pub struct PercentileBreakdown {
     /// Percentile of rt_venue.
     pub percentile: String,
     /// Minimum rt_venue in the group, in nanoseconds.
@@ -25,12 +25,12 @@ pub struct Around {
     /// Mean rt_venue, in nanoseconds.
     pub rt_venue_ns: f64,
     /// Mean of each stage in path order, without the venue's; their sum is `rt_venue_ns`.
-    pub stages: Vec<AroundStage>,
+    pub stages: Vec<StageMean>,
 }
 
 /// The mean of one stage over a group of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AroundStage {
+pub struct StageMean {
     /// Name of the stage.
     pub stage: String,
     /// Mean in nanoseconds.
@@ -38,7 +38,7 @@ pub struct AroundStage {
 }
 
 /// Computes the groups; none without stamps of the stages or with too few orders.
-pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) -> Vec<Around> {
+pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let of = |(name, low, high): (&str, f64, f64)| {
         let [from_ns, to_ns_] =
@@ -58,7 +58,7 @@ pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) ->
             total += u128::from(whole);
         }
         let mean = |sum: u128| sum as f64 / orders as f64 * ns_per_tick;
-        (orders >= FEWEST).then(|| Around {
+        (orders >= MIN_ORDERS).then(|| PercentileBreakdown {
             percentile: name.into(),
             from_ns,
             to_ns: to_ns_,
@@ -67,7 +67,7 @@ pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) ->
             stages: stages
                 .iter()
                 .zip(&sums)
-                .map(|(stage, sum)| AroundStage { stage: stage.name().into(), mean_ns: mean(*sum) })
+                .map(|(stage, sum)| StageMean { stage: stage.name().into(), mean_ns: mean(*sum) })
                 .collect(),
         })
     };

@@ -10,7 +10,7 @@
 //! stamps: the exchange's own stamp, the engine's t3.
 
 use super::figures::to_ns;
-use crate::merge::{Merged, OrderRow};
+use crate::merge::{MergedRun, OrderRow};
 use crate::record::{Outage, RoleRestart, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::Point;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// The restart of an engine role after its death. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ComebackSummary {
+pub struct RoleRestartSummary {
     /// Role that was restarted: `exchange-0`, `engine`.
     pub role: String,
     /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
@@ -38,8 +38,8 @@ pub struct ComebackSummary {
     pub records: u64,
     /// Records of them that the successor replayed; the others were part of its snapshot or standby
     /// state.
-    #[serde(default)]
-    pub again: u64,
+    #[serde(rename = "again", default)]
+    pub replayed: u64,
     /// Orders that were at the role, or arrived, during its absence; for the engine, without those
     /// of dead strategies.
     pub in_flight: u64,
@@ -50,7 +50,7 @@ pub struct ComebackSummary {
 }
 
 /// Returns the points between which an order is at the role.
-const fn ends_of(role: Role) -> [Point; 2] {
+const fn role_span(role: Role) -> [Point; 2] {
     match role {
         Role::Exchange(_) => [Point::GatewayRecv, Point::GatewayDone],
         _ => [Point::StrategySend, Point::StrategyRecv],
@@ -58,13 +58,13 @@ const fn ends_of(role: Role) -> [Point; 2] {
 }
 
 /// Returns the time in which an order was at the role, as far as it got.
-fn there(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
+fn time_at_role(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
     Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
 }
 
 /// Returns every outage of the record with the first order of the next incarnation. Linear in
 /// orders and outages.
-pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<Outage> {
+pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<Outage> {
     let since_start = |ticks: u64| to_ns(ticks.saturating_sub(record.clock.start_ticks), ns_per_tick);
     let one = |outage: &Outage| {
         let first_after = |row: &OrderRow| {
@@ -82,7 +82,7 @@ pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> 
 }
 
 /// Summarizes every role restart of the record. Linear in orders and restarts.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<ComebackSummary> {
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<RoleRestartSummary> {
     let trading = record.plan.trading();
     let start = record.clock.start_ticks;
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
@@ -91,10 +91,12 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
     let one = |comeback: &RoleRestart| {
-        let RoleRestart { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
+        let RoleRestart {
+            role, cause, fault_ns, detected_ns, recovered_ns, records, replayed: again, ..
+        } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
-        let mut summary = ComebackSummary {
+        let mut summary = RoleRestartSummary {
             // Its gateways die and restart with it.
             role: if *role == Role::Orchestrator { "engine".into() } else { role.to_string() },
             cause: cause.clone(),
@@ -103,17 +105,17 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             detect_to_recovery_ns: recovered_ns.map(|at| at.saturating_sub(*detected_ns)),
             first_served_ns: None,
             records: *records,
-            again: *again,
+            replayed: *again,
             in_flight: 0,
             answered: 0,
             longest_ns: None,
         };
-        let (ends, mut first) = (ends_of(*role), None);
+        let (ends, mut first) = (role_span(*role), None);
         for (id, row) in merged.orders() {
             let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
             let is_its =
                 *role == Role::Orchestrator || venue.is_some_and(|venue| *role == Role::Exchange(venue));
-            let Some((from, to)) = there(row, ends).filter(|_| is_its) else { continue };
+            let Some((from, to)) = time_at_role(row, ends).filter(|_| is_its) else { continue };
             let served = match role {
                 Role::Exchange(_) => merged.at_exchange(id).received(),
                 _ => row.at(Point::OrchDispatch),
@@ -133,5 +135,5 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         summary.first_served_ns = first.map(|first| ns(first.saturating_sub(died)));
         summary
     };
-    record.comebacks.iter().map(one).collect()
+    record.role_restarts.iter().map(one).collect()
 }

@@ -6,7 +6,7 @@ use super::figures::{
 };
 use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
@@ -24,7 +24,8 @@ pub struct StrategySummary {
     /// rt_venue of its orders: the time that the engine adds.
     pub rt_venue: Distribution,
     /// Send lag t1 − due of its orders with a due time.
-    pub slip: Distribution,
+    #[serde(rename = "slip")]
+    pub send_lag: Distribution,
     /// Tick-to-trade: from the touch that triggered an order to its t1.
     pub tick_to_trade: Distribution,
     /// Number of gaps in its duty cycles of more than 3 µs.
@@ -53,7 +54,8 @@ pub struct StrategyTail {
     /// Number of its orders that were explained.
     pub explained: u64,
     /// Number of them that a gap or the backlog after one affected.
-    pub touched: u64,
+    #[serde(rename = "touched")]
+    pub stall_affected: u64,
     /// Number of orders in the slowest 1 %.
     pub orders: u64,
     /// Their time in nanoseconds by cause: machine, memory, backlog, queueing, usual, unexplained,
@@ -71,9 +73,9 @@ impl StrategyTail {
 
 /// The times of one strategy's orders, in ticks.
 #[derive(Default)]
-struct Times {
+struct StrategyTimes {
     rt_venue: Vec<u64>,
-    slip: Vec<u64>,
+    send_lag: Vec<u64>,
     tick_to_trade: Vec<u64>,
 }
 
@@ -110,9 +112,9 @@ fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage>
 
 /// Summarizes every strategy of a run that distinguishes them. Allocates 24 bytes per order during
 /// the call.
-pub(super) fn summarise(
+pub(super) fn summarize(
     record: &RunRecord,
-    merged: &Merged,
+    merged: &MergedRun,
     threads: &[ThreadSummary],
     ns_per_tick: f64,
 ) -> Vec<StrategySummary> {
@@ -120,8 +122,8 @@ pub(super) fn summarise(
     if !trading.has_several_kinds() {
         return Vec::new();
     }
-    let mut times: Vec<Times> = Vec::new();
-    times.resize_with(trading.strategies.into(), Times::default);
+    let mut times: Vec<StrategyTimes> = Vec::new();
+    times.resize_with(trading.strategies.into(), StrategyTimes::default);
     let mut sent = vec![0; times.len()];
     for (id, row) in merged.orders() {
         let Some(times) = times.get_mut(usize::from(id.strategy())) else { continue };
@@ -130,18 +132,18 @@ pub(super) fn summarise(
             continue;
         }
         times.rt_venue.push(rt_venue(row));
-        times.slip.extend(row.at(Point::Due).map(|due| row.began().saturating_sub(due)));
+        times.send_lag.extend(row.at(Point::Due).map(|due| row.began().saturating_sub(due)));
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
-    let one = |(strategy, mut times): (u16, Times)| {
+    let one = |(strategy, mut times): (u16, StrategyTimes)| {
         let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
             sent: sent[usize::from(strategy)],
             rt_venue: distribution(&mut times.rt_venue, ns_per_tick),
-            slip: distribution(&mut times.slip, ns_per_tick),
+            send_lag: distribution(&mut times.send_lag, ns_per_tick),
             tick_to_trade: distribution(&mut times.tick_to_trade, ns_per_tick),
             gaps: thread.map_or(0, |thread| thread.gaps),
             longest_gap_ns: thread.map_or(0, |thread| thread.longest_gap_ns),
@@ -154,7 +156,7 @@ pub(super) fn summarise(
 
 impl super::Summary {
     /// Adds the causes of its slowest orders to each strategy.
-    pub fn explain(&mut self, tails: &[StrategyTail]) {
+    pub fn attach_tails(&mut self, tails: &[StrategyTail]) {
         for own in &mut self.strategies {
             own.tail = tails.iter().find(|tail| tail.strategy == own.strategy).cloned();
         }

@@ -3,7 +3,7 @@
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
@@ -64,7 +64,8 @@ pub struct ThreadSummary {
     /// Time from its first to its last duty cycle, in nanoseconds; null if it did not end.
     pub running_ns: Option<u64>,
     /// Share of that time in duty cycles with work, 0 to 1.
-    pub utilisation: Option<f64>,
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
     /// Heap allocations after the start; `None` if the program does not count them.
     pub allocations: Option<u64>,
     /// Number of pushes of its agents that found a ring full.
@@ -107,7 +108,7 @@ fn agent(counted: AgentCounters) -> AgentSummary {
 }
 
 /// Summarizes every thread of the merge, in the order of the plan.
-pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<ThreadSummary> {
+pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Vec<ThreadSummary> {
     let process_of = |thread: usize| {
         let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));
         owner.map_or_else(String::new, |process| process.name.clone())
@@ -139,7 +140,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             sleeps_dropped_ns: to_ns(sleeps_dropped.ticks, ns_per_tick),
             cycles: status.get(Field::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
-            utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
+            utilization: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
             allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
             full: log.counters.total(roles, FULL),
             peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),

@@ -1,6 +1,6 @@
 //! Trading summary of a run: positions, profit and loss, rejected orders and kill switches.
 
-use crate::merge::{Kill, Merged, Position};
+use crate::merge::{KillActivation, MergedRun, Position};
 use crate::record::RunRecord;
 use protocol::plan::Plan;
 use protocol::reject::Reject;
@@ -8,19 +8,21 @@ use serde::{Deserialize, Serialize};
 
 /// Fills, positions, rejections and kill switches of a run. Absent without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trading {
+pub struct TradingSummary {
     /// Number of fills of all venues.
     pub fills: u64,
     /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
     /// Realized profit of all strategies, in cents.
-    pub realised_cents: f64,
+    #[serde(rename = "realised_cents")]
+    pub realized_cents: f64,
     /// Additional profit from closing all positions at the last prices, in cents.
-    pub unrealised_cents: f64,
+    #[serde(rename = "unrealised_cents")]
+    pub unrealized_cents: f64,
     /// Final position of each strategy in each instrument.
     pub positions: Vec<PositionSummary>,
     /// Refused orders by reason.
-    pub rejections: Vec<Rejection>,
+    pub rejections: Vec<RejectionCount>,
     /// Kill switches that were turned on, in the order in which the orchestrator saw them.
     pub kills: Vec<KillSummary>,
 }
@@ -46,9 +48,11 @@ pub struct PositionSummary {
     /// Price of the last trade in the instrument, in cents.
     pub last_price: Option<i64>,
     /// Realized profit, in cents.
-    pub realised_cents: f64,
+    #[serde(rename = "realised_cents")]
+    pub realized_cents: f64,
     /// Additional profit from closing at the last price, in cents.
-    pub unrealised_cents: f64,
+    #[serde(rename = "unrealised_cents")]
+    pub unrealized_cents: f64,
     /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
     /// complete run.
     #[serde(default)]
@@ -61,7 +65,7 @@ pub struct PositionSummary {
 
 /// The number of orders refused for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rejection {
+pub struct RejectionCount {
     /// Name of the reason; `code 97` if unknown to this build.
     pub reason: String,
     /// Code of the reason in reports and logs.
@@ -93,7 +97,7 @@ pub struct KillSummary {
 const UNITS: f64 = 1e8;
 
 /// Summarizes trading; `None` without anything to report.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Option<Trading> {
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Option<TradingSummary> {
     if merged.positions.is_empty() && merged.rejections.is_empty() && merged.kills.is_empty() {
         return None;
     }
@@ -102,11 +106,11 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         merged.positions.iter().map(|position| position_of(position, plan)).collect();
     // Not `sum`, which returns -0 for no values.
     let sum = |of: fn(&PositionSummary) -> f64| positions.iter().map(of).fold(0.0, |sum, value| sum + value);
-    Some(Trading {
+    Some(TradingSummary {
         fills: positions.iter().fold(0, |sum: u64, position| sum.saturating_add(position.fills)),
         volume: sum(|position| position.volume),
-        realised_cents: sum(|position| position.realised_cents),
-        unrealised_cents: sum(|position| position.unrealised_cents),
+        realized_cents: sum(|position| position.realized_cents),
+        unrealized_cents: sum(|position| position.unrealized_cents),
         rejections: merged.rejections.iter().map(|(code, orders)| rejection(*code, *orders)).collect(),
         kills: merged.kills.iter().map(|kill| kill_of(kill, record, ns_per_tick)).collect(),
         positions,
@@ -115,7 +119,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
 
 fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
     let Position { strategy, instrument, account, last_price, open_buy, open_sell } = *position;
-    let unrealised = last_price.map_or(0, |price| account.unrealised(price));
+    let unrealised = last_price.map_or(0, |price| account.unrealized(price));
     PositionSummary {
         strategy,
         instrument,
@@ -125,16 +129,16 @@ fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
         volume: account.volume as f64,
         average_price: (account.net != 0).then(|| account.basis() as f64 / account.net as f64),
         last_price,
-        realised_cents: account.realised as f64 / UNITS,
-        unrealised_cents: unrealised as f64 / UNITS,
+        realized_cents: account.realized as f64 / UNITS,
+        unrealized_cents: unrealised as f64 / UNITS,
         open_buy,
         open_sell,
     }
 }
 
-fn rejection(code: u8, orders: u64) -> Rejection {
+fn rejection(code: u8, orders: u64) -> RejectionCount {
     let reason = Reject::from_code(code);
-    Rejection {
+    RejectionCount {
         reason: reason.map_or_else(|| format!("code {code}"), |reason| reason.name().into()),
         code,
         fix_code: reason.map(Reject::fix_code),
@@ -142,7 +146,7 @@ fn rejection(code: u8, orders: u64) -> Rejection {
     }
 }
 
-fn kill_of(kill: &Kill, record: &RunRecord, ns_per_tick: f64) -> KillSummary {
+fn kill_of(kill: &KillActivation, record: &RunRecord, ns_per_tick: f64) -> KillSummary {
     let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * ns_per_tick) as u64;
     let given = record.commands.iter().find(|command| {
         kill.switch.cause == protocol::kill::Cause::Operator && command.number == kill.switch.number

@@ -2,7 +2,7 @@
 //! maximum of open orders (resting orders at an exchange are open until trading ends), or trading
 //! was closed because nothing had progressed for some time.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::numbers::count;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
@@ -11,7 +11,7 @@ use protocol::plan::{Role, Trading};
 /// Returns a line for each cause with the number of orders and the remedy; none for a run that did
 /// not end normally. For strategies that may send fewer orders than planned, and for dead ones,
 /// only `--max-open` is reported.
-pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
+pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let trading = record.plan.trading();
     if record.outcome != RunOutcome::Complete || merged.orders.sent >= merged.orders.scheduled {
         return Vec::new();

@@ -10,7 +10,7 @@
 //! ```
 
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
-use crate::merge::{Merged, OrderRow};
+use crate::merge::{MergedRun, OrderRow};
 use crate::record::RunRecord;
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, Plan, Role, Target, When};
@@ -52,7 +52,7 @@ pub struct VenueIncident {
 }
 
 /// A venue fault with its time in ticks.
-struct Window {
+struct VenueFaultWindow {
     venue: u16,
     fault: FaultKind,
     from: u64,
@@ -60,7 +60,7 @@ struct Window {
 }
 
 /// Totals of one venue fault.
-struct Gathered {
+struct VenueFaultTotals {
     usual: Option<u64>,
     orders: u64,
     stuck: u64,
@@ -78,13 +78,13 @@ fn at_venue(row: &OrderRow) -> (u64, u64) {
 
 /// Summarizes every venue fault that began in the run, in the order of the plan. Linear in orders
 /// and faults.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<VenueIncident> {
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<VenueIncident> {
     let (plan, trading) = (&record.plan, record.plan.trading());
     let start = record.clock.start_ticks;
     // With the calibration before the run, which the gateways used.
     let ticks = |ns: u64| start.saturating_add((ns as f64 / plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
-        (Target::Venue(venue), When::At { ns }) => Some(Window {
+        (Target::Venue(venue), When::At { ns }) => Some(VenueFaultWindow {
             venue,
             fault: fault.kind,
             from: ticks(ns),
@@ -92,14 +92,14 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         }),
         _ => None,
     };
-    let windows: Vec<Window> = plan.faults.iter().filter_map(window).collect();
+    let windows: Vec<VenueFaultWindow> = plan.faults.iter().filter_map(window).collect();
     if windows.is_empty() {
         return Vec::new();
     }
     let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
-    let mut all: Vec<Gathered> = windows
+    let mut all: Vec<VenueFaultTotals> = windows
         .iter()
-        .map(|_| Gathered {
+        .map(|_| VenueFaultTotals {
             usual: None,
             orders: 0,
             stuck: 0,
@@ -126,9 +126,9 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
                 let is_touched = (row.began() < window.until && t4 >= window.from)
                     || (t5 < window.until && row.ended() >= window.from);
                 if row.ended() < window.from {
-                    gathered.before.take(rt_venue(row), ns_per_tick);
+                    gathered.before.record(rt_venue(row), ns_per_tick);
                 } else if is_touched {
-                    gathered.during.take(rt_venue(row), ns_per_tick);
+                    gathered.during.record(rt_venue(row), ns_per_tick);
                 }
             } else if venue == Some(window.venue) && t4 < window.until && t5 >= window.from {
                 gathered.orders += 1;
@@ -142,7 +142,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         }
     }
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
-    let incident = |(window, gathered): (&Window, &Gathered)| VenueIncident {
+    let incident = |(window, gathered): (&VenueFaultWindow, &VenueFaultTotals)| VenueIncident {
         venue: window.venue,
         fault: window.fault,
         from_ns: ns(window.from.saturating_sub(start)),
@@ -162,7 +162,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
 }
 
 /// Returns the sum of a counter over the gateways of a venue.
-fn counted(plan: &Plan, merged: &Merged, venue: u16, counter: GatewayCounter) -> u64 {
+fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
     let of = |gateway| {
         let thread = plan.thread_of(Role::Gateway(gateway))?;
         let counters = &merged.threads.get(thread)?.counters;

@@ -11,22 +11,22 @@ use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
 
 /// Minimum share of the offered rate that a run must achieve.
-const RATE_REACHED: f64 = 0.99;
+const MIN_RATE_SHARE: f64 = 0.99;
 /// A sender whose send lag (p99) exceeds this many times rt_venue (p50) lags behind its schedule.
-const SLIP_FACTOR: u64 = 2;
+const SEND_LAG_FACTOR: u64 = 2;
 /// Maximum involuntary context switches per second and thread: the kernel's own housekeeping causes
 /// a few.
-const SWITCHES_PER_S: f64 = 10.0;
+const MAX_SWITCHES_PER_S: f64 = 10.0;
 /// Maximum difference of the clock's calibration before and over the run, in parts per million.
-const DRIFT_PPM: f64 = 50.0;
+const MAX_DRIFT_PPM: f64 = 50.0;
 /// Maximum relative change of the core-to-core round trip during the run.
-const FLOOR_TOLERANCE: f64 = 0.25;
+const CORE_RTT_TOLERANCE: f64 = 0.25;
 /// Maximum gap of an engine thread, in nanoseconds.
-const GAP_NS: u64 = 1_000_000;
+const MAX_GAP_NS: u64 = 1_000_000;
 /// Maximum number of failed strategies that are named individually.
 const MAX_NAMED: usize = 8;
 /// Utilization above which queueing dominates the latency, not the hand-offs.
-const UTILISATION: f64 = 0.9;
+const MAX_UTILIZATION: f64 = 0.9;
 
 /// Returns every reason not to quote the latencies, the most severe first.
 pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
@@ -36,23 +36,23 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(lost(summary));
     reasons.extend(deaths(summary));
     reasons.extend(stayed_down(summary));
-    reasons.extend(comebacks(summary));
+    reasons.extend(role_restarts(summary));
     reasons.extend(outages(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
     reasons.extend(offered(summary));
-    reasons.extend(slip(summary));
+    reasons.extend(send_lag(summary));
     reasons.extend(full(summary));
-    reasons.extend(utilisation(summary));
+    reasons.extend(utilization(summary));
     reasons.extend(affinity(summary));
     reasons.extend(gap(summary));
     reasons.extend(switches(summary));
     reasons.extend(faults(summary));
-    reasons.extend(little(summary));
+    reasons.extend(littles_law(summary));
     reasons.extend(drift(summary));
     reasons.extend(backwards(summary));
-    reasons.extend(floor(summary));
+    reasons.extend(core_to_core_rtt(summary));
     reasons
 }
 
@@ -103,7 +103,7 @@ fn deaths(summary: &Summary) -> Option<String> {
 
 /// Strategies that stayed down after failed restarts, by name up to a maximum.
 fn stayed_down(summary: &Summary) -> Vec<String> {
-    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.of(incident.strategy));
+    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.describe(incident.strategy));
     let mut all: Vec<String> =
         summary.incidents.iter().filter_map(said).map(|said| one_line(&said)).collect();
     let hidden = all.len().saturating_sub(MAX_NAMED);
@@ -114,8 +114,8 @@ fn stayed_down(summary: &Summary) -> Vec<String> {
     all
 }
 
-fn comebacks(summary: &Summary) -> Option<String> {
-    let times = summary.comebacks.len() as u64;
+fn role_restarts(summary: &Summary) -> Option<String> {
+    let times = summary.role_restarts.len() as u64;
     let often = if times == 1 { "once".into() } else { format!("{} times", count(times)) };
     (times > 0).then(|| {
         format!("a role of the engine was dead {often} and came back: figures hold the time until then")
@@ -130,7 +130,7 @@ fn outages(summary: &Summary) -> Vec<String> {
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
         one_line(&format!(
             "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
-            outage.in_words(&summary.plan)
+            outage.describe(&summary.plan)
         ))
     };
     let mut all: Vec<String> = summary.outages.iter().take(MAX_NAMED).map(said).collect();
@@ -159,7 +159,7 @@ fn offered(summary: &Summary) -> Option<String> {
         return None;
     }
     let (offered, achieved) = (summary.rate.offered_per_s?, summary.rate.achieved_per_s?);
-    (achieved < offered * RATE_REACHED).then(|| {
+    (achieved < offered * MIN_RATE_SHARE).then(|| {
         format!(
             "offered {}/s but sent {}/s: the senders fell behind; lower the rate or give them cores",
             plain(offered),
@@ -168,9 +168,9 @@ fn offered(summary: &Summary) -> Option<String> {
     })
 }
 
-fn slip(summary: &Summary) -> Option<String> {
-    let (slip, typical) = (summary.slip.p99_ns?, summary.rt_venue.p50_ns?);
-    (slip > typical.saturating_mul(SLIP_FACTOR)).then(|| {
+fn send_lag(summary: &Summary) -> Option<String> {
+    let (slip, typical) = (summary.send_lag.p99_ns?, summary.rt_venue.p50_ns?);
+    (slip > typical.saturating_mul(SEND_LAG_FACTOR)).then(|| {
         format!(
             "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, or give each strategy a core",
             duration(slip),
@@ -190,8 +190,8 @@ fn full(summary: &Summary) -> Option<String> {
     })
 }
 
-fn utilisation(summary: &Summary) -> Option<String> {
-    let used = summary.orchestrator_utilisation.filter(|used| *used > UTILISATION)?;
+fn utilization(summary: &Summary) -> Option<String> {
+    let used = summary.orchestrator_utilization.filter(|used| *used > MAX_UTILIZATION)?;
     Some(format!(
         "the orchestrator was busy {:.0}% of its time: orders queue for it; lower the rate or --work",
         used * 100.0
@@ -222,7 +222,7 @@ fn gap(summary: &Summary) -> Option<String> {
         in_engine && matches!(plan.idle, Idle::Spin | Idle::Yield)
     });
     let (_, worst) = engine.max_by_key(|(_, thread)| thread.longest_gap_ns)?;
-    (worst.longest_gap_ns > GAP_NS).then(|| {
+    (worst.longest_gap_ns > MAX_GAP_NS).then(|| {
         format!(
             "{} was away for {} at a stretch: something else ran on its core; isolate it or use fewer threads",
             worst.role,
@@ -243,7 +243,7 @@ fn switches(summary: &Summary) -> Option<String> {
         summary.plan.threads.iter().zip(&summary.processes).filter(|(plan, _)| plan.idle == Idle::Spin);
     let rates = spinning.filter_map(|(_, thread)| Some((thread, per_s(thread)?)));
     let (worst, rate) = rates.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    (rate > SWITCHES_PER_S).then(|| {
+    (rate > MAX_SWITCHES_PER_S).then(|| {
         format!(
             "{} was preempted {} times a second: other threads want its core; isolate it or plan fewer threads",
             worst.role,
@@ -264,7 +264,7 @@ fn faults(summary: &Summary) -> Option<String> {
 }
 
 /// Only for complete runs: an order that never returned is in flight forever and in no mean.
-fn little(summary: &Summary) -> Option<String> {
+fn littles_law(summary: &Summary) -> Option<String> {
     let flight = &summary.in_flight;
     let (measured, law) = (flight.measured?, flight.littles_law?);
     let (difference, allowed) = (flight.difference?, flight.allowed?);
@@ -301,7 +301,7 @@ fn distrusted(summary: &Summary) -> Option<String> {
 fn drift(summary: &Summary) -> Option<String> {
     let drift = summary.clock.drift_ppm;
     // NaN is not steady either.
-    (drift.is_nan() || drift.abs() > DRIFT_PPM).then(|| {
+    (drift.is_nan() || drift.abs() > MAX_DRIFT_PPM).then(|| {
         format!("the clock drifted by {drift:.0} ppm during the run: use --clock monotonic or a longer run")
     })
 }
@@ -319,9 +319,9 @@ fn backwards(summary: &Summary) -> Option<String> {
     })
 }
 
-fn floor(summary: &Summary) -> Option<String> {
-    let (before, after) = (summary.floor.before_ns?, summary.floor.after_ns?);
-    ((after - before).abs() > before * FLOOR_TOLERANCE).then(|| {
+fn core_to_core_rtt(summary: &Summary) -> Option<String> {
+    let (before, after) = (summary.core_to_core_rtt.before_ns?, summary.core_to_core_rtt.after_ns?);
+    ((after - before).abs() > before * CORE_RTT_TOLERANCE).then(|| {
         format!(
             "the machine changed: core to core took {before:.0} ns before the run, {after:.0} ns after: run again",
         )

@@ -43,7 +43,7 @@ pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
     /// Creates a table with a row for each of `rows`.
-    pub fn of<'r, R: 'r>(
+    pub fn from_rows<'r, R: 'r>(
         name: impl Into<String>,
         title: impl Into<String>,
         keys: usize,
@@ -70,8 +70,8 @@ impl Grid {
 
     /// Formats the table for the terminal within its width: a table that is too wide is split into
     /// several, each with the key columns. Highlights are bold if `colour`.
-    pub fn terminal(&self, colour: bool) -> String {
-        let mut text = format!("{}\n", in_lines(&self.title, ""));
+    pub fn terminal(&self, color: bool) -> String {
+        let mut text = format!("{}\n", wrap_indented(&self.title, ""));
         let all: Vec<usize> = (0..self.head.len()).collect();
         // comfy-table puts one space between columns; a second one is added if it fits.
         let padding = u16::from(self.width(&all, 1) > width() && self.width(&all, 0) <= width()) ^ 1;
@@ -87,15 +87,19 @@ impl Grid {
                 }
             }
             for row in &self.rows {
-                shown.add_row(columns.iter().map(|column| row.cell(*column, colour)));
+                shown.add_row(columns.iter().map(|column| row.cell(*column, color)));
             }
             // The bold markers have no width during the layout.
             for line in shown.lines() {
-                let _ = writeln!(text, "{}", line.trim_end().replace(ON, "\x1b[1m").replace(OFF, "\x1b[0m"));
+                let _ = writeln!(
+                    text,
+                    "{}",
+                    line.trim_end().replace(BOLD_ON, "\x1b[1m").replace(BOLD_OFF, "\x1b[0m")
+                );
             }
         }
         for note in &self.notes {
-            let _ = writeln!(text, "{}", wrapped(note));
+            let _ = writeln!(text, "{}", wrap_list_item(note));
         }
         text
     }
@@ -162,18 +166,18 @@ impl Grid {
 }
 
 /// Zero-width placeholders for the bold codes during the layout.
-const ON: &str = "\u{200b}";
-const OFF: &str = "\u{2060}";
+const BOLD_ON: &str = "\u{200b}";
+const BOLD_OFF: &str = "\u{2060}";
 
 impl GridRow {
-    fn cell(&self, column: usize, colour: bool) -> String {
-        let cell = single_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
-        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell }
+    fn cell(&self, column: usize, color: bool) -> String {
+        let cell = single_line(&self.cells[column]).replace(BOLD_ON, "").replace(BOLD_OFF, "");
+        if color && self.best.contains(&column) { format!("{BOLD_ON}{cell}{BOLD_OFF}") } else { cell }
     }
 }
 
 /// Wraps a text at the terminal's width; continuation lines begin with `indent`.
-pub(crate) fn in_lines(text: &str, indent: &str) -> String {
+pub(crate) fn wrap_indented(text: &str, indent: &str) -> String {
     let (text, mut lines) = (single_line(text), vec![String::new()]);
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
@@ -191,14 +195,14 @@ pub(crate) fn in_lines(text: &str, indent: &str) -> String {
 }
 
 /// Wraps a text as a list item at the terminal's width.
-pub fn wrapped(text: &str) -> String {
-    in_lines(&format!("· {text}"), " ")
+pub fn wrap_list_item(text: &str) -> String {
+    wrap_indented(&format!("· {text}"), " ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::WIDTH;
+    use crate::table::DEFAULT_WIDTH;
 
     fn grid(columns: usize, width: usize) -> Grid {
         let cells = |name: &str| (0..columns).map(|n| format!("{name}{n:0width$}")).collect::<Vec<_>>();
@@ -217,7 +221,7 @@ mod tests {
         for columns in 1..30 {
             let grid = grid(columns, 14);
             let text = grid.terminal(false);
-            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= DEFAULT_WIDTH), "{text}");
             for cell in &grid.rows[0].cells {
                 assert!(text.contains(cell.as_str()), "{cell} is missing:\n{text}");
             }

@@ -5,8 +5,8 @@ pub mod grid;
 mod width;
 
 pub use grid::{Column, Grid, GridRow};
-pub(crate) use width::parted;
-pub use width::{WIDTH, fitted, set_width, width};
+pub(crate) use width::split_columns;
+pub use width::{DEFAULT_WIDTH, fit_to_width, set_width, width};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
@@ -43,7 +43,7 @@ mod tests {
         wide.add_row(["submit", "5 ns", "6 ns", "7 ns", "8 ns"]);
         let lines: Vec<String> = wide.lines().collect();
         for width in [20, 30, 40, 50, 80] {
-            let text = parted(lines.clone(), &wide, width);
+            let text = split_columns(lines.clone(), &wide, width);
             assert!(width < 40 || text.iter().all(|line| line.chars().count() <= width), "{text:#?}");
             for cell in ["1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs", "greatest"] {
                 assert_eq!(
@@ -53,8 +53,8 @@ mod tests {
                 );
             }
         }
-        assert_eq!(parted(lines.clone(), &wide, 80), lines);
-        let parts = parted(lines, &wide, 40);
+        assert_eq!(split_columns(lines.clone(), &wide, 80), lines);
+        let parts = split_columns(lines, &wide, 40);
         assert_eq!(parts.iter().filter(|line| line.starts_with("orch_pre_dispatch")).count(), 2);
         assert_eq!(parts.iter().filter(|line| line.starts_with('─')).count(), 2);
     }

@@ -4,7 +4,7 @@ use comfy_table::Table;
 use std::sync::OnceLock;
 
 /// Default width, for files and pipes.
-pub const WIDTH: usize = 80;
+pub const DEFAULT_WIDTH: usize = 80;
 /// Minimum and maximum width: longer lines are hard to read.
 const BOUNDS: (usize, usize) = (60, 132);
 
@@ -18,18 +18,18 @@ pub fn set_width(columns: usize) {
 
 /// Returns the maximum width of a line of a report.
 pub fn width() -> usize {
-    COLUMNS.get().copied().unwrap_or(WIDTH)
+    COLUMNS.get().copied().unwrap_or(DEFAULT_WIDTH)
 }
 
 /// Returns the lines of a table, split into parts below each other if it exceeds the terminal; each
 /// part has the first column.
-pub fn fitted(table: &Table) -> Vec<String> {
-    parted(table.lines().collect(), table, width())
+pub fn fit_to_width(table: &Table) -> Vec<String> {
+    split_columns(table.lines().collect(), table, width())
 }
 
 /// Splits the lines of a table into parts of at most `width` columns; a wider table column stays
 /// whole.
-pub(crate) fn parted(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
+pub(crate) fn split_columns(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
     // Two spaces between columns: see `table`.
     let widths: Vec<usize> =
         table.column_max_content_widths().into_iter().map(|width| usize::from(width) + 2).collect();

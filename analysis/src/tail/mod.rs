@@ -45,7 +45,7 @@ mod tests;
 mod traces;
 
 pub use crate::cause::{Cause, NanosByCause};
-pub use attribute::{Parts, Passage, Rules, attribute};
-pub use noise::{Noise, NoiseSlice, ThreadNoise};
-pub use pauses::{Away, Why, away};
-pub use run::{Explained, Share, StallFree, Tail};
+pub use attribute::{AttributionParams, StageSpan, TicksByCause, attribute};
+pub use noise::{MachineNoise, NoiseSlice, ThreadNoise};
+pub use pauses::{Pause, PauseCause, pauses};
+pub use run::{ExplainedOrder, Tail, TailPercentiles, TailShare};

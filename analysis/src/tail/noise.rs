@@ -1,7 +1,7 @@
 //! The machine's noise: the gaps of each thread over time, reduced to a drawable size, and the gaps
 //! that logs dropped.
 
-use crate::merge::{Merged, ThreadLog};
+use crate::merge::{MergedRun, ThreadLog};
 use crate::numbers::{count, duration};
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Maximum number of time slices: as many as a page can show.
-const SLICES: u64 = 400;
+const MAX_SLICES: u64 = 400;
 /// Maximum number of threads with dropped gaps that are named.
-const NAMED: usize = 3;
+const MAX_NAMED_THREADS: usize = 3;
 
 /// The gaps of all threads over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
+pub struct MachineNoise {
     /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
     pub slice_ns: u64,
     /// Number of slices.
@@ -67,13 +67,13 @@ pub struct NoiseSlice {
     pub preempted_ns: u64,
 }
 
-impl Noise {
+impl MachineNoise {
     /// Computes the noise of a merged run.
-    pub fn of(record: &RunRecord, merged: &Merged) -> Self {
+    pub fn from_run(record: &RunRecord, merged: &MergedRun) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);
         let span_ns = to_ns(last.saturating_sub(start), ns_per_tick);
-        let slice_ns = span_ns / SLICES + 1;
+        let slice_ns = span_ns / MAX_SLICES + 1;
         let slices = span_ns / slice_ns + 1;
         let thread = |log: &ThreadLog| {
             let mut noise = ThreadNoise {
@@ -116,19 +116,19 @@ impl Noise {
 }
 
 /// The gaps (or sleeps) that the log of a thread dropped.
-struct Lost<'a> {
+struct DroppedGaps<'a> {
     thread: &'a str,
     kept: &'a [Gap],
-    room: u64,
+    capacity: u64,
     dropped: Dropped,
 }
 
-impl Lost<'_> {
+impl DroppedGaps<'_> {
     /// Returns a note with the time from which on it kept only longer ones, and the amount of
     /// dropped ones.
-    fn told(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
+    fn describe(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
         let ns = |ticks| to_ns(ticks, ns_per_tick);
-        let since = raised(self.kept, self.room).map(|(since, least)| {
+        let since = raised(self.kept, self.capacity).map(|(since, least)| {
             let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
             format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
         });
@@ -143,12 +143,17 @@ impl Lost<'_> {
 }
 
 /// Returns notes on dropped gaps, for the threads that dropped most.
-pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
+pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
     for (log, ThreadPlan { sleep_records: room, .. }) in merged.threads.iter().zip(&record.plan.threads) {
         let [of_gaps, of_sleeps] = log.status.dropped_gaps(*room);
-        gaps.push(Lost { thread: &log.name, kept: &log.gaps, room: MAX_GAPS, dropped: of_gaps });
-        sleeps.push(Lost { thread: &log.name, kept: &log.sleeps, room: *room, dropped: of_sleeps });
+        gaps.push(DroppedGaps { thread: &log.name, kept: &log.gaps, capacity: MAX_GAPS, dropped: of_gaps });
+        sleeps.push(DroppedGaps {
+            thread: &log.name,
+            kept: &log.sleeps,
+            capacity: *room,
+            dropped: of_sleeps,
+        });
     }
     let mut notes = Vec::new();
     for (what, mut losers) in [("gaps", gaps), ("sleeps", sleeps)] {
@@ -157,10 +162,10 @@ pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
         notes.extend(
             losers
                 .iter()
-                .take(NAMED)
-                .map(|lost| lost.told(what, record.clock.start_ticks, ns_per_tick(record))),
+                .take(MAX_NAMED_THREADS)
+                .map(|lost| lost.describe(what, record.clock.start_ticks, ns_per_tick(record))),
         );
-        if let Some(more) = losers.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        if let Some(more) = losers.len().checked_sub(MAX_NAMED_THREADS).filter(|more| *more > 0) {
             notes.push(format!("{more} more threads have lost short {what}: see summary.json"));
         }
     }
@@ -176,7 +181,8 @@ mod tests {
         let kept: Vec<Gap> =
             (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, switches: Switches(0) }).collect();
         let dropped = Dropped { count: 7, ticks: 9_000_000 };
-        let told = Lost { thread: "engine", kept: &kept, room: 64, dropped }.told("sleeps", 0, 1.0);
+        let told =
+            DroppedGaps { thread: "engine", kept: &kept, capacity: 64, dropped }.describe("sleeps", 0, 1.0);
         assert_eq!(
             told,
             "engine: of its sleeps its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: \

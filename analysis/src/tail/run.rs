@@ -1,15 +1,15 @@
 //! Tail analysis of a run: its stage spans from the merge, causes of the slowest fractions, and the
 //! worst orders individually.
 
-use super::noise::{Noise, lost};
-use super::pauses::Cutter;
-use super::strategies::Tails;
-use super::traces::{Way, Ways};
-use super::{Away, NanosByCause, Parts, Rules, attribute};
+use super::noise::{MachineNoise, dropped_notes};
+use super::pauses::GapSplitter;
+use super::strategies::StrategyTails;
+use super::traces::{OrderTrace, OrderTraces};
+use super::{AttributionParams, NanosByCause, Pause, TicksByCause, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
-use crate::merge::{Merged, ThreadLog};
-use crate::radix_select::{Bits, rank, select};
+use crate::merge::{MergedRun, ThreadLog};
+use crate::radix_select::{BitSet, nearest_rank, select_ranks};
 use crate::record::RunRecord;
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Maximum service time: gaps are recorded from this length on.
-const LONGEST_NS: f64 = 3_000.0;
+const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
-const ONE_OF: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
+const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
 /// The causes of a run's slow orders. Times are nanoseconds of rt_venue: an order's path without
 /// its venue's time.
@@ -33,20 +33,21 @@ pub struct Tail {
     /// Number of explained orders: measured, with every stamp.
     pub orders: u64,
     /// Number of them that a gap or the backlog after one affected.
-    pub touched: u64,
+    #[serde(rename = "touched")]
+    pub stall_affected: u64,
     /// Percentiles of all explained orders.
-    pub all: StallFree,
+    pub all: TailPercentiles,
     /// Percentiles of the unaffected orders.
-    pub stall_free: StallFree,
+    pub stall_free: TailPercentiles,
     /// The slowest orders by fraction, without empty fractions.
-    pub slowest: Vec<Share>,
+    pub slowest: Vec<TailShare>,
     /// The worst orders, the slowest first.
-    pub worst: Vec<Explained>,
+    pub worst: Vec<ExplainedOrder>,
     /// The slowest orders of each strategy; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategyTail>,
     /// Gaps of the threads over time.
-    pub noise: Noise,
+    pub noise: MachineNoise,
     /// Kernel statistics of the cores; null if not collected.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
@@ -55,12 +56,12 @@ pub struct Tail {
     /// For each measured order of the merge: whether it was explained and unaffected by stalls. Not
     /// saved.
     #[serde(skip)]
-    pub untouched: Bits,
+    pub unaffected: BitSet,
 }
 
 /// Percentiles of rt_venue, in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StallFree {
+pub struct TailPercentiles {
     /// Median.
     pub p50_ns: Option<u64>,
     /// 99th percentile.
@@ -69,13 +70,13 @@ pub struct StallFree {
     pub p999_ns: Option<u64>,
 }
 
-impl StallFree {
+impl TailPercentiles {
     /// Shares of the percentiles, and the orders that each needs.
     const SHARES: [(f64, u64); 3] =
         [(0.5, SAMPLES_FOR_P50), (0.99, SAMPLES_FOR_P99), (0.999, SAMPLES_FOR_P999)];
 
     /// Creates the percentiles from the values at those shares of `count` orders.
-    fn of(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
+    fn from_values(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
         let mut at = Self::SHARES
             .iter()
             .zip(values)
@@ -87,9 +88,10 @@ impl StallFree {
 
 /// The time of the slowest fraction of orders by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
+pub struct TailShare {
     /// Fraction, for example `0.1 %`.
-    pub of: String,
+    #[serde(rename = "of")]
+    pub fraction: String,
     /// Number of orders.
     pub orders: u64,
     /// Their time in nanoseconds by cause, in the order of [`super::Cause::ALL`].
@@ -100,7 +102,7 @@ pub struct Share {
 
 /// One slow order with its time by stage and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Explained {
+pub struct ExplainedOrder {
     /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
     /// Time at which it was sent, in nanoseconds from the start of the schedule.
@@ -108,7 +110,8 @@ pub struct Explained {
     /// rt_venue in nanoseconds: the sum of all causes.
     pub rt_venue_ns: u64,
     /// Whether a gap or the backlog after one affected it.
-    pub touched: bool,
+    #[serde(rename = "touched")]
+    pub stall_affected: bool,
     /// Stages in path order, each with the thread that it ended on.
     pub stages: Vec<(String, String, NanosByCause)>,
 }
@@ -122,7 +125,7 @@ impl Document for Tail {
     /// Checks that every list is short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let noise = &self.noise;
-        let fits = self.slowest.len() <= ONE_OF.len()
+        let fits = self.slowest.len() <= TAIL_FRACTIONS.len()
             && self.slowest.iter().all(|share| share.stages.len() <= Stage::ALL.len())
             && self.strategies.len() <= MAX_STRATEGIES
             && noise.slices <= 10_000
@@ -134,52 +137,57 @@ impl Document for Tail {
 impl Tail {
     /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
     /// several times, with a few extra bits per order.
-    pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
-        let ways = Ways::of(record, merged);
+    pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
+        let ways = OrderTraces::new(record, merged);
         let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);
         // Explained and unaffected by gaps.
-        let mut untouched = Bits::new(merged.measured().count());
+        let mut untouched = BitSet::new(merged.measured().count());
         for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
-            untouched.set(way.place as usize);
+            untouched.set(way.measured_index as usize);
         }
-        tail.untouched = untouched;
-        tail.noise = Noise::of(record, merged);
-        tail.notes = lost(record, merged);
+        tail.unaffected = untouched;
+        tail.noise = MachineNoise::from_run(record, merged);
+        tail.notes = dropped_notes(record, merged);
         tail
     }
 }
 
 /// Computes everything but noise and notes. Also returns the set of affected traces.
-fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, Bits) {
+fn explain(ways: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
     let ns_per_tick = ns_per_tick(record);
     let count = ways.count as usize;
-    let longest = ((LONGEST_NS / ns_per_tick) as u64).max(1);
-    let horizon = ways.stages().map(|passage| passage.to - passage.from).max().unwrap_or(0);
-    let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
-    let absent = times_away(ways, logs, longest);
+    let longest = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
+    let horizon = ways.stage_spans().map(|passage| passage.to - passage.from).max().unwrap_or(0);
+    let rules = AttributionParams {
+        usual: medians(ways),
+        max_service: longest,
+        horizon,
+        ..AttributionParams::default()
+    };
+    let absent = thread_pauses(ways, logs, longest);
     let shared = |one_of: u64| ways.count / one_of;
     // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
-    let few = shared(ONE_OF[1].0).max(worst as u64);
-    let mut is_slow = Bits::new(count);
-    ways.mark_slowest(None, shared(ONE_OF[0].0), &mut is_slow);
+    let listed = shared(TAIL_FRACTIONS[1].0).max(worst as u64);
+    let mut is_slow = BitSet::new(count);
+    ways.mark_slowest(None, shared(TAIL_FRACTIONS[0].0), &mut is_slow);
     let mut slow = Vec::new();
-    if let Some(last) = ways.last_of_slowest(None, few) {
+    if let Some(last) = ways.last_of_slowest(None, listed) {
         slow.extend(ways.iter(None).filter(|way| way.rank() <= last));
-        slow.sort_unstable_by_key(Way::rank);
+        slow.sort_unstable_by_key(OrderTrace::rank);
     }
     let ranks: HashMap<usize, usize> = slow.iter().map(|way| way.order as usize).zip(0..).collect();
-    let mut sums = [[Parts::default(); Stage::ALL.len()]; ONE_OF.len()];
-    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; worst];
-    let mut tails = Tails::of(ways, &record.plan);
-    let touched = attribute(ways.passages(), count, absent, &rules, |passage, parts, _| {
+    let mut sums = [[TicksByCause::default(); Stage::ALL.len()]; TAIL_FRACTIONS.len()];
+    let mut cut = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
+    let mut tails = StrategyTails::new(ways, &record.plan);
+    let touched = attribute(ways.spans(), count, absent, &rules, |passage, parts, _| {
         let Some(stage) = passage.stage else { return };
-        tails.take(passage.order, ways, parts);
+        tails.record(passage.order, ways, parts);
         if is_slow.get(passage.order) {
             sums[0][stage].add(parts);
         }
         let Some(rank) = ranks.get(&passage.order) else { return };
-        for (sum, (one_of, _)) in sums.iter_mut().zip(ONE_OF).skip(1) {
+        for (sum, (one_of, _)) in sums.iter_mut().zip(TAIL_FRACTIONS).skip(1) {
             if (*rank as u64) < shared(one_of) {
                 sum[stage].add(parts);
             }
@@ -188,10 +196,12 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
             cut[stage] = *parts;
         }
     });
-    let ns = |parts: &Parts| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
+    let ns = |parts: &TicksByCause| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
     let free = ways.count - touched.count();
-    let of = |count: u64, column: usize| StallFree::SHARES.map(|(share, _)| (column, rank(count, share)));
-    let values = select(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
+    let of = |count: u64, column: usize| {
+        TailPercentiles::SHARES.map(|(share, _)| (column, nearest_rank(count, share)))
+    };
+    let values = select_ranks(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
         for way in ways.iter(None) {
             hear(0, way.rt_venue);
             if !touched.get(way.order as usize) {
@@ -199,59 +209,60 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
             }
         }
     });
-    let (all_values, free_values) = values.split_at(StallFree::SHARES.len());
-    let shares = ONE_OF.into_iter().zip(&sums).filter(|((one_of, _), _)| ways.count >= *one_of);
-    let share = |((one_of, of), stages): ((u64, &'static str), &[Parts; Stage::ALL.len()])| {
+    let (all_values, free_values) = values.split_at(TailPercentiles::SHARES.len());
+    let shares = TAIL_FRACTIONS.into_iter().zip(&sums).filter(|((one_of, _), _)| ways.count >= *one_of);
+    let share = |((one_of, of), stages): ((u64, &'static str), &[TicksByCause; Stage::ALL.len()])| {
         let orders = shared(one_of);
-        let mut sum = Parts::default();
+        let mut sum = TicksByCause::default();
         stages.iter().for_each(|parts| sum.add(parts));
-        let stages = ours().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
-        Share { of: of.into(), orders, causes_ns: ns(&sum), stages }
+        let stages =
+            engine_stages().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
+        TailShare { fraction: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(cut, way): (&[Parts; Stage::ALL.len()], &Way<'_>)| {
+    let one = |(cut, way): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
         let thread = |place: usize| {
             record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
         };
-        let stages: Vec<_> = ours()
+        let stages: Vec<_> = engine_stages()
             .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[place])))
             .collect();
-        Explained {
+        ExplainedOrder {
             order: way.id.to_string(),
             at_ns: to_ns(way.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
             rt_venue_ns: stages.iter().map(|(.., causes)| causes.total()).sum(),
-            touched: touched.get(way.order as usize),
+            stall_affected: touched.get(way.order as usize),
             stages,
         }
     };
     let tail = Tail {
         run: record.plan.run.clone(),
         orders: ways.count,
-        touched: touched.count(),
-        all: StallFree::of(all_values, ways.count, ns_per_tick),
-        stall_free: StallFree::of(free_values, free, ns_per_tick),
+        stall_affected: touched.count(),
+        all: TailPercentiles::from_values(all_values, ways.count, ns_per_tick),
+        stall_free: TailPercentiles::from_values(free_values, free, ns_per_tick),
         slowest: shares.map(share).collect(),
         worst: cut.iter().zip(&slow).map(one).collect(),
-        strategies: tails.told(ways, &touched, ns),
-        noise: Noise::default(),
+        strategies: tails.finish(ways, &touched, ns),
+        noise: MachineNoise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),
-        untouched: Bits::default(),
+        unaffected: BitSet::default(),
     };
     (tail, touched)
 }
 
 /// Returns the stages of the engine with their indices.
-fn ours() -> impl Iterator<Item = (usize, Stage)> {
+fn engine_stages() -> impl Iterator<Item = (usize, Stage)> {
     Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.record().place != StagePlace::Venue)
 }
 
-fn medians(ways: &Ways<'_>) -> Vec<u64> {
+fn medians(ways: &OrderTraces<'_>) -> Vec<u64> {
     if ways.count == 0 {
         return vec![0; Stage::ALL.len()];
     }
     let wanted: Vec<(usize, u64)> =
-        (0..Stage::ALL.len()).map(|stage| (stage, rank(ways.count, 0.5))).collect();
-    select(&wanted, ways.longest, |hear| {
+        (0..Stage::ALL.len()).map(|stage| (stage, nearest_rank(ways.count, 0.5))).collect();
+    select_ranks(&wanted, ways.longest, |hear| {
         for way in ways.iter(None) {
             for (place, stage) in Stage::ALL.into_iter().enumerate() {
                 // A trace has every stamp.
@@ -262,15 +273,15 @@ fn medians(ways: &Ways<'_>) -> Vec<u64> {
 }
 
 /// Returns the pauses of each thread.
-fn times_away(ways: &Ways<'_>, logs: &[ThreadLog], least: u64) -> Vec<Vec<Away>> {
-    let mut cutters: Vec<Cutter> =
-        logs.iter().map(|log| Cutter::new(&log.gaps, &log.sleeps, least)).collect();
+fn thread_pauses(ways: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
+    let mut cutters: Vec<GapSplitter> =
+        logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
     if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
-        for passage in ways.passages() {
+        for passage in ways.spans() {
             if let Some(cutter) = cutters.get_mut(passage.receiver) {
                 cutter.stamp(passage.to);
             }
         }
     }
-    cutters.into_iter().map(Cutter::end).collect()
+    cutters.into_iter().map(GapSplitter::finish).collect()
 }

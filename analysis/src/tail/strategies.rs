@@ -1,64 +1,64 @@
 //! The slowest orders of each strategy by cause, in runs that distinguish strategies.
 
-use super::traces::Ways;
-use super::{NanosByCause, Parts};
-use crate::radix_select::Bits;
+use super::traces::OrderTraces;
+use super::{NanosByCause, TicksByCause};
+use crate::radix_select::BitSet;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
 
 /// Analyzed fraction of a strategy's orders: one of this many.
-const ONE_OF: u64 = 100;
+const TAIL_FRACTION: u64 = 100;
 
 /// The totals that are built while orders are explained.
 #[derive(Default)]
-pub(super) struct Tails {
+pub(super) struct StrategyTails {
     /// For each trace: whether it is among its strategy's slowest.
-    is_slow: Bits,
+    is_slow: BitSet,
     /// Ticks by strategy; empty if strategies are not distinguished.
-    parts: Vec<Parts>,
+    ticks: Vec<TicksByCause>,
 }
 
-impl Tails {
+impl StrategyTails {
     /// Creates empty totals.
-    pub fn of(ways: &Ways<'_>, plan: &Plan) -> Self {
+    pub fn new(ways: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();
         }
         let strategies = plan.trading().strategies;
-        let mut is_slow = Bits::new(ways.count as usize);
+        let mut is_slow = BitSet::new(ways.count as usize);
         for strategy in 0..strategies {
             let own = ways.iter(Some(strategy)).count() as u64;
-            ways.mark_slowest(Some(strategy), own / ONE_OF, &mut is_slow);
+            ways.mark_slowest(Some(strategy), own / TAIL_FRACTION, &mut is_slow);
         }
-        Self { is_slow, parts: vec![Parts::default(); strategies.into()] }
+        Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
     /// Adds a span of an order.
     #[inline]
-    pub fn take(&mut self, order: usize, ways: &Ways<'_>, parts: &Parts) {
+    pub fn record(&mut self, order: usize, ways: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)
-            && let Some(sum) = self.parts.get_mut(usize::from(ways.strategy_of(order)))
+            && let Some(sum) = self.ticks.get_mut(usize::from(ways.strategy_of(order)))
         {
             sum.add(parts);
         }
     }
 
     /// Returns the tail of each strategy with explained orders.
-    pub fn told(
+    pub fn finish(
         &self,
-        ways: &Ways<'_>,
-        touched: &Bits,
-        ns: impl Fn(&Parts) -> NanosByCause,
+        ways: &OrderTraces<'_>,
+        touched: &BitSet,
+        ns: impl Fn(&TicksByCause) -> NanosByCause,
     ) -> Vec<StrategyTail> {
-        let of = |(strategy, parts): (u16, &Parts)| {
+        let of = |(strategy, parts): (u16, &TicksByCause)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
             for way in ways.iter(Some(strategy)) {
                 own.explained += 1;
-                own.touched += u64::from(touched.get(way.order as usize));
+                own.stall_affected += u64::from(touched.get(way.order as usize));
                 own.orders += u64::from(self.is_slow.get(way.order as usize));
             }
             own
         };
-        (0..).zip(&self.parts).map(of).filter(|own| own.orders > 0).collect()
+        (0..).zip(&self.ticks).map(of).filter(|own| own.orders > 0).collect()
     }
 }

@@ -3,9 +3,9 @@
 //! Only the merge's table is stored per order: traces are rebuilt in each iteration. The time range
 //! of each block of the table is kept, so that a search by time reads only the matching blocks.
 
-use super::Passage;
-use crate::merge::{Merged, OrderRow};
-use crate::radix_select::{Bits, select, select_pair};
+use super::StageSpan;
+use crate::merge::{MergedRun, OrderRow};
+use crate::radix_select::{BitSet, select_nth_pair, select_ranks};
 use crate::record::RunRecord;
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
@@ -16,23 +16,23 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Maximum number of stamps sorted at a time: 16 MiB, twice. Fewer with little memory.
-const AT_A_TIME: u64 = 1 << 19;
+const MAX_SORT_BATCH: u64 = 1 << 19;
 /// Minimum number of stamps sorted at a time: 512 KiB, twice.
-const LEAST_AT_A_TIME: u64 = 1 << 14;
+const MIN_SORT_BATCH: u64 = 1 << 14;
 /// The sort uses one part in this many of the resident limit.
-const OF_RESIDENT: u64 = 8;
+const SORT_MEMORY_FRACTION: u64 = 8;
 /// Time is divided into at most 2^16 slots of equal length; parts consist of whole slots.
 const SLOT_BITS: u32 = 16;
 
 /// The threads that stamp orders.
-struct Threads {
+struct StampThreads {
     strategies: Vec<Option<usize>>,
     gateways: Vec<Option<usize>>,
     orchestrator: Option<usize>,
 }
 
-impl Threads {
-    fn of(plan: &Plan) -> Self {
+impl StampThreads {
+    fn from_plan(plan: &Plan) -> Self {
         let trading = plan.trading();
         let strategies = (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(i as u16)));
         let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
@@ -44,7 +44,7 @@ impl Threads {
     }
 
     /// Returns the thread of each stamp of an order's path.
-    fn along(&self, id: OrderId, row: &OrderRow) -> Option<[u16; PATH.len()]> {
+    fn for_order(&self, id: OrderId, row: &OrderRow) -> Option<[u16; PATH.len()]> {
         let strategy = (*self.strategies.get(usize::from(id.strategy()))?)? as u16;
         let gateway = (*self.gateways.get(row.pushed()?.0)?)? as u16;
         let engine = self.orchestrator? as u16;
@@ -53,7 +53,7 @@ impl Threads {
 }
 
 /// The trace of an order with every stamp.
-pub(super) struct Way<'a> {
+pub(super) struct OrderTrace<'a> {
     /// Index among all traces, from 0.
     pub order: u32,
     pub id: OrderId,
@@ -62,20 +62,20 @@ pub(super) struct Way<'a> {
     pub threads: [u16; PATH.len()],
     pub rt_venue: u64,
     /// Index among the merge's measured orders, from 0.
-    pub place: u32,
+    pub measured_index: u32,
 }
 
 /// Sort key: the slowest first; equal ones by send time.
-pub(super) type Rank = (Reverse<u64>, u64, u64);
+pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
-impl Way<'_> {
+impl OrderTrace<'_> {
     /// Returns the sort key of the trace.
-    pub fn rank(&self) -> Rank {
+    pub fn rank(&self) -> SlownessRank {
         (Reverse(self.rt_venue), self.row.began(), self.id.word())
     }
 
     /// Returns the span that ends with a stamp; for the first stamp, the wait since the due time.
-    fn passage(&self, stamp: usize) -> Passage {
+    fn span(&self, stamp: usize) -> StageSpan {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
         let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
@@ -85,7 +85,7 @@ impl Way<'_> {
             _ if is_ours => stamps[before],
             _ => stamps[stamp],
         };
-        Passage {
+        StageSpan {
             order: self.order as usize,
             stage: is_ours.then_some(before),
             from: began.min(stamps[stamp]),
@@ -98,43 +98,43 @@ impl Way<'_> {
 
 /// The traces of the measured orders with every stamp, in the order of the merge's table: events of
 /// one time are close together.
-pub(super) struct Ways<'a> {
-    merged: &'a Merged,
-    threads: Threads,
-    blocks: Vec<Block<'a>>,
+pub(super) struct OrderTraces<'a> {
+    merged: &'a MergedRun,
+    threads: StampThreads,
+    blocks: Vec<TraceBlock<'a>>,
     /// Number of traces.
     pub count: u64,
     /// Longest of their stages, round trips and waits for the sender, in ticks.
     pub longest: u64,
-    slots: Slots,
+    slots: TimeSlots,
     /// Ranges of slots that are sorted at a time: all slots, consecutively.
     parts: Vec<Range<u64>>,
 }
 
 /// A division of time into slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slots {
+struct TimeSlots {
     first: u64,
     shift: u32,
 }
 
-impl Slots {
+impl TimeSlots {
     /// Divides the time from the first stamp to the last.
-    fn of(first: u64, last: u64) -> Self {
+    fn from_range(first: u64, last: u64) -> Self {
         let bits = u64::BITS - last.saturating_sub(first).leading_zeros();
         Self { first, shift: bits.saturating_sub(SLOT_BITS) }
     }
 
     /// Returns the slot of a stamp.
-    fn of_stamp(self, at: u64) -> u64 {
+    fn slot_of(self, at: u64) -> u64 {
         at.saturating_sub(self.first) >> self.shift
     }
 
-    /// Groups consecutive slots while they have at most `most` stamps together.
-    fn parts(counts: &[u64], most: u64) -> Vec<Range<u64>> {
+    /// Groups consecutive slots while they have at most `max` stamps together.
+    fn parts(counts: &[u64], max: u64) -> Vec<Range<u64>> {
         let (mut parts, mut from, mut sum) = (Vec::new(), 0, 0);
         for (slot, count) in (0..).zip(counts) {
-            if sum > 0 && sum + count > most {
+            if sum > 0 && sum + count > max {
                 parts.push(from..slot);
                 (from, sum) = (slot, 0);
             }
@@ -147,26 +147,26 @@ impl Slots {
 
 /// A block of consecutive rows of the table, with the indices of its first trace and measured
 /// order.
-struct Block<'a> {
+struct TraceBlock<'a> {
     first: OrderId,
     rows: &'a [OrderRow],
     order: u32,
-    place: u32,
+    measured_index: u32,
     /// First and last of its stamps.
     time: (u64, u64),
 }
 
-impl<'a> Ways<'a> {
-    pub fn of(record: &RunRecord, merged: &'a Merged) -> Self {
-        let slots = Slots::of(0, 0);
-        let threads = Threads::of(&record.plan);
+impl<'a> OrderTraces<'a> {
+    pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
+        let slots = TimeSlots::from_range(0, 0);
+        let threads = StampThreads::from_plan(&record.plan);
         let mut ways =
             Self { merged, threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
         let (mut order, mut place, mut longest) = (0, 0, 0);
         for (first, rows) in merged.blocks() {
-            let mut block = Block { first, rows, order, place, time: (u64::MAX, 0) };
+            let mut block = TraceBlock { first, rows, order, measured_index: place, time: (u64::MAX, 0) };
             let mut time = block.time;
-            for way in ways.within(&block) {
+            for way in ways.block_traces(&block) {
                 let stamps = way.row.stamps();
                 time.0 = stamps.into_iter().fold(time.0, u64::min);
                 time.1 = stamps.into_iter().fold(time.1, u64::max);
@@ -179,50 +179,51 @@ impl<'a> Ways<'a> {
             ways.blocks.push(block);
         }
         (ways.count, ways.longest) = (order.into(), longest);
-        ways.cut();
+        ways.split_time();
         ways
     }
 
     /// Divides the time into parts that each fit the sort limit.
-    fn cut(&mut self) {
+    fn split_time(&mut self) {
         let times = || self.blocks.iter().map(|block| block.time).filter(|(from, to)| from <= to);
         let first = times().map(|(from, _)| from).min().unwrap_or(0);
-        self.slots = Slots::of(first, times().map(|(_, to)| to).max().unwrap_or(0));
+        self.slots = TimeSlots::from_range(first, times().map(|(_, to)| to).max().unwrap_or(0));
         let mut counts = vec![0; 1 << SLOT_BITS];
         for at in self.iter(None).flat_map(|way| way.row.stamps()) {
-            counts[self.slots.of_stamp(at) as usize] += 1;
+            counts[self.slots.slot_of(at) as usize] += 1;
         }
-        let resident = self.merged.most_resident().unwrap_or(u64::MAX);
-        let most = resident / OF_RESIDENT / (2 * size_of::<End>() as u64);
-        self.parts = Slots::parts(&counts, most.clamp(LEAST_AT_A_TIME, AT_A_TIME));
+        let resident = self.merged.max_resident_bytes().unwrap_or(u64::MAX);
+        let most = resident / SORT_MEMORY_FRACTION / (2 * size_of::<PackedSpan>() as u64);
+        self.parts = TimeSlots::parts(&counts, most.clamp(MIN_SORT_BATCH, MAX_SORT_BATCH));
     }
 
     /// Iterates over the traces of a block.
-    fn within(&self, block: &Block<'a>) -> impl Iterator<Item = Way<'a>> {
-        let Block { first, rows, order, place, .. } = *block;
+    fn block_traces(&self, block: &TraceBlock<'a>) -> impl Iterator<Item = OrderTrace<'a>> {
+        let TraceBlock { first, rows, order, measured_index: place, .. } = *block;
         let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(place..);
         let whole = measured.filter(|((_, row), _)| row.has_all_stamps());
         let way = move |((at, row), place): ((usize, &'a OrderRow), u32)| {
             let id = OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
-            Some((id, row, self.threads.along(id, row)?, place))
+            Some((id, row, self.threads.for_order(id, row)?, place))
         };
         let numbered = whole.filter_map(way).zip(order..);
-        numbered.map(|((id, row, threads, place), order)| Way {
+        numbered.map(|((id, row, threads, place), order)| OrderTrace {
             order,
             id,
             row,
             threads,
             rt_venue: rt_venue(row),
-            place,
+            measured_index: place,
         })
     }
 
     /// Iterates over all traces, or over those of a strategy.
-    pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = Way<'a>> {
-        let own = move |block: &&Block<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
+    pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
+        let own =
+            move |block: &&TraceBlock<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
         self.blocks.iter().filter(own).flat_map(|block| {
             self.merged.relieve();
-            self.within(block)
+            self.block_traces(block)
         })
     }
 
@@ -232,80 +233,80 @@ impl<'a> Ways<'a> {
         self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
-    /// Returns the sort key of the last of the `many` slowest traces, of all or of a strategy;
+    /// Returns the sort key of the last of the `count` slowest traces, of all or of a strategy;
     /// `None` for 0 or for more than exist. Exact; of traces with equal times, which may be all of
     /// them, few are kept.
-    pub fn last_of_slowest(&self, whose: Option<u16>, many: u64) -> Option<Rank> {
-        const FEW: usize = 4096;
+    pub fn last_of_slowest(&self, whose: Option<u16>, count: u64) -> Option<SlownessRank> {
+        const MAX_KEPT: usize = 4096;
         let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
-        let rank = all.checked_sub(many).filter(|_| many > 0)?;
+        let rank = all.checked_sub(count).filter(|_| count > 0)?;
         let each = |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|way| hear(0, way.rt_venue));
-        let took = *select(&[(0, rank)], self.longest, each).first()?;
+        let took = *select_ranks(&[(0, rank)], self.longest, each).first()?;
         let slower = self.iter(whose).filter(|way| way.rt_venue > took).count() as u64;
-        let place = many.checked_sub(slower)?.checked_sub(1)?;
+        let place = count.checked_sub(slower)?.checked_sub(1)?;
         let equal = |hear: &mut dyn FnMut([u64; 2])| {
             let equal = self.iter(whose).filter(|way| way.rt_venue == took);
             equal.for_each(|way| hear([way.row.began(), way.id.word()]));
         };
-        let [began, id] = select_pair(place, FEW, equal)?;
+        let [began, id] = select_nth_pair(place, MAX_KEPT, equal)?;
         Some((Reverse(took), began, id))
     }
 
-    /// Sets the bits of the `many` slowest traces, of all or of a strategy.
-    pub fn mark_slowest(&self, whose: Option<u16>, many: u64, marks: &mut Bits) {
-        if let Some(last) = self.last_of_slowest(whose, many) {
+    /// Sets the bits of the `count` slowest traces, of all or of a strategy.
+    pub fn mark_slowest(&self, whose: Option<u16>, count: u64, marks: &mut BitSet) {
+        if let Some(last) = self.last_of_slowest(whose, count) {
             let slow = self.iter(whose).filter(|way| way.rank() <= last);
             slow.for_each(|way| marks.set(way.order as usize));
         }
     }
 
     /// Iterates over every span with a stage, by order.
-    pub fn stages(&self) -> impl Iterator<Item = Passage> {
-        let of = |way: Way<'a>| (1..PATH.len()).map(move |stamp| way.passage(stamp));
+    pub fn stage_spans(&self) -> impl Iterator<Item = StageSpan> {
+        let of = |way: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| way.span(stamp));
         self.iter(None).flat_map(of).filter(|passage| passage.stage.is_some())
     }
 
     /// Iterates over all spans sorted by their ends. Memory use is limited to one part of the time.
-    pub fn passages(&self) -> impl Iterator<Item = Passage> {
-        let slot = |at: u64| self.slots.of_stamp(at);
+    pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
+        let slot = |at: u64| self.slots.slot_of(at);
         self.parts.iter().flat_map(move |part| {
             self.merged.relieve();
-            let has = |block: &&Block<'_>| {
+            let has = |block: &&TraceBlock<'_>| {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
             // Each stamp ascends with the orders: a sort that detects such runs is fast.
-            let mut ends: [Vec<End>; PATH.len()] = Default::default();
-            for way in self.blocks.iter().filter(has).flat_map(|block| self.within(block)) {
+            let mut ends: [Vec<PackedSpan>; PATH.len()] = Default::default();
+            for way in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
                 for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
                     if part.contains(&slot(at)) {
-                        ends.push(End::of(&way.passage(stamp), stamp));
+                        ends.push(PackedSpan::new(&way.span(stamp), stamp));
                     }
                 }
             }
             let mut ends = ends.concat();
             ends.sort_by_key(|end| (end.to, end.order, end.stamp));
-            ends.into_iter().map(End::passage)
+            ends.into_iter().map(PackedSpan::into_span)
         })
     }
 }
 
 /// A span in 32 bytes, for sorting.
 #[derive(Clone, Copy)]
-struct End {
+struct PackedSpan {
     from: u64,
     to: u64,
     order: u32,
     sender: u16,
     receiver: u16,
     stamp: u8,
-    is_ours: bool,
+    is_engine_stage: bool,
 }
 
-const _: () = assert!(size_of::<End>() == 32);
+const _: () = assert!(size_of::<PackedSpan>() == 32);
 
-impl End {
-    fn of(passage: &Passage, stamp: usize) -> Self {
+impl PackedSpan {
+    fn new(passage: &StageSpan, stamp: usize) -> Self {
         Self {
             from: passage.from,
             to: passage.to,
@@ -313,14 +314,14 @@ impl End {
             sender: passage.sender as u16,
             receiver: passage.receiver as u16,
             stamp: stamp as u8,
-            is_ours: passage.stage.is_some(),
+            is_engine_stage: passage.stage.is_some(),
         }
     }
 
-    fn passage(self) -> Passage {
-        Passage {
+    fn into_span(self) -> StageSpan {
+        StageSpan {
             order: self.order as usize,
-            stage: self.is_ours.then(|| usize::from(self.stamp) - 1),
+            stage: self.is_engine_stage.then(|| usize::from(self.stamp) - 1),
             from: self.from,
             to: self.to,
             sender: self.sender.into(),
@@ -339,7 +340,7 @@ mod tests {
         fn time_parts_cover_all_slots_within_limit(
             counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), most in 1u64..100,
         ) {
-            let parts = Slots::parts(&counts, most);
+            let parts = TimeSlots::parts(&counts, most);
             prop_assert_eq!(parts.first().unwrap().start, 0);
             prop_assert_eq!(parts.last().unwrap().end, counts.len() as u64);
             prop_assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -353,8 +354,8 @@ mod tests {
         #[test]
         fn slots_are_monotonic_in_time(mut stamps in prop::collection::vec(any::<u64>(), 2..9)) {
             stamps.sort_unstable();
-            let slots = Slots::of(stamps[0], stamps[stamps.len() - 1]);
-            let found: Vec<u64> = stamps.iter().map(|at| slots.of_stamp(*at)).collect();
+            let slots = TimeSlots::from_range(stamps[0], stamps[stamps.len() - 1]);
+            let found: Vec<u64> = stamps.iter().map(|at| slots.slot_of(*at)).collect();
             prop_assert!(found.is_sorted() && found.iter().all(|slot| *slot < 1 << SLOT_BITS), "{:?}", found);
         }
     }

@@ -19,7 +19,7 @@ mod stalls;
 pub use stalls::Stall;
 
 use crate::document::Document;
-use crate::merge::{MergeError, Merged, OrderRow};
+use crate::merge::{MergeError, MergedRun, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 
 /// Maximum number of buckets: as many as a page can show.
-const BUCKETS: u64 = 600;
+const MAX_BUCKETS: u64 = 600;
 /// Buckets are merged for a p99 until they hold this many samples on average, so that most have
 /// enough.
-const SAMPLES_AIMED_AT: u64 = 1_500;
+const TARGET_P99_SAMPLES: u64 = 1_500;
 
 /// The latency of a run over time. Figures are rt_venue except in the stalls, which name their
 /// stage.
@@ -86,7 +86,7 @@ impl Timeline {
     ///
     /// # Errors
     /// [`MergeError`]: not enough space.
-    pub fn measure(record: &RunRecord, merged: &Merged, figures: &Figures) -> Result<Self, MergeError> {
+    pub fn measure(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Result<Self, MergeError> {
         let ns_per_tick = ns_per_tick(record);
         let start = record.clock.start_ticks;
         let median = figures.distribution(Measure::RtVenue).p50_ns.unwrap_or(0);
@@ -96,7 +96,7 @@ impl Timeline {
         let mut last = start;
         for (_, row) in merged.measured() {
             last = last.max(row.ended());
-            stalls.take(row);
+            stalls.record(row);
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
         let place =
@@ -184,21 +184,21 @@ fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
     let worst = slowest(row);
     let slip = row.at(Point::Due).map(|due| (due, row.began().saturating_sub(due)));
     match slip {
-        Some((due, slip)) if slip > worst.1 => (due, slip, Measure::Slip),
+        Some((due, slip)) if slip > worst.1 => (due, slip, Measure::SendLag),
         _ => worst,
     }
 }
 
-/// Divides the span into at most [`BUCKETS`] buckets whose length has two significant digits.
+/// Divides the span into at most [`MAX_BUCKETS`] buckets whose length has two significant digits.
 fn bucket_ns(span_ns: u64) -> u64 {
-    let least = (span_ns / BUCKETS + 1).max(1);
+    let least = (span_ns / MAX_BUCKETS + 1).max(1);
     let unit = 10u64.saturating_pow(least.ilog10().saturating_sub(1));
     least.div_ceil(unit) * unit
 }
 
 /// Returns the number of buckets that have enough orders for a p99 together.
 fn buckets_for_p99(buckets: usize, orders: u64) -> usize {
-    let needed = (buckets as u64 * SAMPLES_AIMED_AT).div_ceil(orders.max(1));
+    let needed = (buckets as u64 * TARGET_P99_SAMPLES).div_ceil(orders.max(1));
     usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, buckets.max(1))
 }
 
@@ -221,8 +221,8 @@ mod tests {
             assert_eq!(bucket_ns(span), bucket, "{span}");
         }
         for span in [1, 999, 12_345, 7_654_321, 60_000_000_000, u64::MAX / 2] {
-            assert!(span / bucket_ns(span) < BUCKETS, "{span}");
-            assert!(span < 1_000_000 || span / bucket_ns(span) > BUCKETS / 2, "{span}");
+            assert!(span / bucket_ns(span) < MAX_BUCKETS, "{span}");
+            assert!(span < 1_000_000 || span / bucket_ns(span) > MAX_BUCKETS / 2, "{span}");
         }
     }
 

@@ -11,17 +11,17 @@ use crate::summary::figures::to_ns;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of listed stalls.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 /// Minimum threshold: a faster hand-off is not a stall, however fast the others were.
-const LEAST_NS: u64 = 100_000;
+const MIN_STALL_NS: u64 = 100_000;
 /// Threshold relative to the median of rt_venue.
-const FACTOR: u64 = 10;
+const STALL_FACTOR: u64 = 10;
 /// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
 /// Returns the stall threshold of a run with this median of rt_venue.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
-    median_ns.saturating_mul(FACTOR).max(LEAST_NS)
+    median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
 
 /// A time in which orders waited in a hand-off.
@@ -41,7 +41,7 @@ pub struct Stall {
 
 /// An interval in ticks.
 #[derive(Clone, Copy, Debug)]
-struct Interval {
+struct StalledInterval {
     from: u64,
     to: u64,
     orders: u64,
@@ -53,7 +53,7 @@ struct Interval {
 #[derive(Debug)]
 pub(super) struct Stalls {
     threshold: u64,
-    found: Vec<Interval>,
+    found: Vec<StalledInterval>,
     compact_at: usize,
 }
 
@@ -65,14 +65,14 @@ impl Stalls {
 
     /// Adds the slowest stage of an order.
     #[inline]
-    pub fn take(&mut self, row: &OrderRow) {
+    pub fn record(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);
         if length > self.threshold {
-            self.add(Interval { from, to: from + length, orders: 1, worst: length, stage });
+            self.add(StalledInterval { from, to: from + length, orders: 1, worst: length, stage });
         }
     }
 
-    fn add(&mut self, interval: Interval) {
+    fn add(&mut self, interval: StalledInterval) {
         self.found.push(interval);
         if self.found.len() >= self.compact_at {
             self.compact();
@@ -103,9 +103,9 @@ impl Stalls {
         let total = self.found.len() as u64;
         let ticks = self.found.iter().map(|stall| stall.to - stall.from).sum();
         self.found.sort_by_key(|stall| std::cmp::Reverse(stall.to - stall.from));
-        self.found.truncate(LISTED);
+        self.found.truncate(MAX_LISTED);
         self.found.sort_by_key(|stall| stall.from);
-        let stall = |interval: &Interval| Stall {
+        let stall = |interval: &StalledInterval| Stall {
             at_ns: to_ns(interval.from.saturating_sub(start), ns_per_tick),
             length_ns: to_ns(interval.to - interval.from, ns_per_tick),
             orders: interval.orders,
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use protocol::flow::Stage;
 
-    fn interval(from: u64, to: u64, stage: Measure) -> Interval {
-        Interval { from, to, orders: 1, worst: to - from, stage }
+    fn interval(from: u64, to: u64, stage: Measure) -> StalledInterval {
+        StalledInterval { from, to, orders: 1, worst: to - from, stage }
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             ));
         }
         let (total, _, listed) = stalls.finish(0, 1.0);
-        assert_eq!((total, listed.len()), (35, LISTED));
+        assert_eq!((total, listed.len()), (35, MAX_LISTED));
         assert!(listed.is_sorted_by_key(|stall| stall.at_ns));
     }
 

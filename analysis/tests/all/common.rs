@@ -3,9 +3,9 @@
 use crate::fixture::{Fixture, NS_PER_TICK};
 use analysis::document::Document;
 use analysis::evaluation::evaluate;
-use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
+use analysis::merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
 use analysis::record::RunRecord;
-use analysis::summary::{Figures, Summary, summarise};
+use analysis::summary::{Figures, Summary, summarize};
 use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -14,10 +14,10 @@ use system::scratch::Room;
 use tempfile::TempDir;
 
 /// A change of a run that introduces a defect.
-pub type Spoil = fn(&mut Fixture);
+pub type Defect = fn(&mut Fixture);
 
 /// Writes a run and merges it.
-pub fn run(fixture: &Fixture) -> Merged {
+pub fn run(fixture: &Fixture) -> MergedRun {
     let folder = fixture.write();
     let record = RunRecord::read(folder.path()).unwrap();
     assert_eq!(record, fixture.record);
@@ -36,7 +36,7 @@ pub fn scribbled(
     fixture: &Fixture,
     thread: &str,
     scribble: impl FnOnce(&mut Vec<u8>),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     let folder = fixture.write();
     scribble_on(&folder.path().join(format!("{thread}.stamps")), scribble);
     merge(folder.path(), &fixture.record, |_, _| {})
@@ -59,7 +59,7 @@ pub fn summary_of(folder: &Path) -> Summary {
     let record = RunRecord::read(folder).unwrap();
     let merged = merge(folder, &record, |_, _| {}).unwrap();
     let figures = Figures::measure(&merged, NS_PER_TICK);
-    summarise(&record, &merged, &figures)
+    summarize(&record, &merged, &figures)
 }
 
 /// Writes a run to a folder and evaluates it.
@@ -76,14 +76,14 @@ pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
 }
 
 /// Returns the kinds of the merge's violations, in its order.
-pub fn kinds(merged: &Merged) -> Vec<ViolationKind> {
+pub fn kinds(merged: &MergedRun) -> Vec<ViolationKind> {
     merged.violations.iter().map(|violation| violation.kind).collect()
 }
 
 /// Returns the only violation of a run: its kind and its first example. Checks that every order is
 /// accounted for.
 #[track_caller]
-pub fn only(merged: &Merged) -> (ViolationKind, String) {
+pub fn only(merged: &MergedRun) -> (ViolationKind, String) {
     all_accounted(&merged.orders);
     let [violation] = merged.violations.as_slice() else {
         panic!("one violation expected, got {:?}", merged.violations)
@@ -94,7 +94,7 @@ pub fn only(merged: &Merged) -> (ViolationKind, String) {
 /// Introduces one defect in each honest run: its only violation has that kind, and its first
 /// example contains these words.
 #[track_caller]
-pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Spoil)]) {
+pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Defect)]) {
     for (kind, words, spoil) in ways {
         let mut fixture = honest();
         spoil(&mut fixture);
@@ -105,7 +105,7 @@ pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Sp
 
 /// Checks that every order is in exactly one category.
 #[track_caller]
-pub fn all_accounted(orders: &Orders) {
+pub fn all_accounted(orders: &OrderCounts) {
     let sum = orders.returned + orders.rejected + orders.cancelled + orders.orphaned + orders.lost;
     assert_eq!(orders.sent, sum, "{orders:?}");
 }

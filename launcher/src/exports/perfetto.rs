@@ -7,7 +7,7 @@
 //! the one before it is a moment too.
 
 use super::proto::Message;
-use analysis::merge::{Merged, OrderRow};
+use analysis::merge::{MergedRun, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use protocol::plan::{Plan, Role};
@@ -65,7 +65,7 @@ struct Event {
 }
 
 /// Writes the trace of a run: of the first `most` orders, and of all gaps, sleeps and incidents.
-pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Write) -> io::Result<()> {
+pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(
             Message::default().number(field::FLAGS, STATE_CLEARED).message(field::DESCRIPTOR, &descriptor),
@@ -97,7 +97,7 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
 
 /// The orders that began first, so many of them, in the order of time. Twice as many are kept at
 /// most, however many there are.
-fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
+fn first(merged: &MergedRun, most: usize) -> Vec<(OrderId, &OrderRow)> {
     let mut first = Vec::new();
     for order in merged.orders().filter(|(_, row)| row.began() != 0) {
         first.push(order);
@@ -137,7 +137,7 @@ impl Time {
     }
 }
 
-fn descriptors(plan: &Plan, merged: &Merged) -> Vec<Message> {
+fn descriptors(plan: &Plan, merged: &MergedRun) -> Vec<Message> {
     let new = |uuid| Message::default().number(field::UUID, uuid);
     let mut all = Vec::new();
     for (place, process) in (0u64..).zip(&plan.processes) {
@@ -203,7 +203,7 @@ fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec
     add(at(Point::StrategyRecv), strategy, MOMENT, "receive", true);
 }
 
-fn away(time: &Time, merged: &Merged, events: &mut Vec<Event>) {
+fn away(time: &Time, merged: &MergedRun, events: &mut Vec<Event>) {
     for (index, thread) in (0u64..).zip(&merged.threads) {
         for (tracks, of, category) in [(GAPS, &thread.gaps, "gap"), (SLEEPS, &thread.sleeps, "sleep")] {
             for gap in of {

@@ -244,7 +244,7 @@ mod tests {
         let (resolved, plan, warnings) = planned(words, machine).unwrap();
         let text = show(&plan, &resolved, machine, &warnings);
         for line in text.lines() {
-            assert!(line.chars().count() <= report::WIDTH, "{line}");
+            assert!(line.chars().count() <= report::DEFAULT_WIDTH, "{line}");
         }
         text
     }

@@ -209,7 +209,7 @@ impl<'a> Comebacks<'a> {
                 let (records, again) = self.records(role);
                 let recovered_ns = Some(self.ns(clock.now()));
                 self.list[incident] =
-                    RoleRestart { recovered_ns, records, again, ..self.list[incident].clone() };
+                    RoleRestart { recovered_ns, records, replayed: again, ..self.list[incident].clone() };
                 // A fault that was done to it while it came back has had its effect.
                 (self.cases[place].tries, self.cases[place].fault) = (0, None);
                 Stage::Living
@@ -235,7 +235,7 @@ impl<'a> Comebacks<'a> {
             detected_ns: self.ns(detected),
             recovered_ns: None,
             records: 0,
-            again: 0,
+            replayed: 0,
         });
         self.list.len() - 1
     }

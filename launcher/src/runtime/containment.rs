@@ -115,7 +115,7 @@ impl<'a> Containment<'a> {
     /// Writes down what has happened.
     pub fn record(self, record: &mut RunRecord) {
         record.incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        record.comebacks = self.comebacks.map(Comebacks::into_list).unwrap_or_default();
+        record.role_restarts = self.comebacks.map(Comebacks::into_list).unwrap_or_default();
         record.outages = self.outages.map(Outages::into_list).unwrap_or_default();
     }
 }

@@ -296,8 +296,8 @@ impl Segments {
     }
 
     /// What operators gave the engine to do, for the run's record.
-    pub fn commands(&self) -> Vec<record::Command> {
-        let of = |entry: Entry| record::Command {
+    pub fn commands(&self) -> Vec<record::OperatorCommand> {
+        let of = |entry: Entry| record::OperatorCommand {
             number: entry.number,
             ticks: entry.ticks,
             pid: entry.pid,

@@ -8,7 +8,7 @@ use crate::runtime::restarts::Children;
 use crate::runtime::setup::Segments;
 use crate::runtime::spares::Spares;
 use crate::runtime::stuck::Grace;
-use analysis::record::Exit;
+use analysis::record::ProcessExit;
 use anyhow::{Result, bail};
 use protocol::supervision::ProofOfDeath;
 use std::io;
@@ -135,8 +135,8 @@ impl Processes {
         self.warden.end();
     }
 
-    pub fn exits(&self) -> Vec<Exit> {
-        let exit = |process: &Process| Exit {
+    pub fn exits(&self) -> Vec<ProcessExit> {
+        let exit = |process: &Process| ProcessExit {
             process: process.name.clone(),
             pid: process.pid(),
             how: process.how(),

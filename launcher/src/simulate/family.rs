@@ -9,7 +9,7 @@ use super::scenario::{Scenario, ScenarioKind};
 use super::spares::{Spare, Spares};
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
-use analysis::record::Exit;
+use analysis::record::ProcessExit;
 use anyhow::{Context, Result, bail};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
@@ -401,8 +401,8 @@ impl<'a> Family<'a> {
     }
 
     /// How each ended.
-    pub fn exits(&self) -> Vec<Exit> {
-        let exit = |child: &Child| Exit {
+    pub fn exits(&self) -> Vec<ProcessExit> {
+        let exit = |child: &Child| ProcessExit {
             process: child.name.clone(),
             pid: child.pid,
             how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),

@@ -73,7 +73,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
         duration(search.bound_ns)
     );
     let held = |step: &SearchStep| format!("{} of {}", step.runs_held, step.folders.len());
-    let mut highest = Grid::of(
+    let mut highest = Grid::from_rows(
         "max_rate",
         title,
         1,
@@ -90,7 +90,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
     highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
     let steps: Vec<(&str, &SearchStep)> =
         points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
-    let tried = Grid::of(
+    let tried = Grid::from_rows(
         "tried",
         "Every rate that was tried",
         1,

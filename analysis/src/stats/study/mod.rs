@@ -8,7 +8,7 @@
 pub(crate) mod recorded;
 
 use super::sample::median;
-use super::seeded_rng::Draws;
+use super::seeded_rng::SeededRng;
 use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -30,8 +30,8 @@ impl Noise {
     pub(crate) const ALL: [Noise; 4] = [Noise::Quiet, Noise::Disturbed, Noise::Tail, Noise::TwoFaces];
 
     /// Draws the figure of one run whose true value is 1.
-    pub(crate) fn draw(self, draws: &mut Draws) -> f64 {
-        let (normal, burst, chance) = (normal(draws), -draws.unit().ln(), draws.unit());
+    pub(crate) fn draw(self, draws: &mut SeededRng) -> f64 {
+        let (normal, burst, chance) = (normal(draws), -draws.next_unit().ln(), draws.next_unit());
         match self {
             Noise::Quiet => (0.02 * normal).exp() + 0.01 * burst,
             Noise::Disturbed => (0.05 * normal).exp() + if chance < 1.0 / 7.0 { 0.5 * burst } else { 0.0 },
@@ -42,22 +42,22 @@ impl Noise {
 
     /// Draws `repeats` pairs of two settings with true values 1 and `ratio`. Both runs of a pair
     /// share the disturbances of the whole repeat (schedule, state of the machine).
-    pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut Draws) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<f64>, Vec<f64>) {
         let pair = |_| {
-            let shared = 1.0 + 0.1 * draws.unit();
+            let shared = 1.0 + 0.1 * draws.next_unit();
             (shared * self.draw(draws), shared * ratio * self.draw(draws))
         };
         (0..repeats).map(pair).unzip()
     }
 }
 
-fn normal(draws: &mut Draws) -> f64 {
-    (-2.0 * draws.unit().ln()).sqrt() * (std::f64::consts::TAU * draws.unit()).cos()
+fn normal(draws: &mut SeededRng) -> f64 {
+    (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
 /// A model of how often a virtual machine moves its cores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Moves {
+pub(crate) enum CoreMoves {
     /// The cores never move.
     Never,
     /// One run in two is far.
@@ -68,18 +68,19 @@ pub(crate) enum Moves {
     Rarely,
 }
 
-impl Moves {
-    pub(crate) const ALL: [Moves; 4] = [Moves::Never, Moves::Half, Moves::Slowly, Moves::Rarely];
+impl CoreMoves {
+    pub(crate) const ALL: [CoreMoves; 4] =
+        [CoreMoves::Never, CoreMoves::Half, CoreMoves::Slowly, CoreMoves::Rarely];
 
     /// Draws the placements of `runs` runs: 0 near, 1 far.
-    fn placements(self, runs: usize, draws: &mut Draws) -> Vec<usize> {
-        let mut far = draws.unit() < 0.5;
+    fn placements(self, runs: usize, draws: &mut SeededRng) -> Vec<usize> {
+        let mut far = draws.next_unit() < 0.5;
         let mut next = |_| match self {
-            Moves::Never => 0,
-            Moves::Half => usize::from(draws.unit() < 0.5),
-            Moves::Rarely => usize::from(draws.unit() < 0.125),
-            Moves::Slowly => {
-                far ^= draws.unit() < 1.0 / 7.0;
+            CoreMoves::Never => 0,
+            CoreMoves::Half => usize::from(draws.next_unit() < 0.5),
+            CoreMoves::Rarely => usize::from(draws.next_unit() < 0.125),
+            CoreMoves::Slowly => {
+                far ^= draws.next_unit() < 1.0 / 7.0;
                 usize::from(far)
             }
         };
@@ -92,10 +93,10 @@ impl Moves {
 /// and back within the run, which its round trips do not show. `mood` is the spread between pairs
 /// (standard deviation of the logarithm).
 pub(crate) fn moving_pairs(
-    (noise, moves, mood): (Noise, Moves, f64),
+    (noise, moves, mood): (Noise, CoreMoves, f64),
     repeats: usize,
     difference: f64,
-    draws: &mut Draws,
+    draws: &mut SeededRng,
 ) -> (Vec<Sample>, Vec<Sample>) {
     let placements = moves.placements(2 * repeats, draws);
     let pair = |repeat: usize| {
@@ -104,8 +105,8 @@ pub(crate) fn moving_pairs(
             let placement = placements[place];
             let mut value =
                 (if placement == 0 { 245.0 } else { 645.0 } + difference) * noise.draw(draws) * shared;
-            if draws.unit() < 1.0 / 16.0 {
-                value += if placement == 0 { 400.0 } else { -400.0 } * draws.unit();
+            if draws.next_unit() < 1.0 / 16.0 {
+                value += if placement == 0 { 400.0 } else { -400.0 } * draws.next_unit();
             }
             Sample { value: 10.0 * (value / 10.0).round().max(1.0), placement }
         };
@@ -131,12 +132,12 @@ fn cut(mut found: Vec<f64>) -> (f64, f64) {
     (found[edge], found[found.len() - 1 - edge])
 }
 
-fn resampled(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (Vec<Sample>, Vec<Sample>) {
-    (0..a.len()).map(|_| draws.below(a.len())).map(|pick| (a[pick], b[pick])).unzip()
+fn resampled(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
+    (0..a.len()).map(|_| draws.next_below(a.len())).map(|pick| (a[pick], b[pick])).unzip()
 }
 
 /// Paired percentile bootstrap of the ratio of medians, ignoring placements.
-fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+fn mixed(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);
         (median(&values(&b)).unwrap() / median(&values(&a)).unwrap()).ln()
@@ -145,14 +146,14 @@ fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
 }
 
 /// That bootstrap for pairs within one placement only; Student's t if they are few.
-fn whole_pairs(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+fn whole_pairs(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let whole = a.iter().zip(b).filter(|(a, b)| a.placement == b.placement);
     let (a, b): (Vec<Sample>, Vec<Sample>) = whole.map(|(a, b)| (*a, *b)).unzip();
     if a.len() >= 8 { mixed(&a, &b, draws) } else { student(&a, &b, draws) }
 }
 
 /// Student's t on the logarithms of the pairs' ratios.
-fn student(a: &[Sample], b: &[Sample], _: &mut Draws) -> (f64, f64) {
+fn student(a: &[Sample], b: &[Sample], _: &mut SeededRng) -> (f64, f64) {
     if a.len() < 5 {
         return cut(Vec::new());
     }
@@ -166,7 +167,7 @@ fn student(a: &[Sample], b: &[Sample], _: &mut Draws) -> (f64, f64) {
 }
 
 /// Paired bootstrap of the ratios of each placement's medians, averaged.
-fn stratified_bootstrap(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+fn stratified_bootstrap(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -199,7 +200,7 @@ fn methods_detection_rates_are_printed() {
         eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to print the table in the documentation; nothing to assert");
         return;
     }
-    type Method = (&'static str, fn(&[Sample], &[Sample], &mut Draws) -> (f64, f64));
+    type Method = (&'static str, fn(&[Sample], &[Sample], &mut SeededRng) -> (f64, f64));
     let methods: [Method; 6] = [
         ("bootstrap, mixed", mixed),
         ("t, mixed", student),
@@ -216,10 +217,10 @@ fn methods_detection_rates_are_printed() {
                 print!("{repeats:>3} {name:<22} mood {mood:<4}");
                 for noise in [Noise::Quiet, Noise::Disturbed, Noise::Tail] {
                     print!("  {noise:?}");
-                    for moves in Moves::ALL {
+                    for moves in CoreMoves::ALL {
                         let mut seen = [0; 2];
                         for (seen, difference) in seen.iter_mut().zip([0.0, 50.0]) {
-                            let mut draws = Draws::new(repeats as u64);
+                            let mut draws = SeededRng::new(repeats as u64);
                             for _ in 0..ROUNDS {
                                 let (a, b) =
                                     moving_pairs((noise, moves, mood), repeats, difference, &mut draws);

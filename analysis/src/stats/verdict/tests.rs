@@ -1,20 +1,20 @@
-use super::super::Draws;
+use super::super::SeededRng;
 use super::super::fixtures::run;
 use super::super::study::Noise;
 use super::*;
 
 mod hosts;
 
-fn runs(repeats: usize, ns: f64) -> Vec<Outline> {
+fn runs(repeats: usize, ns: f64) -> Vec<RunOutline> {
     (0..repeats).map(|repeat| run(repeat, ns + repeat as f64)).collect()
 }
 
-fn verdict(a: &[Outline], b: &[Outline]) -> ComparisonLine {
-    judge(&pair(a, b), Measure::RtVenue, Percentile::P50)
+fn verdict(a: &[RunOutline], b: &[RunOutline]) -> ComparisonLine {
+    compare_figure(&pair_runs(a, b), Measure::RtVenue, Percentile::P50)
 }
 
 /// Changes every run of B and returns why the two are not comparable.
-fn why(change: impl Fn(&mut Outline)) -> String {
+fn why(change: impl Fn(&mut RunOutline)) -> String {
     let mut b = runs(6, 1000.0);
     b.iter_mut().for_each(change);
     let mut line = verdict(&runs(6, 1001.0), &b);
@@ -41,7 +41,7 @@ fn different_settings_are_not_comparable_with_reason() {
     assert!(slow.contains("6 of 12 runs fell behind"), "{slow}");
     let few = verdict(&runs(4, 1000.0), &runs(4, 1200.0));
     assert!(few.why[0].contains("too few repeats: 4 of at least 5"), "{few:?}");
-    let tail = judge(&pair(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
+    let tail = compare_figure(&pair_runs(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
     assert_eq!((tail.verdict, &*tail.why[0]), (Verdict::NotComparable, "too few orders for a p99.9"));
 }
 
@@ -51,16 +51,16 @@ fn disturbed_runs_are_compared_with_caveat() {
     b[0].fit_for_latency = false;
     b[0].reasons = vec!["engine was preempted".into()];
     b[1].valid = false;
-    b[2].floor_ns = Some(490.0);
-    b[2].floor_after_ns = Some(480.0);
+    b[2].core_rtt_ns = Some(490.0);
+    b[2].core_rtt_after_ns = Some(480.0);
     let a = runs(6, 1000.0);
-    let found = pair(&a, &b);
+    let found = pair_runs(&a, &b);
     assert_eq!(found.a.len(), 5);
-    assert_eq!(found.against, [""; 0]);
+    assert_eq!(found.reasons, [""; 0]);
     let caveats = found.caveats.join("\n");
     assert!(caveats.contains("1 of 6 pairs left out") && caveats.contains("preempted"), "{caveats}");
     assert_eq!(
-        found.placed().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
+        found.runs_by_placement().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
         [(5, 4), (0, 1)]
     );
 }
@@ -68,11 +68,11 @@ fn disturbed_runs_are_compared_with_caveat() {
 #[test]
 fn run_with_moved_cores_is_excluded() {
     let mut b = runs(6, 1010.0);
-    b[2].floor_after_ns = Some(490.0);
-    let found_in = |b: &[Outline]| {
+    b[2].core_rtt_after_ns = Some(490.0);
+    let found_in = |b: &[RunOutline]| {
         let a = runs(6, 1000.0);
-        let found = pair(&a, b);
-        (found.a.len(), found.caveats.join("\n"), found.against.join("\n"))
+        let found = pair_runs(&a, b);
+        (found.a.len(), found.caveats.join("\n"), found.reasons.join("\n"))
     };
     let (pairs, caveats, against) = found_in(&b);
     assert!(pairs == 5 && against.is_empty(), "{against}");
@@ -80,7 +80,7 @@ fn run_with_moved_cores_is_excluded() {
         caveats.contains("1 of 6 pairs left out: the core-to-core floor changed during a run"),
         "{caveats}"
     );
-    b.iter_mut().for_each(|run| run.floor_after_ns = Some(490.0));
+    b.iter_mut().for_each(|run| run.core_rtt_after_ns = Some(490.0));
     assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
 }
 
@@ -88,13 +88,13 @@ fn run_with_moved_cores_is_excluded() {
 /// detected.
 #[test]
 fn difference_within_placements_is_detected_despite_moves() {
-    let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
+    let side = |by: f64, far: fn(usize) -> bool| -> Vec<RunOutline> {
         let one = |repeat: usize| {
-            let (ns, floor) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
-            let floor = Some(floor + repeat as f64);
-            Outline {
-                floor_ns: floor,
-                floor_after_ns: floor,
+            let (ns, rtt) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
+            let rtt = Some(rtt + repeat as f64);
+            RunOutline {
+                core_rtt_ns: rtt,
+                core_rtt_after_ns: rtt,
                 ..run(repeat, ns + by + 3.0 * (repeat % 4) as f64)
             }
         };
@@ -106,7 +106,7 @@ fn difference_within_placements_is_detected_despite_moves() {
     let by = line.difference.unwrap().difference;
     assert!(by.low > 120.0 && by.high < 156.0, "{by:?}");
     assert_eq!(verdict(&a, &side(0.0, |repeat| repeat % 3 == 0)).verdict, Verdict::NoDifferenceSeen);
-    let placed = pair(&a, &b).placed();
+    let placed = pair_runs(&a, &b).runs_by_placement();
     assert_eq!(placed.iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(), [(5, 6), (5, 4)]);
 }
 
@@ -114,7 +114,7 @@ fn difference_within_placements_is_detected_despite_moves() {
 fn sides_without_shared_placement_are_not_comparable() {
     let a = runs(9, 1000.0);
     let mut b = runs(9, 1700.0);
-    b.iter_mut().for_each(|run| (run.floor_ns, run.floor_after_ns) = (Some(310.0), Some(310.0)));
+    b.iter_mut().for_each(|run| (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(310.0)));
     let line = verdict(&a, &b);
     assert_eq!(line.verdict, Verdict::NotComparable);
     assert!(line.why[0].contains("the machine moved its cores"), "{line:?}");
@@ -132,7 +132,7 @@ fn run_is_not_compared_with_itself() {
 fn pairs_match_by_schedule_in_any_order() {
     let (a, mut b) = (runs(5, 1000.0), runs(5, 1000.0));
     b.reverse();
-    let found = pair(&a, &b);
+    let found = pair_runs(&a, &b);
     assert!(found.a.iter().zip(&found.b).all(|(a, b)| a.schedule_hash == b.schedule_hash));
 }
 
@@ -140,7 +140,7 @@ fn pairs_match_by_schedule_in_any_order() {
 #[test]
 fn noise_is_not_reported_as_difference() {
     for (repeats, noise) in [5, 10].into_iter().flat_map(|n| Noise::ALL.map(|noise| (n, noise))) {
-        let mut draws = Draws::new(11);
+        let mut draws = SeededRng::new(11);
         let mut wrong = 0;
         for _ in 0..500 {
             let (a, b) = noise.pairs(repeats, 1.0, &mut draws);

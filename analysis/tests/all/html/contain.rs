@@ -3,18 +3,18 @@
 use super::dom::{check_alone, having, text};
 use super::fixtures::keep;
 use crate::common::evaluate_into;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::experiment::{Contained, Containment, Containments};
-use analysis::merge::Losses;
+use analysis::merge::OrderLosses;
 use protocol::plan::{Isolation, Technique};
 
 #[test]
 fn containment_table_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
-    fixture.kill(Death { restart: Some(100_000), ..Death::of(1, 4_000_000) });
+    fixture.kill(StrategyDeath { restart: Some(100_000), ..StrategyDeath::new(1, 4_000_000) });
     let run = folder.path().join("run-1");
     std::fs::create_dir(&run).unwrap();
     evaluate_into(&run, &fixture);
@@ -32,7 +32,7 @@ fn containment_table_draws_each_cell() {
                     fault: (*fault).into(),
                     contained,
                     seen: "signal 9 (SIGKILL)".into(),
-                    losses: Losses::default(),
+                    losses: OrderLosses::default(),
                     lost_of_others: 0,
                     detect_ns: Some(20_000),
                     repair_ns: (contained == Contained::Yes).then_some(7_000 + 3_000 * t as u64),

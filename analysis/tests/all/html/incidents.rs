@@ -5,7 +5,7 @@ use super::dom::{check_alone, having, text};
 use super::fixtures::{keep, page};
 use super::run_page::check_figures;
 use crate::common::evaluated;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, START, Shape};
 use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
@@ -17,7 +17,7 @@ fn deaths(number: u64) -> (TempDir, Summary) {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     for number in 0..number {
         let at = 4_000_000 + number * 600_000;
-        fixture.kill(Death { restart: Some(100_000), ..Death::of((number % 3) as u16, at) });
+        fixture.kill(StrategyDeath { restart: Some(100_000), ..StrategyDeath::new((number % 3) as u16, at) });
     }
     evaluated(&fixture)
 }
@@ -113,7 +113,7 @@ fn run_without_deaths_has_no_incident_section() {
 fn unusual_incidents_are_drawn() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let quarantined = Some(ProtocolViolation::Flood);
-    fixture.kill(Death { quarantined, ..Death::of(1, 60_000) });
+    fixture.kill(StrategyDeath { quarantined, ..StrategyDeath::new(1, 60_000) });
     fixture.logs[0].retain(|record| record.point != Point::StrategyRecv || record.value < START);
     let incident = &mut fixture.record.incidents[0];
     incident.cause = "<script>alert(1)</script>\n\u{1b}[31m".into();

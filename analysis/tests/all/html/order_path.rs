@@ -87,7 +87,7 @@ fn exported_order_path_is_self_contained_and_sums() {
     let svg = OrderPath::from_summary(&summary).unwrap().svg();
     check(&svg);
 
-    let around = &summary.around[0];
+    let around = &summary.percentile_breakdowns[0];
     let pieces = having(&svg, "data-stage");
     assert_eq!(pieces.len(), around.stages.len());
     for (piece, stage) in pieces.iter().zip(&around.stages) {

@@ -18,7 +18,7 @@ pub fn percentiles(element: &Element) -> [Option<u64>; 8] {
         .map(|key| element.whole(&format!("data-{key}")))
 }
 
-fn of(figures: &Distribution) -> [Option<u64>; 8] {
+fn percentile_fields(figures: &Distribution) -> [Option<u64>; 8] {
     let Distribution { count, min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
     [Some(count), min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns]
 }
@@ -33,17 +33,19 @@ pub fn check_figures(html: &str, summary: &Summary) {
     assert_eq!(series.len(), 6);
     for element in &series {
         let measure = named(element.get("data-series").unwrap());
-        assert_eq!(percentiles(element), of(summary.distribution(measure)), "{measure:?}");
+        assert_eq!(percentiles(element), percentile_fields(summary.distribution(measure)), "{measure:?}");
     }
     let pieces = having(html, "data-stage");
     assert_eq!(pieces.len(), 12);
     for piece in &pieces {
-        let around =
-            summary.around.iter().find(|around| piece.get("data-percentile") == Some(&around.percentile));
+        let around = summary
+            .percentile_breakdowns
+            .iter()
+            .find(|around| piece.get("data-percentile") == Some(&around.percentile));
         let stage = around.unwrap().stages.iter().find(|part| piece.get("data-stage") == Some(&part.stage));
         assert_eq!(piece.number("data-ns"), Some(stage.unwrap().mean_ns));
     }
-    for around in &summary.around {
+    for around in &summary.percentile_breakdowns {
         let sum: f64 = around.stages.iter().map(|part| part.mean_ns).sum();
         assert!(
             (sum - around.rt_venue_ns).abs() <= around.rt_venue_ns * 1e-9,
@@ -190,7 +192,7 @@ fn unusual_figures_are_drawn() {
     for words in &mut fixture.statuses {
         words[1..].fill(u64::MAX);
     }
-    fixture.record.floor.before_ns = Some(f64::MAX);
+    fixture.record.core_to_core_rtt.before_ns = Some(f64::MAX);
     fixture.record.input.window_ns = u64::MAX;
     let (folder, _) = evaluated(&fixture);
     check_alone(&page(&folder));

@@ -5,7 +5,7 @@ use super::merging::with_reports;
 use crate::common::{kinds, run, stamp};
 use crate::fixture::{Fixture, Shape, fill_of};
 use analysis::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
-use analysis::merge::{Account, Merged};
+use analysis::merge::{Account, MergedRun};
 use protocol::kill::{Cause, Scope, Switch};
 use protocol::plan::Threading;
 use protocol::stamps::{Point, PositionField, Record};
@@ -30,14 +30,14 @@ fn positions_match_fills() {
         let found = found.unwrap().account;
         // Realized profit depends on the order in which the orchestrator processed the reports.
         assert_eq!((found.net, found.cost, found.fills), (wanted.net, wanted.cost, wanted.fills));
-        assert_ne!(found.realised, wanted.realised);
+        assert_ne!(found.realized, wanted.realized);
         assert_eq!(merged.positions.iter().map(|position| position.account.fills).sum::<u64>(), 40);
         assert!(merged.positions.iter().all(|position| position.last_price.is_some()));
     }
 }
 
 /// Returns the kinds of violations of a run, and the first example of all.
-fn found(merged: &Merged) -> (Vec<ViolationKind>, String) {
+fn found(merged: &MergedRun) -> (Vec<ViolationKind>, String) {
     (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
 }
 

@@ -5,7 +5,7 @@
 
 use crate::common::kinds;
 use crate::fixture::{Fixture, Shape};
-use analysis::merge::{Merged, ViolationKind, merge};
+use analysis::merge::{MergedRun, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs};
@@ -168,17 +168,17 @@ fn actors<V: Venue + 'static>(
     actors
 }
 
-fn play(submit: Defect, completion: Defect) -> Merged {
+fn play(submit: Defect, completion: Defect) -> MergedRun {
     play_at(submit, completion, || DelayVenue::holding(InFull, 64))
 }
 
 /// Plays the run with sound links and these venues.
-pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> Merged {
+pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> MergedRun {
     play_at(Defect::None, Defect::None, venue)
 }
 
 /// Runs the agents to the end, or until no progress is possible, and merges the logs.
-fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> Merged {
+fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> MergedRun {
     let clock = Virtual::default();
     let mut actors = actors(&clock, submit, completion, venue);
     let mut random = 12_345u64;

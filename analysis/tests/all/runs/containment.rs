@@ -2,9 +2,9 @@
 
 use super::deaths::{T1_OF_20, killed, mortal};
 use crate::common::summary;
-use crate::fixture::killing::{DETECTED, Death, REPAIRED};
+use crate::fixture::killing::{DETECTED, REPAIRED, StrategyDeath};
 use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
-use analysis::merge::Losses;
+use analysis::merge::OrderLosses;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::flow::PATH;
 use protocol::stamps::Point;
@@ -14,7 +14,7 @@ use protocol::wire::OrderId;
 /// Two strategies with 500 orders each over 20 ms; strategy 1 dies in the middle.
 fn one_death() -> Fixture {
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 20_000, delay: 100_000, ..Shape::PLAIN });
-    fixture.kill(Death { restart: Some(200_000), ..Death::of(1, 20_000_000) });
+    fixture.kill(StrategyDeath { restart: Some(200_000), ..StrategyDeath::new(1, 20_000_000) });
     fixture
 }
 
@@ -43,7 +43,7 @@ fn incident_summary_has_times_cause_and_order_fates() {
     assert_eq!(incident.repair_to_restart_ns, Some((200_000 - REPAIRED) / 2));
     let orders = &summary.orders;
     assert!(orders.cancelled > 2);
-    let Losses { cancelled, orphaned, lost } = incident.orders;
+    let OrderLosses { cancelled, orphaned, lost } = incident.orders;
     assert_eq!((cancelled, orphaned, lost), (orders.cancelled, orders.orphaned, orders.lost));
     let all = summary.containment.unwrap();
     assert_eq!((all.incidents, all.strategies, all.quarantined, all.restarted), (1, 1, 0, 1));
@@ -86,7 +86,7 @@ fn only_orders_in_engine_during_incident_are_affected() {
 fn queued_order_is_affected_however_early_it_was_sent() {
     // Venues answer at once, so that the order before the death had returned before it.
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 20_000, delay: 100, ..Shape::PLAIN });
-    fixture.kill(Death::of(1, 20_000_000));
+    fixture.kill(StrategyDeath::new(1, 20_000_000));
     let quick = summary(&fixture).incidents[0].survivors;
     assert_eq!(quick.max_ns, Some(RT_VENUE / 2));
     let id = sent_at(&fixture, 19_960_000);
@@ -105,7 +105,7 @@ fn queued_order_is_affected_however_early_it_was_sent() {
 #[test]
 fn incident_window_ends_10_ms_after_repair() {
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 40_000, delay: 100_000, ..Shape::PLAIN });
-    fixture.kill(Death::of(1, 20_000_000));
+    fixture.kill(StrategyDeath::new(1, 20_000_000));
     let survivors = |fixture: &Fixture| summary(fixture).incidents[0].survivors;
     let all = survivors(&fixture);
     // 10 ms of 40 µs each.
@@ -158,8 +158,10 @@ fn dead_strategy_counters_are_unknown() {
 
 #[test]
 fn quarantined_strategy_counters_are_excluded() {
-    let mut fixture =
-        killed(&[Death { quarantined: Some(ProtocolViolation::Flood), ..Death::of(1, T1_OF_20 - 100) }]);
+    let mut fixture = killed(&[StrategyDeath {
+        quarantined: Some(ProtocolViolation::Flood),
+        ..StrategyDeath::new(1, T1_OF_20 - 100)
+    }]);
     let thread = fixture.thread("strategy-1");
     fixture.statuses[thread].fill(u64::MAX);
     fixture.counters[thread].fill(u64::MAX);

@@ -2,10 +2,10 @@
 //! only what it explains.
 
 use crate::common::{all_accounted, check_each, only, run, stamp};
-use crate::fixture::killing::{Death, GONE};
+use crate::fixture::killing::{GONE, StrategyDeath};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::merge::ViolationKind as Kind;
-use analysis::merge::{Losses, Merged};
+use analysis::merge::{MergedRun, OrderLosses};
 use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
@@ -20,7 +20,7 @@ const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period:
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
 /// Returns the run with these deaths.
-pub fn killed(deaths: &[Death]) -> Fixture {
+pub fn killed(deaths: &[StrategyDeath]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
@@ -28,12 +28,12 @@ pub fn killed(deaths: &[Death]) -> Fixture {
 
 /// Returns a run in which strategy 1 was killed.
 fn one_killed() -> Fixture {
-    killed(&[Death::of(1, T1_OF_20 + 50)])
+    killed(&[StrategyDeath::new(1, T1_OF_20 + 50)])
 }
 
 /// Returns a run in which strategy 1 was killed and restarted.
 fn again() -> Fixture {
-    killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }])
+    killed(&[StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, T1_OF_20) }])
 }
 
 /// Returns the first order of the dead strategy that was canceled.
@@ -55,15 +55,15 @@ fn keep_back(fixture: &mut Fixture) {
 #[test]
 fn dead_strategy_orders_are_each_in_one_category() {
     // Order 20 is in the submit ring at the fence; the ones before it are at their venues.
-    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     let orders = merged.orders;
     all_accounted(&orders);
     assert_eq!((orders.sent, orders.lost, orders.orphaned), (40 + 21 + 40, 0, 1));
     assert!(orders.cancelled >= 3, "{orders:?}");
-    assert_eq!(merged.losses, [Losses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
-    assert_eq!((merged.losses[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
+    assert_eq!(merged.losses, [OrderLosses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
+    assert_eq!((merged.losses[0].total(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
     // Canceled and refused orders are in no figure.
     let refused = merged.orders().filter(|(_, row)| row.reason() == Some(GONE as u8)).count();
     assert_eq!(refused, 1);
@@ -75,7 +75,7 @@ fn dead_strategy_orders_are_each_in_one_category() {
 
 #[test]
 fn only_the_order_being_pushed_can_be_lost() {
-    let mut fixture = killed(&[Death { unfinished: true, ..Death::of(1, T1_OF_20 + 50) }]);
+    let mut fixture = killed(&[StrategyDeath { unfinished: true, ..StrategyDeath::new(1, T1_OF_20 + 50) }]);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
     all_accounted(&merged.orders);
@@ -144,8 +144,9 @@ fn interrupted_run_can_lose_dead_strategy_orders() {
 
 #[test]
 fn incarnations_are_separate_and_counters_are_last() {
-    let again = |at| Death { restart: Some(20_000), ..Death::of(1, at) };
-    let mut fixture = killed(&[again(T1_OF_20 - 100_000), Death { unfinished: true, ..again(T1_OF_20) }]);
+    let again = |at| StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, at) };
+    let mut fixture =
+        killed(&[again(T1_OF_20 - 100_000), StrategyDeath { unfinished: true, ..again(T1_OF_20) }]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
@@ -187,7 +188,7 @@ fn second_incarnation_ends_the_first() {
 /// A killed launcher recorded neither incidents nor exits.
 #[test]
 fn epochs_are_accepted_without_recorded_incidents() {
-    let first = |merged: &Merged| merged.violations[0].kind;
+    let first = |merged: &MergedRun| merged.violations[0].kind;
     let mut fixture = again();
     fixture.record.incidents.clear();
     assert_eq!(first(&run(&fixture)), Kind::NotInPlan);
@@ -235,7 +236,7 @@ fn thousand_epochs_are_merged() {
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.sent, merged.orders.lost), (4_000, 0));
     assert_eq!(merged.orders().filter(|(id, _)| id.epoch() == 999).count(), 2);
-    assert_eq!(merged.losses, vec![Losses::default(); 999]);
+    assert_eq!(merged.losses, vec![OrderLosses::default(); 999]);
 }
 
 proptest! {
@@ -251,13 +252,13 @@ proptest! {
         for (strategy, after, unfinished, later) in deaths {
             let at = &mut next[usize::from(strategy)];
             *at += after;
-            fixture.kill(Death { unfinished, restart: Some(later), ..Death::of(strategy, *at) });
+            fixture.kill(StrategyDeath { unfinished, restart: Some(later), ..StrategyDeath::new(strategy, *at) });
             *at += later;
         }
         let merged = run(&fixture);
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
-        let losses = |of: fn(&Losses) -> u64| merged.losses.iter().map(of).sum::<u64>();
+        let losses = |of: fn(&OrderLosses) -> u64| merged.losses.iter().map(of).sum::<u64>();
         prop_assert_eq!(losses(|losses| losses.lost), merged.orders.lost);
         prop_assert_eq!(losses(|losses| losses.cancelled), merged.orders.cancelled);
         prop_assert_eq!(losses(|losses| losses.orphaned), merged.orders.orphaned);
@@ -270,7 +271,7 @@ proptest! {
         is_quarantined: bool, outcome in 0..3,
     ) {
         let quarantined = is_quarantined.then_some(ProtocolViolation::Flood);
-        let mut fixture = killed(&[Death { quarantined, ..Death::of(strategy, T1_OF_20) }]);
+        let mut fixture = killed(&[StrategyDeath { quarantined, ..StrategyDeath::new(strategy, T1_OF_20) }]);
         fixture.logs[usize::from(strategy)].truncate(cut);
         for (thread, cut) in others {
             fixture.logs[thread].truncate(cut);

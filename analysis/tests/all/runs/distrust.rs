@@ -1,8 +1,8 @@
 //! A damaged or forged log of a strategy excludes only that strategy from the figures.
 
-use crate::common::{Spoil, all_accounted, kinds, run, scribbled, stamp, summary};
+use crate::common::{Defect, all_accounted, kinds, run, scribbled, stamp, summary};
 use crate::fixture::{Fixture, START, Shape};
-use analysis::merge::{Merged, ViolationKind};
+use analysis::merge::{MergedRun, ViolationKind};
 use proptest::prelude::*;
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
@@ -21,7 +21,7 @@ fn honest(isolation: Isolation) -> Fixture {
 
 /// Checks that strategy 1 is distrusted, and that the engine's stamps of its orders and all of
 /// strategy 0's remain.
-pub(super) fn is_contained(merged: &Merged, words: &str) {
+pub(super) fn is_contained(merged: &MergedRun, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
     assert_eq!(merged.threads[1].status.get(Field::Pid), 0);
@@ -36,7 +36,7 @@ pub(super) fn is_contained(merged: &Merged, words: &str) {
 /// Damage that a single stray store can cause.
 #[test]
 fn corrupt_strategy_log_does_not_affect_others() {
-    let spoils: [(&str, Spoil); 7] = [
+    let spoils: [(&str, Defect); 7] = [
         ("7 records did not fit its log", |f| f.status("strategy-1", Field::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
             f.push("strategy-1", stamp(Point::StrategyRecv, OrderId::new(0, 0, 3), 1));
@@ -82,7 +82,7 @@ fn corrupt_strategy_log_does_not_affect_others() {
 /// invalidates nothing.
 #[test]
 fn contradiction_is_a_violation_outside_the_sandbox() {
-    let spoils: [(ViolationKind, &str, Spoil); 9] = [
+    let spoils: [(ViolationKind, &str, Defect); 9] = [
         (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
@@ -130,7 +130,7 @@ fn contradiction_is_a_violation_outside_the_sandbox() {
 
 #[test]
 fn engine_stamps_alone_prove_violations_everywhere() {
-    let spoils: [(ViolationKind, Spoil); 6] = [
+    let spoils: [(ViolationKind, Defect); 6] = [
         (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
         (ViolationKind::Lost, |f| {
             for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {

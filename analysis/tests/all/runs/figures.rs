@@ -27,7 +27,7 @@ fn fixed_stages_are_measured_exactly() {
         (stages[Stage::Return], STAGES[7]),
         (summary.rt_venue, RT_VENUE),
         (summary.rt_venue_from_due, RT_VENUE + STAGES[0]),
-        (summary.slip, STAGES[0]),
+        (summary.send_lag, STAGES[0]),
         (summary.gateway_lateness, STAGES[4]),
     ];
     for (figures, ticks) in fixed {
@@ -54,7 +54,7 @@ fn end_stamps_give_rt_venue_without_stages() {
     let shape = Shape { reject_every: 4, ..Shape::PLAIN };
     let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
     assert!(ends.valid, "{:?}", ends.violations);
-    assert_eq!((ends.orders, ends.rt_venue, ends.slip), (all.orders, all.rt_venue, all.slip));
+    assert_eq!((ends.orders, ends.rt_venue, ends.send_lag), (all.orders, all.rt_venue, all.send_lag));
     assert_eq!(ends.stages[Stage::VenueService], all.stages[Stage::VenueService]);
     for stage in [Stage::Submit, Stage::Dispatch, Stage::Completion, Stage::Return] {
         assert_eq!(ends.stages[stage], Distribution::default());
@@ -107,7 +107,7 @@ fn rates_and_in_flight_orders_agree() {
 #[test]
 fn closed_pacing_has_no_send_lag() {
     let summary = summary(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::PLAIN }));
-    assert_eq!((summary.slip.count, summary.rt_venue_from_due.count), (0, 0));
+    assert_eq!((summary.send_lag.count, summary.rt_venue_from_due.count), (0, 0));
     assert_eq!((summary.rt_venue.count, summary.rate.offered_per_s), (40, None));
 }
 

@@ -1,7 +1,7 @@
 //! Tests of `inspect` on valid and damaged logs and folders.
 
 use crate::common::scribble_on;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::inspect::{Format, InspectError, Options, inspect};
@@ -57,8 +57,8 @@ fn inspect_prints_log_folder_and_order() {
 fn inspect_shows_dead_strategy_orders() {
     // Strategy 1 dies with orders at its venues, is restarted, and dies again with one in the ring.
     let mut fixture = Fixture::new(Shape::PLAIN);
-    fixture.kill(Death { restart: Some(20_000), ..Death::of(1, 200_000) });
-    fixture.kill(Death::of(1, 17 * 20_000 + 10_100));
+    fixture.kill(StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, 200_000) });
+    fixture.kill(StrategyDeath::new(1, 17 * 20_000 + 10_100));
     let folder = fixture.write();
     let order = |id| shown(folder.path(), Options { order: Some(id), ..TEXT });
     insta::assert_snapshot!("cancelled", order(OrderId::new(1, 0, 9)));

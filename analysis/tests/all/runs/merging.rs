@@ -1,9 +1,9 @@
 //! The merge: exact counts of honest runs, and every kind of violation detected and named.
 
-use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
+use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
 use analysis::merge::ViolationKind as Kind;
-use analysis::merge::{Merged, Orders};
+use analysis::merge::{MergedRun, OrderCounts};
 use analysis::record::RunOutcome;
 use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
@@ -22,7 +22,7 @@ fn honest() -> Fixture {
 }
 
 /// Introduces one defect in an honest run.
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> Merged {
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> MergedRun {
     let mut fixture = honest();
     spoil(&mut fixture);
     run(&fixture)
@@ -32,7 +32,7 @@ fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> Merged {
 fn honest_run_is_counted_exactly() {
     let merged = run(&Fixture::new(Shape { reject_every: 5, ..Shape::PLAIN }));
     assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
-    let wanted = Orders { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..Orders::default() };
+    let wanted = OrderCounts { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..OrderCounts::default() };
     assert_eq!(merged.orders, wanted);
     // In addition to the stamps: the checksums of both ends of each link.
     assert_eq!(merged.records, 32 * 10 + 8 * 6 + 2 * 4 + 2 * 4 - 1);
@@ -100,7 +100,7 @@ fn order_has_all_reports_of_its_venue() {
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.orders.duplicated, merged.orders.further_reports), (40, 0, 4));
     // The order's own path runs to its first report.
-    let stamps = |merged: &Merged| merged.measured().map(|(_, row)| row.stamps()).collect::<Vec<_>>();
+    let stamps = |merged: &MergedRun| merged.measured().map(|(_, row)| row.stamps()).collect::<Vec<_>>();
     assert_eq!(stamps(&merged), stamps(&run(&honest())));
     let (id, number, report) = merged.further_reports().nth(3).unwrap();
     assert_eq!((id, number), (ID, 2));
@@ -284,7 +284,7 @@ fn missing_stamp_is_named() {
 /// cause.
 #[test]
 fn interrupted_run_can_lose_orders_and_checksums() {
-    let ways: [Spoil; 3] =
+    let ways: [Defect; 3] =
         [lose, |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
     for (number, spoil) in ways.into_iter().enumerate() {
         let merged = spoiled(|fixture| {
@@ -364,8 +364,8 @@ proptest! {
         prop_assert_eq!(&merged.violations, &[]);
         let all = orders * u64::from(strategies);
         let rejected = orders.checked_div(reject_every).unwrap_or(0) * u64::from(strategies);
-        prop_assert_eq!(merged.orders, Orders {
-            scheduled: all, sent: all, returned: all - rejected, rejected, ..Orders::default()
+        prop_assert_eq!(merged.orders, OrderCounts {
+            scheduled: all, sent: all, returned: all - rejected, rejected, ..OrderCounts::default()
         });
         prop_assert_eq!(merged.measured().count() as u64, all - rejected);
     }

@@ -3,7 +3,7 @@
 use super::deaths::{T1_OF_20, killed};
 use super::pauses::written;
 use crate::common::summary_of;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::streamed;
 use crate::fixture::{Fixture, RT_VENUE, Shape};
 use analysis::evaluation::evaluate;
@@ -69,7 +69,7 @@ fn assert_same(fixture: &Fixture) {
 
 #[test]
 fn run_with_deaths_is_equal_on_disk() {
-    assert_same(&killed(&[Death { restart: Some(2_000), ..Death::of(1, T1_OF_20 + 50) }]));
+    assert_same(&killed(&[StrategyDeath { restart: Some(2_000), ..StrategyDeath::new(1, T1_OF_20 + 50) }]));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Gateways that die during a run: what the merge accepts for their orders, and what it rejects.
 
-use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
+use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
 use analysis::merge::{Violation, ViolationKind as Kind};
-use analysis::record::{Exit, Outage, StayedDown};
+use analysis::record::{Outage, ProcessExit, StayedDown};
 use protocol::plan::{OnDeath, Placement, ProcessPlan, ThreadPlan};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record};
@@ -37,7 +37,7 @@ fn let_sessions_resume(fixture: &mut Fixture) {
         threads: vec![index as u32],
     };
     plan.processes = plan.threads.iter().enumerate().map(process).collect();
-    let exit = |process: &ProcessPlan| Exit {
+    let exit = |process: &ProcessPlan| ProcessExit {
         process: process.name.clone(),
         pid: 4000 + process.threads[0],
         how: "exit 0".into(),
@@ -175,7 +175,7 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
         ],
     );
     // Nothing shows that the engine closed it, or its strategy never receives the report.
-    let ways: [Spoil; 2] =
+    let ways: [Defect; 2] =
         [|f| _ = f.remove(Point::Rejected, victim(f)), |f| _ = f.remove(Point::StrategyRecv, victim(f))];
     for spoil in ways {
         let mut fixture = died(false);

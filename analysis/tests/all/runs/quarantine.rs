@@ -3,7 +3,7 @@
 use super::deaths::{T1_OF_20, killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};
 use crate::fixture::Fixture;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use analysis::merge::ViolationKind;
 use proptest::prelude::*;
 use protocol::plan::{Fault, FaultKind, Isolation, Target};
@@ -14,7 +14,10 @@ use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
 fn quarantined() -> Fixture {
-    killed(&[Death { quarantined: Some(ProtocolViolation::BadCursor), ..Death::of(1, T1_OF_20) }])
+    killed(&[StrategyDeath {
+        quarantined: Some(ProtocolViolation::BadCursor),
+        ..StrategyDeath::new(1, T1_OF_20)
+    }])
 }
 
 /// Returns the number of orders of strategy 1 that the engine stamped.
@@ -60,7 +63,8 @@ fn quarantined_strategy_log_is_ignored() {
 #[test]
 fn unexplained_quarantine_is_a_violation_outside_sandbox() {
     let with = |why, isolation, faults: &[Fault]| {
-        let mut fixture = killed(&[Death { quarantined: Some(why), ..Death::of(1, T1_OF_20) }]);
+        let mut fixture =
+            killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
         run(&fixture).violations
     };
@@ -82,7 +86,7 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
 
 #[test]
 fn overwritten_engine_log_is_an_error() {
-    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
     fixture.record.plan.isolation = Isolation::Thread;
     let try_merge = |fixture: &Fixture| {
         scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)

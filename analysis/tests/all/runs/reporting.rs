@@ -2,9 +2,9 @@
 
 use super::deaths::mortal;
 use crate::common::{fault, summary};
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::report::{DEFAULT_WIDTH, csv, markdown, terminal};
 use analysis::summary::Summary;
 use protocol::plan::{FaultKind, Target};
 use protocol::status::Field;
@@ -13,7 +13,7 @@ use protocol::supervision::ProtocolViolation;
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);
     for line in text.lines() {
-        assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        assert!(line.chars().count() <= DEFAULT_WIDTH, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
     assert!(!text.contains('\x1b'));
@@ -45,7 +45,11 @@ fn report_of_run_with_deaths_matches_snapshot() {
         let restart = (number != 8).then_some(100_000);
         let quarantined = (number == 8).then_some(ProtocolViolation::OutOfSequence);
         let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
-        fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
+        fixture.kill(StrategyDeath {
+            restart,
+            quarantined,
+            ..StrategyDeath::new(strategy, 4_000_000 + number * 5_000_000)
+        });
     }
     insta::assert_snapshot!(narrow(&summary(&fixture)));
 }

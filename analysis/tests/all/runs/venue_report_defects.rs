@@ -3,7 +3,7 @@
 
 use super::broken_links::play_with;
 use crate::common::kinds;
-use analysis::merge::{Merged, ViolationKind};
+use analysis::merge::{MergedRun, ViolationKind};
 use gateway::{Reports, Sweep, TimerWheel, Venue, VenueInfo, in_full};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
 
@@ -91,7 +91,7 @@ impl Venue for Liar {
     }
 }
 
-fn play(lie: Lie) -> Merged {
+fn play(lie: Lie) -> MergedRun {
     play_with(|| Liar { lie, open: TimerWheel::with_capacity(64) })
 }
 

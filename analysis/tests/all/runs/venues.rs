@@ -2,7 +2,7 @@
 
 use crate::common::{fault, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
-use analysis::report::{WIDTH, terminal};
+use analysis::report::{DEFAULT_WIDTH, terminal};
 use protocol::plan::{Fault, FaultKind, Target};
 use protocol::stamps::{Point, Record};
 
@@ -65,7 +65,7 @@ fn stuck_orders_and_recovery_follow_from_stamps() {
     assert_eq!(others_before.p50_ns, others_during.p50_ns);
     let text = terminal(&summary, false);
     assert!(text.contains("venue-1") && text.contains("slow"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= DEFAULT_WIDTH), "{text}");
 }
 
 #[test]

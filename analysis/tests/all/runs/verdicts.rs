@@ -1,7 +1,7 @@
 //! Verdicts: each condition that makes a latency figure worthless is a reason that names the
 //! remedy.
 
-use crate::common::{Spoil, summary};
+use crate::common::{Defect, summary};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::record::RunOutcome;
 use protocol::stamps::Point;
@@ -59,7 +59,7 @@ fn each_disturbance_is_a_reason() {
     only("by Little's law", |f| counted(f, 0.89));
     assert_eq!(reasons(|f| counted(f, 1.05)), [""; 0]);
     only("drifted by -80 ppm", |f| f.record.clock.drift_ppm = -80.0);
-    only("104 ns before the run, 490 ns after", |f| f.record.floor.after_ns = Some(490.0));
+    only("104 ns before the run, 490 ns after", |f| f.record.core_to_core_rtt.after_ns = Some(490.0));
     only("busy 96% of its time", |f| {
         let orchestrator = f.thread("orchestrator");
         let span = f.statuses[orchestrator][Field::EndedTicks as usize] - START;
@@ -81,7 +81,7 @@ fn unsent_orders_are_a_reason_only_for_players() {
     };
     let reason = said(&more).expect("seven are missing");
     assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
-    let excuses: [Spoil; 2] = [
+    let excuses: [Defect; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
         // Another reason covers it.
         |f| f.record.outcome = RunOutcome::Interrupted,

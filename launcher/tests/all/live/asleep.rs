@@ -4,7 +4,7 @@
 use super::programs::{BOOK, Program};
 use crate::common::Launcher;
 use analysis::document::Document;
-use analysis::merge::{self, Merged};
+use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
 use analysis::tail::{Cause, Tail};
 use protocol::plan::{Idle, Role};
@@ -19,7 +19,7 @@ fn folder(launcher: &Launcher) -> PathBuf {
     launcher.folders()[0].clone()
 }
 
-fn merged(folder: &Path) -> (RunRecord, Merged) {
+fn merged(folder: &Path) -> (RunRecord, MergedRun) {
     let record = RunRecord::read(folder).unwrap();
     let merged = merge::merge(folder, &record, |_, _| ()).unwrap();
     assert_eq!(merged.violations, []);
@@ -27,7 +27,7 @@ fn merged(folder: &Path) -> (RunRecord, Merged) {
 }
 
 /// The worst orders' causes are their time through the engine, whatever they are.
-fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
+fn add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
     for order in &tail.worst {
         let id: OrderId = order.order.parse().unwrap();
         let row = merged.measured().find(|(other, _)| *other == id).map(|(_, row)| *row).unwrap();

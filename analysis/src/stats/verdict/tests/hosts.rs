@@ -1,11 +1,11 @@
 //! Tests of verdicts over runs of several hosts.
 
 use crate::stats::fixtures::run;
-use crate::stats::{ComparisonLine, Outline, Percentile, Verdict, judge, pair};
+use crate::stats::{ComparisonLine, Percentile, RunOutline, Verdict, compare_figure, pair_runs};
 use crate::summary::Measure;
 
 /// Returns runs of one schedule each, alternating over hosts: a host and its latency.
-fn runs(hosts: &[(&str, f64)], repeats: usize) -> Vec<Outline> {
+fn runs(hosts: &[(&str, f64)], repeats: usize) -> Vec<RunOutline> {
     let one = |repeat: usize| {
         let (host, ns) = hosts[repeat % hosts.len()];
         let mut run = run(repeat, ns + (repeat / hosts.len()) as f64);
@@ -15,8 +15,8 @@ fn runs(hosts: &[(&str, f64)], repeats: usize) -> Vec<Outline> {
     (0..repeats).map(one).collect()
 }
 
-fn p50(a: &[Outline], b: &[Outline]) -> ComparisonLine {
-    judge(&pair(a, b), Measure::RtVenue, Percentile::P50)
+fn p50(a: &[RunOutline], b: &[RunOutline]) -> ComparisonLine {
+    compare_figure(&pair_runs(a, b), Measure::RtVenue, Percentile::P50)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn hosts_are_compared_separately_and_combined() {
         [("fast", 8), ("slow", 8)]
     );
     // The sixteen runs as if they were from one host: this broken variant detects nothing.
-    let blind = |mut runs: Vec<Outline>| {
+    let blind = |mut runs: Vec<RunOutline>| {
         runs.iter_mut().for_each(|run| run.machine.hostname = "one".into());
         // In another order: pairs match by schedule, not by host.
         for (place, run) in runs.iter_mut().enumerate() {
@@ -54,10 +54,11 @@ fn pairs_split_across_hosts_are_excluded() {
     let mut b = runs(&[("x", 600.0), ("y", 600.0)], 14);
     // One half of a pair of a lost worker, run on the other host.
     b[3].machine.hostname = "x".into();
-    let found = pair(&a, &b);
-    assert_eq!((found.a.len(), found.against.len()), (13, 0));
+    let found = pair_runs(&a, &b);
+    assert_eq!((found.a.len(), found.reasons.len()), (13, 0));
     assert!(found.caveats.join("\n").contains("1 of 14 pairs left out: A and B were made on two hosts"));
-    let places: Vec<_> = found.placed().into_iter().map(|placed| (placed.host, placed.a, placed.b)).collect();
+    let places: Vec<_> =
+        found.runs_by_placement().into_iter().map(|placed| (placed.host, placed.a, placed.b)).collect();
     assert_eq!(places, [("x".into(), 7, 7), ("y".into(), 6, 6)]);
 }
 
