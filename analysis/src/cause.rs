@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn causes_are_indexed_and_displayed_once() {
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, place);
+        for (index, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, index);
             assert_eq!(Cause::DISPLAY_ORDER.iter().filter(|other| **other == cause).count(), 1);
         }
         assert_eq!(Cause::DISPLAY_ORDER.last(), Some(&Cause::Unexplained));

@@ -98,8 +98,8 @@ impl BitSet {
 
     /// Returns `true` if the bit is set; `false` past the end.
     #[inline]
-    pub fn get(&self, place: usize) -> bool {
-        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    pub fn get(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
     /// Sets a bit.
@@ -107,8 +107,8 @@ impl BitSet {
     /// # Panics
     /// If the bit is past the end.
     #[inline]
-    pub fn set(&mut self, place: usize) {
-        self.0[place / 64] |= 1 << (place % 64);
+    pub fn set(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
     }
 
     /// Returns the number of set bits.
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn bit_set_sets_single_bits() {
         let mut bits = BitSet::new(130);
-        [0, 63, 64, 129].into_iter().for_each(|place| bits.set(place));
-        assert_eq!((0..200).filter(|place| bits.get(*place)).collect::<Vec<_>>(), [0, 63, 64, 129]);
+        [0, 63, 64, 129].into_iter().for_each(|index| bits.set(index));
+        assert_eq!((0..200).filter(|index| bits.get(*index)).collect::<Vec<_>>(), [0, 63, 64, 129]);
         assert_eq!(bits.count(), 4);
     }
 }

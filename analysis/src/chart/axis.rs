@@ -34,10 +34,10 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -
 fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<(f64, Option<String>)> {
     let mut taken = f64::INFINITY;
     let name = |tick: super::scale::AxisTick| {
-        let place = scale.at(tick.value);
-        let free = tick.is_labeled && (taken - place).abs() >= MIN_LABEL_GAP;
+        let position = scale.at(tick.value);
+        let free = tick.is_labeled && (taken - position).abs() >= MIN_LABEL_GAP;
         if free {
-            taken = place;
+            taken = position;
         }
         (tick.value, free.then(|| label(tick.value)))
     };

@@ -38,17 +38,17 @@ pub fn draw(
     let frame =
         Frame { height, left: longest + 20.0, right: WIDTH - 200.0, top: 10.0, bottom: height - 52.0 };
     let ends = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
-    let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
+    let (min, max) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
     let x = match reference {
         // Ratios are drawn on a logarithmic axis (halving is as far as doubling), with a margin on
         // both sides.
-        Some(_) if least > 0.0 && most / least >= 4.0 => Scale::log(least, most, frame.x_range()),
+        Some(_) if min > 0.0 && max / min >= 4.0 => Scale::log(min, max, frame.x_range()),
         Some(reference) => {
-            let air = ((most - least) * 0.08).max(reference.abs() * 0.005);
-            Scale::linear_around(least - air, most + air, frame.x_range())
+            let air = ((max - min) * 0.08).max(reference.abs() * 0.005);
+            Scale::linear_around(min - air, max + air, frame.x_range())
         }
-        None if least > 0.0 && most / least >= 20.0 => Scale::log(least, most, frame.x_range()),
-        None => Scale::linear(least, most, frame.x_range()),
+        None if min > 0.0 && max / min >= 20.0 => Scale::log(min, max, frame.x_range()),
+        None => Scale::linear(min, max, frame.x_range()),
     };
     let suffix = if x.is_log() { ", logarithmic" } else { "" };
     let content = html! {

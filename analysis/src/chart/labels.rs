@@ -38,16 +38,16 @@ pub fn spread_apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64>
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     // Groups of labels that touch; a group is centered on the mean of the wanted positions.
     let mut groups: Vec<(f64, usize)> = Vec::new();
-    let place = |mean: f64, size: usize| {
+    let position = |mean: f64, size: usize| {
         let half = (size - 1) as f64 * gap / 2.0;
         mean.min(bottom - half).max(top + half)
     };
     for index in &order {
         let mut group = (wanted[*index].clamp(top, bottom), 1);
         while let Some((mean, size)) = groups.last().copied() {
-            let (above, below) = (place(mean, size), place(group.0, group.1));
-            let room = below - above - (size + group.1 - 2) as f64 * gap / 2.0;
-            if room >= gap {
+            let (above, below) = (position(mean, size), position(group.0, group.1));
+            let distance = below - above - (size + group.1 - 2) as f64 * gap / 2.0;
+            if distance >= gap {
                 break;
             }
             groups.pop();
@@ -59,7 +59,7 @@ pub fn spread_apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64>
     let mut heights = vec![0.0; wanted.len()];
     let mut next = order.iter();
     for (mean, size) in groups {
-        let first = place(mean, size) - (size - 1) as f64 * gap / 2.0;
+        let first = position(mean, size) - (size - 1) as f64 * gap / 2.0;
         for (number, index) in next.by_ref().take(size).enumerate() {
             heights[*index] = first + number as f64 * gap;
         }

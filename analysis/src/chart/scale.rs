@@ -32,47 +32,42 @@ pub struct AxisTick {
 impl Scale {
     /// Creates a linear scale from zero (or the minimum, if negative) to a round value at or above
     /// the maximum.
-    pub fn linear(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let low = if least.is_finite() { least.min(0.0) } else { 0.0 };
-        let high = if greatest.is_finite() && greatest > low { greatest } else { low + 1.0 };
-        Self::linear_round(low, high, places)
+    pub fn linear(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let low = if min.is_finite() { min.min(0.0) } else { 0.0 };
+        let high = if max.is_finite() && max > low { max } else { low + 1.0 };
+        Self::linear_round(low, high, range)
     }
 
     /// Creates a linear scale whose ends are rounded outward to ticks.
-    fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
-        let step = step((high - low) / parts(places));
+    fn linear_round(low: f64, high: f64, range: (f64, f64)) -> Self {
+        let step = step((high - low) / parts(range));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { kind: ScaleKind::Linear, domain: values, range: places, step }
+        Self { kind: ScaleKind::Linear, domain: values, range, step }
     }
 
     /// Creates a logarithmic scale whose ends are rounded outward to 1, 2 or 5 times a power of
     /// ten. Values must be above zero.
-    pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
-        let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
-        Self { kind: ScaleKind::Log, domain: (round_down(low), -round_down(-high)), range: places, step: 0.0 }
+    pub fn log(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let low = if min.is_finite() && min > 0.0 { min } else { 1.0 };
+        let high = if max.is_finite() && max > low { max } else { low * 10.0 };
+        Self { kind: ScaleKind::Log, domain: (round_down(low), -round_down(-high)), range, step: 0.0 }
     }
 
     /// Creates a linear scale with rounded ends that need not include zero: for values that are
     /// compared with a reference other than zero.
-    pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
-        Self::linear_round(low, high, places)
+    pub fn linear_around(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let (low, high) = if max > min { (min, max) } else { (min - 0.5, min + 0.5) };
+        Self::linear_round(low, high, range)
     }
 
     /// Creates a logarithmic scale with exactly these ends.
-    pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: ScaleKind::Log, domain: (low, high), range: places, step: 0.0 }
+    pub const fn log_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
+        Self { kind: ScaleKind::Log, domain: (low, high), range, step: 0.0 }
     }
 
     /// Creates a linear scale with exactly these ends.
-    pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self {
-            kind: ScaleKind::Linear,
-            domain: (low, high),
-            range: places,
-            step: step((high - low) / parts(places)),
-        }
+    pub fn linear_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
+        Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
     /// Returns the coordinate of a value.
@@ -129,8 +124,8 @@ impl Scale {
 }
 
 /// Returns the wanted number of intervals of a linear axis of this length.
-fn parts(places: (f64, f64)) -> f64 {
-    ((places.1 - places.0).abs() / 90.0).clamp(5.0, 10.0)
+fn parts(range: (f64, f64)) -> f64 {
+    ((range.1 - range.0).abs() / 90.0).clamp(5.0, 10.0)
 }
 
 /// Returns `mark` × 10^`decade` without rounding errors: 200, not 200.00000000000003.
@@ -203,9 +198,9 @@ mod tests {
     #[test]
     fn scale_is_monotonic() {
         for scale in [Scale::log(1.0, 1e6, (0.0, 500.0)), Scale::linear(0.0, 1e6, (0.0, 500.0))] {
-            let places: Vec<f64> = (1..1000).map(|value| scale.at(f64::from(value) * 1000.0)).collect();
-            assert!(places.is_sorted());
-            assert!(places.iter().all(|place| (0.0..=500.0).contains(place)));
+            let range: Vec<f64> = (1..1000).map(|value| scale.at(f64::from(value) * 1000.0)).collect();
+            assert!(range.is_sorted());
+            assert!(range.iter().all(|position| (0.0..=500.0).contains(position)));
         }
     }
 

@@ -42,25 +42,25 @@ impl TimelineSlice<'_> {
 }
 
 /// Returns the vertical range that contains all sections.
-pub fn shared_range(stretches: &[TimelineSlice<'_>]) -> (f64, f64) {
-    let values = || stretches.iter().filter_map(TimelineSlice::min_max);
-    let least = values().map(|(least, _)| least).min().unwrap_or(1).max(1);
-    let most = values().map(|(_, most)| most).max().unwrap_or(1).max(1);
-    (least as f64, most as f64)
+pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
+    let values = || slices.iter().filter_map(TimelineSlice::min_max);
+    let min = values().map(|(min, _)| min).min().unwrap_or(1).max(1);
+    let max = values().map(|(_, max)| max).max().unwrap_or(1).max(1);
+    (min as f64, max as f64)
 }
 
 /// Draws a sparkline. `id` is its id in the page, `title` its accessible title and tooltip.
-pub fn draw(id: &str, title: &str, stretch: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
+pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA_BOUNDS;
-    let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;
-    let (from, to) = (stretch.from_ns as f64 - zero, (stretch.to_ns as f64 - zero).max(1.0 - zero));
-    let place =
+    let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
+    let (from, to) = (slice.from_ns as f64 - zero, (slice.to_ns as f64 - zero).max(1.0 - zero));
+    let x_of =
         |ns: f64| (left + (ns - zero - from) / (to - from).max(1.0) * (right - left)).clamp(left, right);
     let y = Scale::log(ends.0, ends.1, (bottom, top));
-    let bucket = stretch.timeline.bucket_ns as f64;
-    let (mut medians, mut greatest) = (SvgPath::default(), String::new());
-    for (at, p50, max) in stretch.buckets() {
-        let (start, end) = (place(at as f64), place(at as f64 + bucket));
+    let bucket = slice.timeline.bucket_ns as f64;
+    let (mut medians, mut maxima) = (SvgPath::default(), String::new());
+    for (at, p50, max) in slice.buckets() {
+        let (start, end) = (x_of(at as f64), x_of(at as f64 + bucket));
         match p50 {
             Some(p50) => medians.horizontal(start, end, y.at(p50.max(1) as f64)),
             None => medians.lift_pen(),
@@ -69,7 +69,7 @@ pub fn draw(id: &str, title: &str, stretch: &TimelineSlice<'_>, ends: (f64, f64)
             let high = y.at(max.max(1) as f64);
             // With too few orders for a median, the maximum is drawn as a thin mark.
             let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
-            greatest += &format!(
+            maxima += &format!(
                 "M{} {}H{}V{}H{}Z",
                 coordinate(start),
                 coordinate(high),
@@ -90,10 +90,10 @@ pub fn draw(id: &str, title: &str, stretch: &TimelineSlice<'_>, ends: (f64, f64)
                 line x1=(coordinate(left)) x2=(coordinate(right)) y1=(coordinate(y.at(value))) y2=(coordinate(y.at(value))) class="grid" {}
                 (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
             }
-            path d=(greatest) class="fill band c7" {}
+            path d=(maxima) class="fill band c7" {}
             path d=(medians.data()) class="line c1" {}
-            @if let Some(mark) = stretch.mark_ns {
-                line x1=(coordinate(place(mark as f64))) x2=(coordinate(place(mark as f64))) y1=(coordinate(top)) y2=(coordinate(bottom)) class="zero" {}
+            @if let Some(mark) = slice.mark_ns {
+                line x1=(coordinate(x_of(mark as f64))) x2=(coordinate(x_of(mark as f64))) y1=(coordinate(top)) y2=(coordinate(bottom)) class="zero" {}
             }
             (text(left, HEIGHT - 6.0, "start", "tick", &signed(from)))
             (text(right, HEIGHT - 6.0, "end", "tick", &signed(to)))
@@ -128,8 +128,8 @@ mod tests {
         let whole = |timeline| TimelineSlice { timeline, from_ns: 0, to_ns: 40, mark_ns: None };
         let part = TimelineSlice { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
         assert_eq!(part.min_max(), Some((900, 900)));
-        for stretch in [part, whole(&timeline), TimelineSlice { from_ns: u64::MAX, to_ns: 0, ..part }] {
-            let text = draw("i", "t", &stretch, shared_range(&[stretch])).into_string();
+        for slice in [part, whole(&timeline), TimelineSlice { from_ns: u64::MAX, to_ns: 0, ..part }] {
+            let text = draw("i", "t", &slice, shared_range(&[slice])).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };

@@ -7,11 +7,11 @@ use std::fmt::Write;
 pub const WIDTH: f64 = 1040.0;
 
 /// Formats a coordinate with one decimal: finer than a pixel is invisible and makes files larger.
-pub fn coordinate(place: f64) -> String {
-    if !place.is_finite() {
+pub fn coordinate(position: f64) -> String {
+    if !position.is_finite() {
         return "0".into();
     }
-    let text = format!("{place:.1}");
+    let text = format!("{position:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".into() } else { text.into() }
 }

@@ -68,8 +68,8 @@ impl XyPlot<'_> {
             (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         };
         let description = format!(
-            "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the least to the \
-             greatest. The table has the figures.",
+            "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the min to the \
+             max. The table has the figures.",
             self.y.title,
             self.x.title,
             series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; ")
@@ -88,11 +88,11 @@ impl XyPlot<'_> {
             g data-line=(series.name) {
                 path d=(path.data()) class={ "line " (series.class) } {}
                 @for (at, spread) in &series.points {
-                    @let place = x.at(*at);
+                    @let position = x.at(*at);
                     @if spread.high > spread.low {
-                        (line((place, y.at(spread.low)), (place, y.at(spread.high)), &format!("bar {}", series.class)))
+                        (line((position, y.at(spread.low)), (position, y.at(spread.high)), &format!("bar {}", series.class)))
                     }
-                    circle cx=(coordinate(place)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
+                    circle cx=(coordinate(position)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
                         data-x=(at) data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                         title {
                             (series.name) " at " ((self.x.name)(*at)) ": " ((self.y.name)(spread.median)) " ("
@@ -107,15 +107,11 @@ impl XyPlot<'_> {
 
 /// Returns a linear scale from zero, or a logarithmic one if all values are above zero and far
 /// apart. Varied settings switch to logarithmic later, since they are mostly evenly spaced.
-fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: bool) -> Scale {
-    let least = values.clone().fold(f64::INFINITY, f64::min);
-    let greatest = values.clone().fold(f64::NEG_INFINITY, f64::max);
+fn scale(values: impl Iterator<Item = f64> + Clone, range: (f64, f64), varied: bool) -> Scale {
+    let min = values.clone().fold(f64::INFINITY, f64::min);
+    let max = values.clone().fold(f64::NEG_INFINITY, f64::max);
     let limit = if varied { MIN_LOG_RATIO / 2.0 } else { MIN_LOG_RATIO };
-    if least > 0.0 && greatest / least >= limit {
-        Scale::log(least, greatest, places)
-    } else {
-        Scale::linear(least, greatest, places)
-    }
+    if min > 0.0 && max / min >= limit { Scale::log(min, max, range) } else { Scale::linear(min, max, range) }
 }
 
 fn end(series: &PlotSeries, x: &Scale, y: &Scale) -> Option<LineLabel> {

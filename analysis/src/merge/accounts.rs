@@ -219,8 +219,8 @@ impl Accounts {
                 format!("a price of report {detail}, which has no fill")
             });
         };
-        let place = usize::from(instrument);
-        if place >= MAX_INSTRUMENTS {
+        let index = usize::from(instrument);
+        if index >= MAX_INSTRUMENTS {
             return add_fill_violation(&mut self.found, id, &|| {
                 format!("a fill in instrument {instrument}: there is none")
             });
@@ -241,11 +241,11 @@ impl Accounts {
                 self.count(PendingFill { key, quantity, price });
             }
         }
-        if self.prices.len() <= place {
-            self.prices.resize(place + 1, LastPrice::default());
+        if self.prices.len() <= index {
+            self.prices.resize(index + 1, LastPrice::default());
         }
-        if self.prices[place].ticks <= ticks {
-            self.prices[place] = LastPrice { ticks, price };
+        if self.prices[index].ticks <= ticks {
+            self.prices[index] = LastPrice { ticks, price };
         }
     }
 
@@ -267,12 +267,12 @@ impl Accounts {
 
     #[inline]
     fn count(&mut self, PendingFill { key, quantity, price }: PendingFill) {
-        let (strategy, place) = ((key >> 16) as u8, key as u16);
+        let (strategy, index) = ((key >> 16) as u8, key as u16);
         let Some(accounts) = self.filled.get_mut(usize::from(strategy)) else { return };
-        if accounts.len() <= usize::from(place) {
-            accounts.resize(usize::from(place) + 1, Account::default());
+        if accounts.len() <= usize::from(index) {
+            accounts.resize(usize::from(index) + 1, Account::default());
         }
-        accounts[usize::from(place)].fill(quantity, price);
+        accounts[usize::from(index)].fill(quantity, price);
     }
 
     /// Ends the last log and counts the fills whose reports the orchestrator never processed,
@@ -292,8 +292,8 @@ impl Accounts {
     /// Handles a position figure that the orchestrator logged.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
-        let place = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
-        let Some((field, instrument)) = place.filter(|_| usize::from(id.strategy()) < self.filled.len())
+        let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
+        let Some((field, instrument)) = index.filter(|_| usize::from(id.strategy()) < self.filled.len())
         else {
             return self.found.add(ViolationKind::Position, || {
                 format!(

@@ -187,8 +187,8 @@ pub(super) fn check(
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
         }
-        if let Some(place) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
-            *place = losses;
+        if let Some(entry) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
+            *entry = losses;
         }
     }
     counted

@@ -11,12 +11,12 @@ use protocol::stamps::{Point, Record};
 
 /// The points whose times never decrease within a log.
 const ORDERED: u64 = {
-    let (mut points, mut place) = (0, 0);
-    while place < Point::ALL.len() {
-        if Point::ALL[place].is_stamped_when_logged() {
-            points |= bit(Point::ALL[place]);
+    let (mut points, mut index) = (0, 0);
+    while index < Point::ALL.len() {
+        if Point::ALL[index].is_stamped_when_logged() {
+            points |= bit(Point::ALL[index]);
         }
-        place += 1;
+        index += 1;
     }
     points
 };

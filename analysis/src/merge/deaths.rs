@@ -50,7 +50,7 @@ impl Deaths {
     /// Derives the deaths from a record. Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
-        for (place, incident) in record.incidents.iter().enumerate() {
+        for (index, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
             let Some(deceased) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
             if incident.epoch > MAX_EPOCH {
@@ -60,7 +60,7 @@ impl Deaths {
                 deceased.incidents.resize(epoch + 1, 0);
             }
             if deceased.incidents[epoch] == 0 {
-                deceased.incidents[epoch] = u32::try_from(place + 1).unwrap_or(0);
+                deceased.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
             }
             deceased.is_untrusted |= incident.quarantined.is_some();
         }
@@ -156,8 +156,8 @@ impl Deaths {
 
     /// Returns the index in the record of the incident that ended an incarnation.
     pub fn incident(&self, strategy: u16, epoch: u16) -> Option<usize> {
-        let place = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
-        (*place as usize).checked_sub(1)
+        let index = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
+        (*index as usize).checked_sub(1)
     }
 
     /// Returns the last possible epoch of a strategy: one after the last that died.

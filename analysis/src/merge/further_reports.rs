@@ -30,15 +30,15 @@ pub struct FurtherReport {
 impl FurtherReport {
     /// Returns the ticks of a point, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
-        let place = REPORT_PATH.iter().position(|other| *other == point)?;
-        self.ticks[place]
+        let index = REPORT_PATH.iter().position(|other| *other == point)?;
+        self.ticks[index]
     }
 
     /// Sets a stamp. Returns `false` if it was set already or reports have no such point.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
-            Some(place) if self.ticks[place].is_none() => {
-                self.ticks[place] = Some(value);
+            Some(index) if self.ticks[index].is_none() => {
+                self.ticks[index] = Some(value);
                 true
             }
             _ => false,

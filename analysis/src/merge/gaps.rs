@@ -25,11 +25,11 @@ impl ThreadGaps {
 
     /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
     pub fn record(&mut self, record: &Record) {
-        let (all, most) = match record.point {
+        let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),
             _ => (&mut self.sleeps, self.max_sleeps),
         };
-        if (all.len() as u64) < most {
+        if (all.len() as u64) < max {
             all.extend(Gap::of(record));
         }
     }

@@ -74,8 +74,8 @@ impl TouchVersions {
         let (gateway, _) = lane.rows.get(sequence as usize)?.pushed()?;
         let venue = gateway as u16 / self.credentials;
         let all = self.written.get(&(venue, lane.instrument(sequence)));
-        let place = version.checked_sub(1).and_then(|place| usize::try_from(place).ok());
-        let written = all.zip(place).and_then(|(all, place)| all.get(place).copied());
+        let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        let written = all.zip(index).and_then(|(all, index)| all.get(index).copied());
         Some(Trigger { version, written })
     }
 

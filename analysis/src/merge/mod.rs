@@ -293,7 +293,7 @@ pub fn merge_in<L: LogStore + ?Sized>(
             links.forget(strategy);
             joined.disregard(strategy);
             if let Some(log) =
-                plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
+                plan.thread_of(Role::Strategy(strategy)).and_then(|index| threads.get_mut(index))
             {
                 notes.push(doubted_note(&log.name, &why));
                 *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);

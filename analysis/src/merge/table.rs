@@ -115,12 +115,12 @@ impl Lane {
 /// Returns the value of an order, after growing the column to contain it.
 #[inline]
 fn grow_to<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, MissingRow> {
-    let place = sequence as usize;
-    if column.len() <= place {
-        let bytes = (place + 1 - column.len()) * size_of::<T>();
-        column.resize(place + 1).map_err(|_| MissingRow::Memory(bytes as u64))?;
+    let index = sequence as usize;
+    if column.len() <= index {
+        let bytes = (index + 1 - column.len()) * size_of::<T>();
+        column.resize(index + 1).map_err(|_| MissingRow::Memory(bytes as u64))?;
     }
-    Ok(&mut column[place])
+    Ok(&mut column[index])
 }
 
 /// The reason for which an order has no row.
@@ -211,43 +211,43 @@ impl OrderTable {
     /// [`MissingRow`]: the order is impossible, or memory is missing.
     #[inline]
     pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
-        let mut place = usize::from(id.strategy());
-        if place >= self.later.len() {
+        let mut lane_index = usize::from(id.strategy());
+        if lane_index >= self.later.len() {
             return Err(MissingRow::Strategy);
         }
         if id.epoch() > 0 {
-            place = self.later_lane_index(id)?;
+            lane_index = self.later_lane_index(id)?;
         }
-        if id.sequence() >= self.lanes[place].rows.len() as u64 {
-            self.grow(place, id.sequence())?;
+        if id.sequence() >= self.lanes[lane_index].rows.len() as u64 {
+            self.grow(lane_index, id.sequence())?;
         }
-        Ok(&mut self.lanes[place])
+        Ok(&mut self.lanes[lane_index])
     }
 
     /// Returns the index of a later epoch's lane, created if new.
     fn later_lane_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
-        let LaterEpochs { bounds, lane_indices: places } = &mut self.later[usize::from(id.strategy())];
+        let LaterEpochs { bounds, lane_indices } = &mut self.later[usize::from(id.strategy())];
         let index = usize::from(id.epoch()) - 1;
-        match places.get(index) {
-            Some(place) if *place > 0 => return Ok(*place as usize),
+        match lane_indices.get(index) {
+            Some(lane_index) if *lane_index > 0 => return Ok(*lane_index as usize),
             _ if id.epoch() > bounds.last_epoch => return Err(MissingRow::Epoch),
             // Checked here and not when it grows, so that an impossible order creates no lane.
             _ if id.sequence() >= bounds.rows => return Err(MissingRow::Limit),
             _ => {}
         }
-        if places.len() <= index {
-            places.resize(index + 1, 0);
+        if lane_indices.len() <= index {
+            lane_indices.resize(index + 1, 0);
         }
         // There are at most as many lanes as strategies and epochs: 20 bits.
-        places[index] = self.lanes.len() as u32;
+        lane_indices[index] = self.lanes.len() as u32;
         self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds, &self.room));
         Ok(self.lanes.len() - 1)
     }
 
     /// Grows a lane to contain a sequence.
     #[cold]
-    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), MissingRow> {
-        let lane = &mut self.lanes[place];
+    fn grow(&mut self, lane_index: usize, sequence: u64) -> Result<(), MissingRow> {
+        let lane = &mut self.lanes[lane_index];
         let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
         if sequence >= bounds.rows {
             return Err(MissingRow::Limit);
@@ -277,8 +277,8 @@ impl OrderTable {
             None if first < self.later.len() => self.lanes.get(first),
             None => None,
             Some(index) => {
-                let place = *self.later.get(first)?.lane_indices.get(usize::from(index))? as usize;
-                if place == 0 { None } else { self.lanes.get(place) }
+                let lane_index = *self.later.get(first)?.lane_indices.get(usize::from(index))? as usize;
+                if lane_index == 0 { None } else { self.lanes.get(lane_index) }
             }
         }
     }

@@ -54,10 +54,10 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
         let before_market = last.map(|_| Measure::GatewayLateness);
         for after in before_market.into_iter().chain([Measure::RtVenueFromDue, Measure::Stage(Stage::Return)])
         {
-            let Some(place) = summary.measures().position(|measure| measure == after) else { continue };
-            let place = 2 + place + 1;
-            if place <= lines.len() {
-                lines.insert(place, rule.clone());
+            let Some(index) = summary.measures().position(|measure| measure == after) else { continue };
+            let index = 2 + index + 1;
+            if index <= lines.len() {
+                lines.insert(index, rule.clone());
             }
         }
     }

@@ -43,8 +43,8 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
     let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
     for (number, line) in stage_lines(summary).iter().enumerate() {
         let name = line.split_whitespace().next().unwrap_or("");
-        let look = (number == 0 || strong.contains(&name)).then_some(LineStyle::Strong);
-        page.line(line, look);
+        let style = (number == 0 || strong.contains(&name)).then_some(LineStyle::Strong);
+        page.line(line, style);
     }
     incidents(&mut page, summary);
     let by_strategy = strategies::grids(summary);
@@ -73,12 +73,12 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
 fn verdict(page: &mut TextReport, summary: &Summary) {
     let mark = if summary.fit_for_latency { "✔" } else { "✘" };
     let text = summary.verdict().to_uppercase();
-    let look = if summary.fit_for_latency { LineStyle::Good } else { LineStyle::Bad };
+    let style = if summary.fit_for_latency { LineStyle::Good } else { LineStyle::Bad };
     match summary.reasons.as_slice() {
-        [] => page.line(&format!("{mark} {text}"), Some(look)),
-        [reason] => page.item(&format!("{mark} {text}: "), reason, Some(look)),
+        [] => page.line(&format!("{mark} {text}"), Some(style)),
+        [reason] => page.item(&format!("{mark} {text}: "), reason, Some(style)),
         reasons => {
-            page.line(&format!("{mark} {text}, for {} reasons:", reasons.len()), Some(look));
+            page.line(&format!("{mark} {text}, for {} reasons:", reasons.len()), Some(style));
             for reason in reasons {
                 page.item("  · ", reason, None);
             }
@@ -249,23 +249,23 @@ impl TextReport {
         self.text.push('\n');
     }
 
-    fn line(&mut self, line: &str, look: Option<LineStyle>) {
+    fn line(&mut self, line: &str, style: Option<LineStyle>) {
         let line = single_line(line.trim_end());
         // Writing to a string cannot fail.
-        let _ = match look.filter(|_| self.color) {
-            Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
+        let _ = match style.filter(|_| self.color) {
+            Some(style) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", style.code()),
             None => writeln!(self.text, "{line}"),
         };
     }
 
     /// Adds a paragraph that begins with `head`; continuation lines are indented below the body, or
     /// by four columns.
-    fn item(&mut self, head: &str, body: &str, look: Option<LineStyle>) {
+    fn item(&mut self, head: &str, body: &str, style: Option<LineStyle>) {
         let head_width = head.chars().count();
         let indent = if head_width > 12 { 4 } else { head_width };
         for (number, line) in wrap(body.split(' '), " ", head_width, indent).iter().enumerate() {
             let front = if number == 0 { head.to_owned() } else { " ".repeat(indent) };
-            self.line(&format!("{front}{line}"), look);
+            self.line(&format!("{front}{line}"), style);
         }
     }
 
@@ -284,15 +284,15 @@ impl TextReport {
 /// `indent`. A text wider than a line is split.
 fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let (mut room, mut used) = (width().saturating_sub(first), 0);
-    let next_room = width().saturating_sub(indent).max(1);
+    let (mut available, mut used) = (width().saturating_sub(first), 0);
+    let next_available = width().saturating_sub(indent).max(1);
     for part in parts {
         let pieces: Vec<char> = single_line(part).chars().collect();
-        for piece in pieces.chunks(next_room) {
+        for piece in pieces.chunks(next_available) {
             let joined = if used == 0 { 0 } else { joint.chars().count() };
-            if used + joined + piece.len() > room {
+            if used + joined + piece.len() > available {
                 lines.push(String::new());
-                (room, used) = (next_room, 0);
+                (available, used) = (next_available, 0);
             }
             if let Some(line) = lines.last_mut() {
                 if used > 0 {

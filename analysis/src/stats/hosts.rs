@@ -37,7 +37,7 @@ pub(super) fn opposed(hosts: &[HostDifference]) -> Option<String> {
 
 /// Returns a description if the intervals of two hosts do not overlap.
 pub(super) fn disagreement(hosts: &[HostDifference]) -> Option<String> {
-    let least = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
-    let most = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
-    (least.1.ratio.high < most.1.ratio.low).then(|| describe_pair(least, most))
+    let lowest = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
+    let highest = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
+    (lowest.1.ratio.high < highest.1.ratio.low).then(|| describe_pair(lowest, highest))
 }

@@ -49,9 +49,9 @@ pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
     let usable =
         points.iter().filter(|(rate, rho)| rate.is_finite() && *rate > 0.0 && (0.0..=1.0).contains(rho));
     let rates = || usable.clone().map(|(rate, _)| *rate);
-    let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+    let (min, max) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
     let busiest = usable.clone().map(|(_, rho)| *rho).reduce(f64::max)?;
-    (most >= least * 1.1 && busiest >= MIN_RHO).then_some(())?;
+    (max >= min * 1.1 && busiest >= MIN_RHO).then_some(())?;
     let (products, squares) = usable
         .fold((0.0, 0.0), |(products, squares), (rate, rho)| (products + rate * rho, squares + rate * rate));
     (products > 0.0).then(|| squares / products)

@@ -35,9 +35,9 @@ pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut found = vec![0; runs.len()];
     let mut next = 0;
     for host in hosts(runs) {
-        let here: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].machine == *host).collect();
-        let own = placements(&here.iter().map(|place| runs[*place]).collect::<Vec<_>>());
-        here.iter().zip(&own).for_each(|(place, own)| found[*place] = next + own);
+        let here: Vec<usize> = (0..runs.len()).filter(|index| runs[*index].machine == *host).collect();
+        let own = placements(&here.iter().map(|index| runs[*index]).collect::<Vec<_>>());
+        here.iter().zip(&own).for_each(|(index, own)| found[*index] = next + own);
         next += own.iter().max().map_or(0, |highest| highest + 1);
     }
     found

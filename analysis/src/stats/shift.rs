@@ -71,11 +71,11 @@ fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
 /// Returns the value at which the cumulative weight reaches `wanted`.
 fn quantile(differences: &[(f64, f64)], wanted: f64) -> f64 {
     let mut sum = 0.0;
-    for (place, (value, weight)) in differences.iter().enumerate() {
+    for (index, (value, weight)) in differences.iter().enumerate() {
         sum += weight;
         if (sum - wanted).abs() < 1e-9 {
             // Exactly between two values: their mean, so that the sides are exchangeable.
-            return differences.get(place + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
+            return differences.get(index + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
         }
         if sum > wanted {
             return *value;

@@ -166,9 +166,9 @@ impl RunPairing<'_> {
         let highest = self.placements.iter().max().copied().unwrap_or(0);
         let has_hosts = hosts(&self.a).len() > 1;
         let of = |placement: usize| {
-            let here = |place: &usize| self.placements[*place] == placement;
+            let here = |index: &usize| self.placements[*index] == placement;
             let side = |range: std::ops::Range<usize>| -> Vec<&RunOutline> {
-                range.filter(here).map(|place| all[place]).collect()
+                range.filter(here).map(|index| all[index]).collect()
             };
             let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
             let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| core_rtt(run)).collect();

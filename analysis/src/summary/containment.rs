@@ -129,7 +129,7 @@ pub(super) fn summarize(
         // Already nanoseconds.
         repairs.record(ns, 1.0);
     }
-    let many =
+    let count_incidents =
         |is: fn(&IncidentSummary) -> bool| incidents.iter().filter(|incident| is(incident)).count() as u64;
     let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
     strategies.sort_unstable();
@@ -137,8 +137,8 @@ pub(super) fn summarize(
     let containment = Containment {
         incidents: incidents.len() as u64,
         strategies: strategies.len() as u64,
-        quarantined: many(|incident| incident.quarantined.is_some()),
-        restarted: many(|incident| incident.repair_to_restart_ns.is_some()),
+        quarantined: count_incidents(|incident| incident.quarantined.is_some()),
+        restarted: count_incidents(|incident| incident.repair_to_restart_ns.is_some()),
         orders: merged.losses.iter().copied().sum(),
         lost_of_survivors: merged.lost_of_survivors,
         detect_to_repair: repairs.distribution(1.0),

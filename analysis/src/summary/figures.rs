@@ -49,10 +49,10 @@ impl Measure {
     /// The measures of every run, in report order: the stages of the flow, then the sums.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
-        let mut place = 0;
-        while place < STAGES {
-            all[place] = Measure::Stage(Stage::ALL[place]);
-            place += 1;
+        let mut index = 0;
+        while index < STAGES {
+            all[index] = Measure::Stage(Stage::ALL[index]);
+            index += 1;
         }
         all[STAGES + 1] = Measure::RtVenue;
         all[STAGES + 2] = Measure::RtVenueFromDue;
@@ -200,7 +200,7 @@ impl Figures {
     /// measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
-        let free = merged.measured().enumerate().filter(|(place, _)| untouched.get(*place));
+        let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
         free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
     }
 
@@ -344,10 +344,10 @@ mod tests {
             columns in prop::collection::vec(prop::collection::vec(prop_oneof![0u64..50, any::<u64>(), 1u64 << 33..1 << 34], 1..80), 1..4),
             share in 0.0f64..1.0,
         ) {
-            let most = columns.iter().flatten().copied().max().unwrap();
+            let max = columns.iter().flatten().copied().max().unwrap();
             let wanted: Vec<(usize, u64)> =
                 columns.iter().enumerate().map(|(at, column)| (at, nearest_rank(column.len() as u64, share))).collect();
-            let found = select_ranks(&wanted, most, |hear| {
+            let found = select_ranks(&wanted, max, |hear| {
                 for (at, column) in columns.iter().enumerate() {
                     column.iter().for_each(|value| hear(at, *value));
                 }

@@ -43,14 +43,14 @@ impl IncidentWindows {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
-        let window = |(place, incident): (usize, &crate::record::Incident)| {
+        let window = |(index, incident): (usize, &crate::record::Incident)| {
             let from = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
             let until = incident.repaired_ns.unwrap_or(incident.fenced_ns).max(incident.detected_ns);
             IncidentWindow {
                 from: ticks(from),
                 until: ticks(until.saturating_add(AFTERMATH_NS)),
                 strategy: incident.strategy,
-                incident: place,
+                incident: index,
             }
         };
         let mut sorted: Vec<IncidentWindow> = record.incidents.iter().enumerate().map(window).collect();

@@ -110,8 +110,8 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
                 Some(((high - low.min(high)) as f64 / low as f64, one.strategy, measure, with, without))
             })
         });
-        let most = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|most| most.0 > NOTABLE_SHIFT);
-        notes.extend(most.map(|(_, strategy, measure, with, without)| {
+        let largest = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|largest| largest.0 > NOTABLE_SHIFT);
+        notes.extend(largest.map(|(_, strategy, measure, with, without)| {
             format!(
                 "{name} of {} is {} with strategy-{strategy} and {} without it: the pooled figure depends on the stamps of one strategy",
                 measure.name(),

@@ -34,12 +34,12 @@ fn unfired_reason(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_n
     let (kind, planned) = (fault.kind, |index: u16| orders.get(usize::from(index)).copied().unwrap_or(0));
     match fault.when {
         When::Push { order, .. } => {
-            let most = match fault.target {
+            let max_order = match fault.target {
                 Target::Strategy(index) => planned(index),
                 _ => orders.iter().copied().max().unwrap_or(0),
             };
-            (order >= most).then(|| {
-                format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {most}, from 0")
+            (order >= max_order).then(|| {
+                format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {max_order}, from 0")
             })
         }
         When::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {

@@ -27,25 +27,25 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
         let role = Role::Strategy(strategy);
         let Some(thread) = record.plan.thread_of(role) else { continue };
         let log = merged.threads.get(thread).filter(|log| !log.is_untrusted);
-        let most = log.map_or(0, |log| {
+        let max_open = log.map_or(0, |log| {
             log.counters.of(&record.plan.threads[thread].roles, role).get(StrategyCounter::InFlightPeak)
         });
         let sends_all = log.is_some()
             && trading.strategy_kind(strategy) == Trading::PLAYER
             && !record.incidents.iter().any(|incident| incident.strategy == strategy);
         let missing = planned.saturating_sub(*sent);
-        if missing > 0 && most >= trading.max_open.into() {
+        if missing > 0 && max_open >= trading.max_open.into() {
             (limited, kept_back) = (limited + 1, kept_back.saturating_add(missing));
         } else if sends_all {
             closed = closed.saturating_add(missing);
         }
     }
     let all = count(merged.orders.scheduled);
-    let most = count(trading.max_open.into());
+    let max_open = count(trading.max_open.into());
     let whose = if limited == 1 { "a strategy".into() } else { format!("{} strategies", count(limited)) };
     let limited = (limited > 0).then(|| {
         format!(
-            "{} of {all} orders were not sent: {whose} had {most} orders open, as many as --max-open allows, and what rests at a venue \
+            "{} of {all} orders were not sent: {whose} had {max_open} orders open, as many as --max-open allows, and what rests at a venue \
              stays open: raise --max-open",
             count(kept_back)
         )

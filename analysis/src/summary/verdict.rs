@@ -96,9 +96,9 @@ fn deaths(summary: &Summary) -> Option<String> {
     let containment = summary.containment.as_ref()?;
     let (deaths, strategies) = (containment.incidents, containment.strategies);
     let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
-    let many =
+    let count_incidents =
         if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
-    Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
+    Some(format!("{count_incidents} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
 /// Strategies that stayed down after failed restarts, by name up to a maximum.

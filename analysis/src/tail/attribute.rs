@@ -114,11 +114,11 @@ impl ThreadHistory {
     /// if it has not stamped since.
     fn served_since(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
         let last = self.served.back().filter(|last| last.at > from)?;
-        let place = self.served.partition_point(|served| served.at <= from);
+        let index = self.served.partition_point(|served| served.at <= from);
         let mut sums = last.sums;
-        match place.checked_sub(1) {
-            Some(place) => {
-                let before = self.totals_at(&self.served[place], from, longest);
+        match index.checked_sub(1) {
+            Some(index) => {
+                let before = self.totals_at(&self.served[index], from, longest);
                 sums.iter_mut().zip(before).for_each(|(sum, before)| *sum -= before);
             }
             // Before its first stamp it served no order.

@@ -128,8 +128,8 @@ impl DroppedGaps<'_> {
     /// dropped ones.
     fn describe(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
         let ns = |ticks| to_ns(ticks, ns_per_tick);
-        let since = raised(self.kept, self.capacity).map(|(since, least)| {
-            let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
+        let since = raised(self.kept, self.capacity).map(|(since, min_ns)| {
+            let what = min_ns.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
             format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
         });
         format!(
@@ -145,13 +145,13 @@ impl DroppedGaps<'_> {
 /// Returns notes on dropped gaps, for the threads that dropped most.
 pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
-    for (log, ThreadPlan { sleep_records: room, .. }) in merged.threads.iter().zip(&record.plan.threads) {
-        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*room);
+    for (log, ThreadPlan { sleep_records: capacity, .. }) in merged.threads.iter().zip(&record.plan.threads) {
+        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*capacity);
         gaps.push(DroppedGaps { thread: &log.name, kept: &log.gaps, capacity: MAX_GAPS, dropped: of_gaps });
         sleeps.push(DroppedGaps {
             thread: &log.name,
             kept: &log.sleeps,
-            capacity: *room,
+            capacity: *capacity,
             dropped: of_sleeps,
         });
     }
@@ -181,10 +181,10 @@ mod tests {
         let kept: Vec<Gap> =
             (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, switches: Switches(0) }).collect();
         let dropped = Dropped { count: 7, ticks: 9_000_000 };
-        let told =
+        let note =
             DroppedGaps { thread: "engine", kept: &kept, capacity: 64, dropped }.describe("sleeps", 0, 1.0);
         assert_eq!(
-            told,
+            note,
             "engine: of its sleeps its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
              7 are missing, 9,000 µs together; what they cost is unexplained"
         );

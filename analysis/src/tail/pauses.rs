@@ -77,8 +77,8 @@ impl GapSplitter {
         let mut gaps: Vec<_> = gaps.chain(sleeps.iter().map(|sleep| (*sleep, PauseCause::Sleep))).collect();
         gaps.sort_by_key(|(gap, _)| gap.ended);
         let mut begun: Vec<u64> = gaps.iter().map(|(gap, _)| gap.ended.saturating_sub(gap.ticks)).collect();
-        for place in (1..begun.len()).rev() {
-            begun[place - 1] = begun[place - 1].min(begun[place]);
+        for index in (1..begun.len()).rev() {
+            begun[index - 1] = begun[index - 1].min(begun[index]);
         }
         Self { gaps, earliest_begin: begun, next: 0, stamps: Vec::new(), min_ticks, all: Vec::new() }
     }

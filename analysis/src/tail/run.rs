@@ -138,12 +138,12 @@ impl Tail {
     /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
     /// several times, with a few extra bits per order.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
-        let ways = OrderTraces::new(record, merged);
-        let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);
+        let traces = OrderTraces::new(record, merged);
+        let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);
         // Explained and unaffected by gaps.
         let mut untouched = BitSet::new(merged.measured().count());
-        for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
-            untouched.set(way.measured_index as usize);
+        for trace in traces.iter(None).filter(|trace| !touched.get(trace.order as usize)) {
+            untouched.set(trace.measured_index as usize);
         }
         tail.unaffected = untouched;
         tail.noise = MachineNoise::from_run(record, merged);
@@ -153,40 +153,40 @@ impl Tail {
 }
 
 /// Computes everything but noise and notes. Also returns the set of affected traces.
-fn explain(ways: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
+fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
     let ns_per_tick = ns_per_tick(record);
-    let count = ways.count as usize;
+    let count = traces.count as usize;
     let longest = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
-    let horizon = ways.stage_spans().map(|passage| passage.to - passage.from).max().unwrap_or(0);
+    let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
     let rules = AttributionParams {
-        usual: medians(ways),
+        usual: medians(traces),
         max_service: longest,
         horizon,
         ..AttributionParams::default()
     };
-    let absent = thread_pauses(ways, logs, longest);
-    let shared = |one_of: u64| ways.count / one_of;
+    let absent = thread_pauses(traces, logs, longest);
+    let shared = |one_of: u64| traces.count / one_of;
     // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
     let listed = shared(TAIL_FRACTIONS[1].0).max(worst as u64);
     let mut is_slow = BitSet::new(count);
-    ways.mark_slowest(None, shared(TAIL_FRACTIONS[0].0), &mut is_slow);
+    traces.mark_slowest(None, shared(TAIL_FRACTIONS[0].0), &mut is_slow);
     let mut slow = Vec::new();
-    if let Some(last) = ways.last_of_slowest(None, listed) {
-        slow.extend(ways.iter(None).filter(|way| way.rank() <= last));
+    if let Some(last) = traces.last_of_slowest(None, listed) {
+        slow.extend(traces.iter(None).filter(|trace| trace.rank() <= last));
         slow.sort_unstable_by_key(OrderTrace::rank);
     }
-    let ranks: HashMap<usize, usize> = slow.iter().map(|way| way.order as usize).zip(0..).collect();
+    let ranks: HashMap<usize, usize> = slow.iter().map(|trace| trace.order as usize).zip(0..).collect();
     let mut sums = [[TicksByCause::default(); Stage::ALL.len()]; TAIL_FRACTIONS.len()];
     let mut cut = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
-    let mut tails = StrategyTails::new(ways, &record.plan);
-    let touched = attribute(ways.spans(), count, absent, &rules, |passage, parts, _| {
-        let Some(stage) = passage.stage else { return };
-        tails.record(passage.order, ways, parts);
-        if is_slow.get(passage.order) {
+    let mut tails = StrategyTails::new(traces, &record.plan);
+    let touched = attribute(traces.spans(), count, absent, &rules, |span, parts, _| {
+        let Some(stage) = span.stage else { return };
+        tails.record(span.order, traces, parts);
+        if is_slow.get(span.order) {
             sums[0][stage].add(parts);
         }
-        let Some(rank) = ranks.get(&passage.order) else { return };
+        let Some(rank) = ranks.get(&span.order) else { return };
         for (sum, (one_of, _)) in sums.iter_mut().zip(TAIL_FRACTIONS).skip(1) {
             if (*rank as u64) < shared(one_of) {
                 sum[stage].add(parts);
@@ -197,52 +197,52 @@ fn explain(ways: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst
         }
     });
     let ns = |parts: &TicksByCause| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
-    let free = ways.count - touched.count();
+    let free = traces.count - touched.count();
     let of = |count: u64, column: usize| {
         TailPercentiles::SHARES.map(|(share, _)| (column, nearest_rank(count, share)))
     };
-    let values = select_ranks(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
-        for way in ways.iter(None) {
-            hear(0, way.rt_venue);
-            if !touched.get(way.order as usize) {
-                hear(1, way.rt_venue);
+    let values = select_ranks(&[of(traces.count, 0), of(free, 1)].concat(), traces.longest, |hear| {
+        for trace in traces.iter(None) {
+            hear(0, trace.rt_venue);
+            if !touched.get(trace.order as usize) {
+                hear(1, trace.rt_venue);
             }
         }
     });
     let (all_values, free_values) = values.split_at(TailPercentiles::SHARES.len());
-    let shares = TAIL_FRACTIONS.into_iter().zip(&sums).filter(|((one_of, _), _)| ways.count >= *one_of);
+    let shares = TAIL_FRACTIONS.into_iter().zip(&sums).filter(|((one_of, _), _)| traces.count >= *one_of);
     let share = |((one_of, of), stages): ((u64, &'static str), &[TicksByCause; Stage::ALL.len()])| {
         let orders = shared(one_of);
         let mut sum = TicksByCause::default();
         stages.iter().for_each(|parts| sum.add(parts));
         let stages =
-            engine_stages().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
+            engine_stages().map(|(index, stage)| (stage.name().to_owned(), ns(&stages[index]))).collect();
         TailShare { fraction: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(cut, way): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
-        let thread = |place: usize| {
-            record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
+    let one = |(cut, trace): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
+        let thread = |index: usize| {
+            record.plan.threads.get(usize::from(trace.threads[index + 1])).map_or("", |thread| &thread.name)
         };
         let stages: Vec<_> = engine_stages()
-            .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[place])))
+            .map(|(index, stage)| (stage.name().to_owned(), thread(index).to_owned(), ns(&cut[index])))
             .collect();
         ExplainedOrder {
-            order: way.id.to_string(),
-            at_ns: to_ns(way.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
+            order: trace.id.to_string(),
+            at_ns: to_ns(trace.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
             rt_venue_ns: stages.iter().map(|(.., causes)| causes.total()).sum(),
-            stall_affected: touched.get(way.order as usize),
+            stall_affected: touched.get(trace.order as usize),
             stages,
         }
     };
     let tail = Tail {
         run: record.plan.run.clone(),
-        orders: ways.count,
+        orders: traces.count,
         stall_affected: touched.count(),
-        all: TailPercentiles::from_values(all_values, ways.count, ns_per_tick),
+        all: TailPercentiles::from_values(all_values, traces.count, ns_per_tick),
         stall_free: TailPercentiles::from_values(free_values, free, ns_per_tick),
         slowest: shares.map(share).collect(),
         worst: cut.iter().zip(&slow).map(one).collect(),
-        strategies: tails.finish(ways, &touched, ns),
+        strategies: tails.finish(traces, &touched, ns),
         noise: MachineNoise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),
@@ -256,30 +256,30 @@ fn engine_stages() -> impl Iterator<Item = (usize, Stage)> {
     Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.record().place != StagePlace::Venue)
 }
 
-fn medians(ways: &OrderTraces<'_>) -> Vec<u64> {
-    if ways.count == 0 {
+fn medians(traces: &OrderTraces<'_>) -> Vec<u64> {
+    if traces.count == 0 {
         return vec![0; Stage::ALL.len()];
     }
     let wanted: Vec<(usize, u64)> =
-        (0..Stage::ALL.len()).map(|stage| (stage, nearest_rank(ways.count, 0.5))).collect();
-    select_ranks(&wanted, ways.longest, |hear| {
-        for way in ways.iter(None) {
-            for (place, stage) in Stage::ALL.into_iter().enumerate() {
+        (0..Stage::ALL.len()).map(|stage| (stage, nearest_rank(traces.count, 0.5))).collect();
+    select_ranks(&wanted, traces.longest, |hear| {
+        for trace in traces.iter(None) {
+            for (index, stage) in Stage::ALL.into_iter().enumerate() {
                 // A trace has every stamp.
-                hear(place, way.row.stage(stage).unwrap_or(0));
+                hear(index, trace.row.stage(stage).unwrap_or(0));
             }
         }
     })
 }
 
 /// Returns the pauses of each thread.
-fn thread_pauses(ways: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
+fn thread_pauses(traces: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
     let mut cutters: Vec<GapSplitter> =
         logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
     if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
-        for passage in ways.spans() {
-            if let Some(cutter) = cutters.get_mut(passage.receiver) {
-                cutter.stamp(passage.to);
+        for span in traces.spans() {
+            if let Some(cutter) = cutters.get_mut(span.receiver) {
+                cutter.stamp(span.to);
             }
         }
     }

@@ -20,24 +20,24 @@ pub(super) struct StrategyTails {
 
 impl StrategyTails {
     /// Creates empty totals.
-    pub fn new(ways: &OrderTraces<'_>, plan: &Plan) -> Self {
+    pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();
         }
         let strategies = plan.trading().strategies;
-        let mut is_slow = BitSet::new(ways.count as usize);
+        let mut is_slow = BitSet::new(traces.count as usize);
         for strategy in 0..strategies {
-            let own = ways.iter(Some(strategy)).count() as u64;
-            ways.mark_slowest(Some(strategy), own / TAIL_FRACTION, &mut is_slow);
+            let own = traces.iter(Some(strategy)).count() as u64;
+            traces.mark_slowest(Some(strategy), own / TAIL_FRACTION, &mut is_slow);
         }
         Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
     /// Adds a span of an order.
     #[inline]
-    pub fn record(&mut self, order: usize, ways: &OrderTraces<'_>, parts: &TicksByCause) {
+    pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)
-            && let Some(sum) = self.ticks.get_mut(usize::from(ways.strategy_of(order)))
+            && let Some(sum) = self.ticks.get_mut(usize::from(traces.strategy_of(order)))
         {
             sum.add(parts);
         }
@@ -46,16 +46,16 @@ impl StrategyTails {
     /// Returns the tail of each strategy with explained orders.
     pub fn finish(
         &self,
-        ways: &OrderTraces<'_>,
+        traces: &OrderTraces<'_>,
         touched: &BitSet,
         ns: impl Fn(&TicksByCause) -> NanosByCause,
     ) -> Vec<StrategyTail> {
         let of = |(strategy, parts): (u16, &TicksByCause)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
-            for way in ways.iter(Some(strategy)) {
+            for trace in traces.iter(Some(strategy)) {
                 own.explained += 1;
-                own.stall_affected += u64::from(touched.get(way.order as usize));
-                own.orders += u64::from(self.is_slow.get(way.order as usize));
+                own.stall_affected += u64::from(touched.get(trace.order as usize));
+                own.orders += u64::from(self.is_slow.get(trace.order as usize));
             }
             own
         };

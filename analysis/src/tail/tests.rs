@@ -30,7 +30,7 @@ struct SimulatedRun {
     /// order.
     wakes: Option<u64>,
     /// How its sleeps appear in its log.
-    told: SleepLogging,
+    sleep_logging: SleepLogging,
     /// The due times are ignored: a deliberately broken rule.
     ignores_due: bool,
 }
@@ -129,7 +129,7 @@ impl SimulatedRun {
             times.iter().map(gap).collect()
         };
         let taken = Switches::INVOLUNTARY;
-        let receiver = match self.told {
+        let receiver = match self.sleep_logging {
             SleepLogging::Slept => [gaps(&self.stalls, taken), gaps(&sleeps, 0)],
             SleepLogging::Nothing => [gaps(&self.stalls, taken), Vec::new()],
             SleepLogging::Gaps => [gaps(&[self.stalls.as_slice(), &sleeps].concat(), taken), Vec::new()],
@@ -306,7 +306,7 @@ fn wrong_about_sleeps(sleep_logging: SleepLogging) -> Option<String> {
         service: vec![400; 4],
         sleeps: vec![(1_500, 7_500), (30_000, 46_000)],
         stalls: vec![(46_000, 52_000)],
-        told: sleep_logging,
+        sleep_logging,
         ..SimulatedRun::default()
     };
     let found = made.explain(false);
@@ -370,8 +370,8 @@ fn stall_free_figures_keep_sleeps() {
         slept.iter().filter(|(parts, _)| parts.get(Cause::WakeUp) > 0).count() as f64 / slept.len() as f64;
     assert!((0.15..0.9).contains(&share), "{share}");
     let quiet = sorted(slept.into_iter().map(|(parts, _)| parts.total()).collect());
-    let free = |told| {
-        let explained = SimulatedRun { told, ..made.clone() }.explain(false).into_iter();
+    let free = |sleep_logging| {
+        let explained = SimulatedRun { sleep_logging, ..made.clone() }.explain(false).into_iter();
         sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
     };
     let ours = free(SleepLogging::Slept);

@@ -160,27 +160,27 @@ impl<'a> OrderTraces<'a> {
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
-        let mut ways =
+        let mut traces =
             Self { merged, threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
-        let (mut order, mut place, mut longest) = (0, 0, 0);
+        let (mut order, mut index, mut longest) = (0, 0, 0);
         for (first, rows) in merged.blocks() {
-            let mut block = TraceBlock { first, rows, order, measured_index: place, time: (u64::MAX, 0) };
+            let mut block = TraceBlock { first, rows, order, measured_index: index, time: (u64::MAX, 0) };
             let mut time = block.time;
-            for way in ways.block_traces(&block) {
-                let stamps = way.row.stamps();
+            for trace in traces.block_traces(&block) {
+                let stamps = trace.row.stamps();
                 time.0 = stamps.into_iter().fold(time.0, u64::min);
                 time.1 = stamps.into_iter().fold(time.1, u64::max);
-                let due = way.row.at(Point::Due).unwrap_or(u64::MAX);
-                longest = longest.max(way.row.round_trip()).max(way.row.began().saturating_sub(due));
-                order = way.order + 1;
+                let due = trace.row.at(Point::Due).unwrap_or(u64::MAX);
+                longest = longest.max(trace.row.round_trip()).max(trace.row.began().saturating_sub(due));
+                order = trace.order + 1;
             }
             block.time = time;
-            place += rows.iter().filter(|row| row.is_measured()).count() as u32;
-            ways.blocks.push(block);
+            index += rows.iter().filter(|row| row.is_measured()).count() as u32;
+            traces.blocks.push(block);
         }
-        (ways.count, ways.longest) = (order.into(), longest);
-        ways.split_time();
-        ways
+        (traces.count, traces.longest) = (order.into(), longest);
+        traces.split_time();
+        traces
     }
 
     /// Divides the time into parts that each fit the sort limit.
@@ -189,31 +189,31 @@ impl<'a> OrderTraces<'a> {
         let first = times().map(|(from, _)| from).min().unwrap_or(0);
         self.slots = TimeSlots::from_range(first, times().map(|(_, to)| to).max().unwrap_or(0));
         let mut counts = vec![0; 1 << SLOT_BITS];
-        for at in self.iter(None).flat_map(|way| way.row.stamps()) {
+        for at in self.iter(None).flat_map(|trace| trace.row.stamps()) {
             counts[self.slots.slot_of(at) as usize] += 1;
         }
         let resident = self.merged.max_resident_bytes().unwrap_or(u64::MAX);
-        let most = resident / SORT_MEMORY_FRACTION / (2 * size_of::<PackedSpan>() as u64);
-        self.parts = TimeSlots::parts(&counts, most.clamp(MIN_SORT_BATCH, MAX_SORT_BATCH));
+        let max = resident / SORT_MEMORY_FRACTION / (2 * size_of::<PackedSpan>() as u64);
+        self.parts = TimeSlots::parts(&counts, max.clamp(MIN_SORT_BATCH, MAX_SORT_BATCH));
     }
 
     /// Iterates over the traces of a block.
     fn block_traces(&self, block: &TraceBlock<'a>) -> impl Iterator<Item = OrderTrace<'a>> {
-        let TraceBlock { first, rows, order, measured_index: place, .. } = *block;
-        let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(place..);
+        let TraceBlock { first, rows, order, measured_index: index, .. } = *block;
+        let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(index..);
         let whole = measured.filter(|((_, row), _)| row.has_all_stamps());
-        let way = move |((at, row), place): ((usize, &'a OrderRow), u32)| {
+        let trace = move |((at, row), index): ((usize, &'a OrderRow), u32)| {
             let id = OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
-            Some((id, row, self.threads.for_order(id, row)?, place))
+            Some((id, row, self.threads.for_order(id, row)?, index))
         };
-        let numbered = whole.filter_map(way).zip(order..);
-        numbered.map(|((id, row, threads, place), order)| OrderTrace {
+        let numbered = whole.filter_map(trace).zip(order..);
+        numbered.map(|((id, row, threads, index), order)| OrderTrace {
             order,
             id,
             row,
             threads,
             rt_venue: rt_venue(row),
-            measured_index: place,
+            measured_index: index,
         })
     }
 
@@ -240,30 +240,31 @@ impl<'a> OrderTraces<'a> {
         const MAX_KEPT: usize = 4096;
         let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
         let rank = all.checked_sub(count).filter(|_| count > 0)?;
-        let each = |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|way| hear(0, way.rt_venue));
+        let each =
+            |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|trace| hear(0, trace.rt_venue));
         let took = *select_ranks(&[(0, rank)], self.longest, each).first()?;
-        let slower = self.iter(whose).filter(|way| way.rt_venue > took).count() as u64;
-        let place = count.checked_sub(slower)?.checked_sub(1)?;
+        let slower = self.iter(whose).filter(|trace| trace.rt_venue > took).count() as u64;
+        let index = count.checked_sub(slower)?.checked_sub(1)?;
         let equal = |hear: &mut dyn FnMut([u64; 2])| {
-            let equal = self.iter(whose).filter(|way| way.rt_venue == took);
-            equal.for_each(|way| hear([way.row.began(), way.id.word()]));
+            let equal = self.iter(whose).filter(|trace| trace.rt_venue == took);
+            equal.for_each(|trace| hear([trace.row.began(), trace.id.word()]));
         };
-        let [began, id] = select_nth_pair(place, MAX_KEPT, equal)?;
+        let [began, id] = select_nth_pair(index, MAX_KEPT, equal)?;
         Some((Reverse(took), began, id))
     }
 
     /// Sets the bits of the `count` slowest traces, of all or of a strategy.
     pub fn mark_slowest(&self, whose: Option<u16>, count: u64, marks: &mut BitSet) {
         if let Some(last) = self.last_of_slowest(whose, count) {
-            let slow = self.iter(whose).filter(|way| way.rank() <= last);
-            slow.for_each(|way| marks.set(way.order as usize));
+            let slow = self.iter(whose).filter(|trace| trace.rank() <= last);
+            slow.for_each(|trace| marks.set(trace.order as usize));
         }
     }
 
     /// Iterates over every span with a stage, by order.
     pub fn stage_spans(&self) -> impl Iterator<Item = StageSpan> {
-        let of = |way: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| way.span(stamp));
-        self.iter(None).flat_map(of).filter(|passage| passage.stage.is_some())
+        let of = |trace: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| trace.span(stamp));
+        self.iter(None).flat_map(of).filter(|span| span.stage.is_some())
     }
 
     /// Iterates over all spans sorted by their ends. Memory use is limited to one part of the time.
@@ -277,10 +278,10 @@ impl<'a> OrderTraces<'a> {
             };
             // Each stamp ascends with the orders: a sort that detects such runs is fast.
             let mut ends: [Vec<PackedSpan>; PATH.len()] = Default::default();
-            for way in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
-                for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
+            for trace in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
+                for (stamp, (ends, at)) in ends.iter_mut().zip(trace.row.stamps()).enumerate() {
                     if part.contains(&slot(at)) {
-                        ends.push(PackedSpan::new(&way.span(stamp), stamp));
+                        ends.push(PackedSpan::new(&trace.span(stamp), stamp));
                     }
                 }
             }
@@ -306,15 +307,15 @@ struct PackedSpan {
 const _: () = assert!(size_of::<PackedSpan>() == 32);
 
 impl PackedSpan {
-    fn new(passage: &StageSpan, stamp: usize) -> Self {
+    fn new(span: &StageSpan, stamp: usize) -> Self {
         Self {
-            from: passage.from,
-            to: passage.to,
-            order: passage.order as u32,
-            sender: passage.sender as u16,
-            receiver: passage.receiver as u16,
+            from: span.from,
+            to: span.to,
+            order: span.order as u32,
+            sender: span.sender as u16,
+            receiver: span.receiver as u16,
             stamp: stamp as u8,
-            is_engine_stage: passage.stage.is_some(),
+            is_engine_stage: span.stage.is_some(),
         }
     }
 
@@ -338,16 +339,16 @@ mod tests {
     proptest! {
         #[test]
         fn time_parts_cover_all_slots_within_limit(
-            counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), most in 1u64..100,
+            counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), max in 1u64..100,
         ) {
-            let parts = TimeSlots::parts(&counts, most);
+            let parts = TimeSlots::parts(&counts, max);
             prop_assert_eq!(parts.first().unwrap().start, 0);
             prop_assert_eq!(parts.last().unwrap().end, counts.len() as u64);
             prop_assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
             for part in parts {
                 let own = &counts[part.start as usize..part.end as usize];
                 let filled = own.iter().filter(|count| **count > 0).count();
-                prop_assert!(own.iter().sum::<u64>() <= most || filled == 1, "{:?}", own);
+                prop_assert!(own.iter().sum::<u64>() <= max || filled == 1, "{:?}", own);
             }
         }
 

@@ -99,13 +99,13 @@ impl Timeline {
             stalls.record(row);
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
-        let place =
+        let index =
             |row: &OrderRow| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
 
         // A counting sort: count per bucket, then place each order.
         let mut count: Vec<u64> = Vec::new();
         for (_, row) in merged.measured() {
-            let bucket = place(row);
+            let bucket = index(row);
             if bucket >= count.len() {
                 count.resize(bucket + 1, 0);
             }
@@ -116,7 +116,7 @@ impl Timeline {
             ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
         let mut sorted = merged.column(ends.last().copied().unwrap_or(0))?;
         for (_, row) in merged.measured() {
-            let slot = &mut next[place(row)];
+            let slot = &mut next[index(row)];
             sorted[*slot] = rt_venue(row);
             *slot += 1;
         }
@@ -191,9 +191,9 @@ fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
 
 /// Divides the span into at most [`MAX_BUCKETS`] buckets whose length has two significant digits.
 fn bucket_ns(span_ns: u64) -> u64 {
-    let least = (span_ns / MAX_BUCKETS + 1).max(1);
-    let unit = 10u64.saturating_pow(least.ilog10().saturating_sub(1));
-    least.div_ceil(unit) * unit
+    let min = (span_ns / MAX_BUCKETS + 1).max(1);
+    let unit = 10u64.saturating_pow(min.ilog10().saturating_sub(1));
+    min.div_ceil(unit) * unit
 }
 
 /// Returns the number of buckets that have enough orders for a p99 together.

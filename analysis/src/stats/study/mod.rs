@@ -101,8 +101,8 @@ pub(crate) fn moving_pairs(
     let placements = moves.placements(2 * repeats, draws);
     let pair = |repeat: usize| {
         let shared = (mood * normal(draws)).exp();
-        let mut run = |place: usize, difference: f64| {
-            let placement = placements[place];
+        let mut run = |index: usize, difference: f64| {
+            let placement = placements[index];
             let mut value =
                 (if placement == 0 { 245.0 } else { 645.0 } + difference) * noise.draw(draws) * shared;
             if draws.next_unit() < 1.0 / 16.0 {

@@ -72,7 +72,7 @@ pub fn check_alone(html: &str) {
         "http:", "https:", "//", "url(", "@import", "src=", "href=", "<script", "<link", "<iframe", "<object",
     ] {
         let found =
-            html.find(word).map(|place| &html[place.saturating_sub(40)..(place + 40).min(html.len())]);
+            html.find(word).map(|index| &html[index.saturating_sub(40)..(index + 40).min(html.len())]);
         assert_eq!(found, None, "{word}");
     }
     assert!(html.contains("default-src 'none'"));

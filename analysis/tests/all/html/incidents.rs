@@ -71,10 +71,10 @@ fn incidents_appear_in_table_and_timeline() {
     assert!(text.contains(" cancelled, ") && text.contains(" orphaned, "));
     // Distances in the chart are proportional to time: one scale for all.
     let places = lines(&html);
-    let at = |place: usize| summary.incidents[place].fault_ns.unwrap() as f64;
+    let at = |index: usize| summary.incidents[index].fault_ns.unwrap() as f64;
     let scale = (places[6] - places[0]) / (at(6) - at(0));
-    for (place, x) in places.iter().enumerate() {
-        assert!((x - places[0] - (at(place) - at(0)) * scale).abs() < 0.2, "{places:?}");
+    for (index, x) in places.iter().enumerate() {
+        assert!((x - places[0] - (at(index) - at(0)) * scale).abs() < 0.2, "{places:?}");
     }
 }
 

@@ -94,12 +94,12 @@ fn figures_are_drawn_to_scale() {
         .map(|dot| (dot.number("data-ns").unwrap().log10(), dot.number("cy").unwrap()))
         .collect();
     assert!(dots.len() >= 20, "{}", dots.len());
-    let least = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
-    let most = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-    let slope = (most.1 - least.1) / (most.0 - least.0);
+    let min = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
+    let max = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+    let slope = (max.1 - min.1) / (max.0 - min.0);
     assert!(slope < -20.0, "more is higher: {slope}");
     for (log, y) in dots {
-        let expected = least.1 + slope * (log - least.0);
+        let expected = min.1 + slope * (log - min.0);
         assert!((y - expected).abs() < 0.3, "{y} for 10^{log}, not {expected}");
     }
     // On a linear axis a length is a share of the sum.

@@ -50,8 +50,8 @@ fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
 
 /// Changes both records of an order's fill.
 fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
-    let (thread, place) = run.find(Point::FillQuantity, ID);
-    run.logs[thread][place..place + 2].iter_mut().for_each(change);
+    let (thread, index) = run.find(Point::FillQuantity, ID);
+    run.logs[thread][index..place + 2].iter_mut().for_each(change);
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn forged_fill_records_are_detected() {
             run.remove(Point::FillQuantity, ID);
         }),
         (&[Fill], "order 7: report 0 is filled twice", |run| {
-            let (thread, place) = run.find(Point::FillQuantity, ID);
-            let pair = [run.logs[thread][place], run.logs[thread][place + 1]];
-            run.logs[thread].splice(place..place, pair);
+            let (thread, index) = run.find(Point::FillQuantity, ID);
+            let pair = [run.logs[thread][index], run.logs[thread][index + 1]];
+            run.logs[thread].splice(index..place, pair);
         }),
         // For a report that does not exist, of another order, and of none.
         (&[Fill, Position], "order 7: a fill of report 3, which has no t5 before it", |run| {
@@ -158,13 +158,13 @@ fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> R
 /// revived later.
 fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
-    let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+    let (thread, index) = fixture.find(Point::OrchDispatch, ID);
     let log = &mut fixture.logs[thread];
-    let t3 = log[place].value;
-    log[place].detail = u8::from(is_excused);
-    log.insert(place + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
+    let t3 = log[index].value;
+    log[index].detail = u8::from(is_excused);
+    log.insert(index + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
     let on = [(Point::KillSeen, t3 - 5), (Point::KillDone, t3 - 1)];
-    log.splice(place..place, on.map(|(point, value)| turned(true, 0, scope, point, value)));
+    log.splice(index..place, on.map(|(point, value)| turned(true, 0, scope, point, value)));
     let merged = run(&fixture);
     let [kill] = merged.kills.as_slice() else { panic!("{:?}", merged.kills) };
     assert_eq!((kill.seen, kill.done, kill.revived), (t3 - 5, Some(t3 - 1), Some(t3 + 1)));
@@ -193,13 +193,13 @@ fn kill_switch_ends_when_its_scope_is_revived() {
     for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
         for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
             let mut fixture = Fixture::new(FILLS);
-            let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+            let (thread, index) = fixture.find(Point::OrchDispatch, ID);
             let log = &mut fixture.logs[thread];
-            let t3 = log[place].value;
+            let t3 = log[index].value;
             // At one tick: log order decides.
             let seen = |is_on, number, scope| turned(is_on, number, scope, Point::KillSeen, t3);
-            log.splice(place + 1..place + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
-            log.splice(place..place, [seen(true, 0, scope), seen(false, 1, revived)]);
+            log.splice(index + 1..place + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
+            log.splice(index..place, [seen(true, 0, scope), seen(false, 1, revived)]);
             let wanted: &[ViolationKind] = if is_off { &[] } else { &[Killed] };
             assert_eq!(kinds(&run(&fixture)), wanted, "{scope}, revived: {revived}");
         }
@@ -216,9 +216,9 @@ fn kill_switch_cancels_accepted_orders() {
         let (thread, _) = fixture.find(Point::GatewayDone, ID);
         let log = &mut fixture.logs[thread];
         let is_last = |r: &Record| (r.point, r.id, r.detail) == (Point::GatewayDone, ID, 2);
-        let place = log.iter().position(is_last).unwrap();
-        let last = log[place];
-        log.insert(place, Record { point: Point::Cancelled, ..last });
+        let index = log.iter().position(is_last).unwrap();
+        let last = log[index];
+        log.insert(index, Record { point: Point::Cancelled, ..last });
         if is_killed {
             let seen = turned(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
             fixture.push("orchestrator", seen);

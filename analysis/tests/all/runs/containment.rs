@@ -190,8 +190,8 @@ fn returned_of_1(fixture: &Fixture) -> u64 {
 fn worst_incidents_are_listed_by_time() {
     let summary = summary(&mortal(100));
     let mut incidents = summary.incidents.clone();
-    for (place, incident) in incidents.iter_mut().enumerate() {
-        incident.survivors.max_ns = if place == 70 { None } else { Some((place as u64 * 37) % 100) };
+    for (index, incident) in incidents.iter_mut().enumerate() {
+        incident.survivors.max_ns = if index == 70 { None } else { Some((index as u64 * 37) % 100) };
     }
     let shown = worst(&incidents, 10);
     assert!(shown.is_sorted_by_key(|incident| incident.detected_ns));

@@ -42,8 +42,8 @@ proptest! {
         let name = fixture.record.plan.threads[file].name.clone();
         let merged = scribbled(&fixture, &name, |bytes| {
             bytes.truncate(cut.unwrap_or(usize::MAX));
-            for (place, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(place) {
+            for (index, byte) in scribbles {
+                if let Some(old) = bytes.get_mut(index) {
                     *old = byte;
                 }
             }

@@ -110,15 +110,15 @@ fn death_excuses_no_other_violation() {
                 Kind::NotDead,
                 "strategy 0 order 5: ended as an order of the dead, yet its strategy lived",
                 |f| {
-                    let (thread, place) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
-                    let done = f.logs[thread][place];
-                    f.logs[thread].insert(place, Record { point: Point::Cancelled, ..done });
+                    let (thread, index) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
+                    let done = f.logs[thread][index];
+                    f.logs[thread].insert(index, Record { point: Point::Cancelled, ..done });
                 },
             ),
             (Kind::NotDead, "yet a report was given to its strategy", |f| {
-                let (thread, place) = f.find(Point::OrchRecvCompletion, cancelled(f));
-                let taken = f.logs[thread][place];
-                f.logs[thread].insert(place + 1, Record { point: Point::OrchReturn, ..taken });
+                let (thread, index) = f.find(Point::OrchRecvCompletion, cancelled(f));
+                let taken = f.logs[thread][index];
+                f.logs[thread].insert(index + 1, Record { point: Point::OrchReturn, ..taken });
             }),
             (Kind::Lost, "strategy 2 order 20: sent and never returned", keep_back),
             (
@@ -177,9 +177,9 @@ fn second_incarnation_ends_the_first() {
     assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
     // A refused order may come out of a shared ring arbitrarily late.
     let mut fixture = again();
-    let (thread, place) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
+    let (thread, index) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
     let log = &mut fixture.logs[thread];
-    let (rejected, taken) = (log.remove(place), log.remove(place - 1));
+    let (rejected, taken) = (log.remove(index), log.remove(index - 1));
     assert_eq!(taken.point, Point::OrchRecvSubmit);
     log.extend([taken, rejected]);
     assert_eq!(run(&fixture).violations, []);

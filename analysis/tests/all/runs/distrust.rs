@@ -204,13 +204,13 @@ proptest! {
         words in prop::collection::vec((1usize..64, any::<u64>()), 0..6), done: bool,
     ) {
         let mut fixture = honest(Isolation::Sandbox);
-        for (place, point, strategy, epoch, sequence, (detail, value)) in records {
+        for (index, point, strategy, epoch, sequence, (detail, value)) in records {
             let forged = Record {
                 point: Point::from_code(point).unwrap(), id: OrderId::new(strategy, epoch, sequence),
                 detail: detail * u8::from(detail > 200), value: START + u64::from(value) % 600_000,
             };
-            let place = place.min(fixture.logs[1].len());
-            fixture.logs[1].insert(place, forged);
+            let index = index.min(fixture.logs[1].len());
+            fixture.logs[1].insert(index, forged);
         }
         for (word, value) in words {
             fixture.statuses[1][word] = value;
@@ -219,9 +219,9 @@ proptest! {
             fixture.statuses[1][Field::State as usize] = ThreadState::Running as u64;
         }
         let merged = scribbled(&fixture, "strategy-1", |log| {
-            for (place, byte) in bytes {
+            for (index, byte) in bytes {
                 let len = log.len();
-                log[place % len] = byte;
+                log[index % len] = byte;
             }
         });
         let merged = merged.unwrap();

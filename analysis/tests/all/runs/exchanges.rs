@@ -47,7 +47,7 @@ fn exchange_stages_sum_to_venue_service() {
 
 #[test]
 fn reports_show_exchange_stages_only_with_exchange() {
-    let told = |shape| {
+    let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
         let (mut table, mut document) = (Vec::new(), Vec::new());
         csv(&summary, &mut table).unwrap();
@@ -57,16 +57,16 @@ fn reports_show_exchange_stages_only_with_exchange() {
         [terminal(&summary, false), text(table), text(document), json]
     };
     let parts = ["session_out", "match", "session_back"];
-    for text in told(BOOK) {
+    for text in outputs(BOOK) {
         let places = parts.map(|part| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}")));
         assert!(places.is_sorted(), "{text}");
     }
-    let [text, table, ..] = told(BOOK);
+    let [text, table, ..] = outputs(BOOK);
     let line = text.lines().find(|line| line.starts_with("· session_out")).unwrap();
     assert!(line.contains(" 60 ns"), "{line}");
     let next = table.lines().skip_while(|line| !line.starts_with("venue_service,")).nth(1).unwrap();
     assert!(next.starts_with("session_out,40,60,60,"), "{table}");
-    for text in told(Shape::PLAIN) {
+    for text in outputs(Shape::PLAIN) {
         assert!(parts.iter().all(|part| !text.contains(part)), "{text}");
     }
 }
@@ -77,8 +77,8 @@ fn done(id: OrderId, detail: u8) -> Record {
 }
 
 fn double(fixture: &mut Fixture, point: Point) {
-    let (thread, place) = fixture.find(point, ID);
-    let again = fixture.logs[thread][place];
+    let (thread, index) = fixture.find(point, ID);
+    let again = fixture.logs[thread][index];
     fixture.logs[thread].push(again);
 }
 

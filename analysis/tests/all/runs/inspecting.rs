@@ -225,8 +225,8 @@ proptest! {
         let path = folder.path().join("strategy-0.stamps");
         scribble_on(&path, |bytes| {
             bytes.truncate(cut);
-            for (place, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(place) {
+            for (index, byte) in scribbles {
+                if let Some(old) = bytes.get_mut(index) {
                     *old = byte;
                 }
             }
@@ -241,8 +241,8 @@ proptest! {
 #[test]
 fn order_stamped_twice_is_a_problem() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    let (thread, place) = fixture.find(Point::OrchReturn, ORDER);
-    let twin = fixture.logs[thread][place];
+    let (thread, index) = fixture.find(Point::OrchReturn, ORDER);
+    let twin = fixture.logs[thread][index];
     fixture.logs[thread].push(twin);
     let (text, result) = show(fixture.write().path(), Options { order: Some(ORDER), ..TEXT });
     assert!(text.contains("problem: strategy 1 order 5: t7 twice"), "{text}");

@@ -124,8 +124,8 @@ proptest! {
     ) {
         let (fixture, mut bytes) = sample();
         bytes.truncate(cut);
-        for (place, byte) in scribbles {
-            if let Some(old) = bytes.get_mut(place) {
+        for (index, byte) in scribbles {
+            if let Some(old) = bytes.get_mut(index) {
                 *old = byte;
             }
         }

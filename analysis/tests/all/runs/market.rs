@@ -45,7 +45,7 @@ fn only_triggered_orders_count() {
 
 #[test]
 fn reports_show_tick_to_trade_only_with_market_data() {
-    let told = |shape| {
+    let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
         let mut table = Vec::new();
         csv(&summary, &mut table).unwrap();
@@ -55,13 +55,13 @@ fn reports_show_tick_to_trade_only_with_market_data() {
             serde_json::to_string(&summary.market).unwrap(),
         ]
     };
-    let [text, table, json] = told(MARKET);
+    let [text, table, json] = outputs(MARKET);
     assert!(text.contains("orders triggered 40"), "{text}");
     let line = text.lines().find(|line| line.starts_with("tick_to_trade")).unwrap();
     assert!(line.contains(" 30 ns"), "{line}");
     assert!(table.contains("\ntick_to_exchange,40,470,470,"), "{table}");
     assert!(json.contains("\"versions_written\":40"), "{json}");
-    for text in told(Shape { market: false, ..MARKET }) {
+    for text in outputs(Shape { market: false, ..MARKET }) {
         assert!(!text.contains("tick_to") && !text.contains("versions"), "{text}");
     }
 }
@@ -77,9 +77,9 @@ fn inspect_shows_the_triggering_touch() {
     };
     let mut fixture = honest();
     let (text, is_good) = show(&fixture);
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    let index = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
     assert!(is_good, "{text}");
-    assert!(place("\ntouch") < place("\nt1") && place("\nt1") < place("\ntrigger"), "{text}");
+    assert!(index("\ntouch") < index("\nt1") && index("\nt1") < index("\ntrigger"), "{text}");
     assert!(text.contains("tick_to_trade"), "{text}");
     fixture.set(Point::Trigger, ID, |_| 99);
     let (text, is_good) = show(&fixture);

@@ -80,8 +80,8 @@ pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let by_exchange = is_stamped.then_some(Point::ExchangeDone);
     for number in [1, 2] {
         for point in by_exchange.into_iter().chain(path) {
-            let (thread, place) = fixture.find(point, id);
-            let first = fixture.logs[thread][place];
+            let (thread, index) = fixture.find(point, id);
+            let first = fixture.logs[thread][index];
             let detail = if point == Point::GatewayDone && number == 1 { number | MORE } else { number };
             let later = Record { detail, value: first.value + 20 * u64::from(number), ..first };
             fixture.logs[thread].push(later);
@@ -164,8 +164,8 @@ fn each_violation_is_detected_and_named() {
         honest,
         &[
             (Kind::Duplicate, "strategy 1 order 7: t4 twice", |f| {
-                let (thread, place) = f.find(Point::GatewayRecv, ID);
-                let twin = f.logs[thread][place];
+                let (thread, index) = f.find(Point::GatewayRecv, ID);
+                let twin = f.logs[thread][index];
                 f.logs[thread].push(twin);
             }),
             (Kind::Gap, "strategy 1 order 7: never sent, though later ones were", |f| {
@@ -199,8 +199,8 @@ fn each_violation_is_detected_and_named() {
                 f.set(Point::Release, ID, |t| t + 51);
             }),
             (Kind::RejectedDispatched, "t3 t4", |f| {
-                let (thread, place) = f.find(Point::OrchRecvSubmit, ID);
-                f.logs[thread].insert(place + 1, stamp(Point::Rejected, ID, 1));
+                let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
+                f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
             }),
             (Kind::LastReport, "strategy 1 order 7: its one report is not the last", |f| {
                 f.stamp(Point::GatewayDone, ID).detail = MORE;
@@ -233,16 +233,16 @@ fn lose(fixture: &mut Fixture) {
 #[test]
 fn orders_with_violations_are_counted() {
     let twice = |f: &mut Fixture| {
-        let (thread, place) = f.find(Point::GatewayRecv, ID);
-        let twin = f.logs[thread][place];
+        let (thread, index) = f.find(Point::GatewayRecv, ID);
+        let twin = f.logs[thread][index];
         f.logs[thread].push(twin);
     };
     assert_eq!(spoiled(twice).orders.duplicated, 1);
     let orders = spoiled(|f| f.logs.iter_mut().for_each(|log| log.retain(|r| r.id != ID))).orders;
     assert_eq!((orders.sent, orders.returned), (39, 39));
     let reject = |f: &mut Fixture| {
-        let (thread, place) = f.find(Point::OrchRecvSubmit, ID);
-        f.logs[thread].insert(place + 1, stamp(Point::Rejected, ID, 1));
+        let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
+        f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
     };
     let orders = spoiled(reject).orders;
     assert_eq!((orders.returned, orders.rejected), (39, 1));
@@ -300,7 +300,7 @@ fn interrupted_run_can_lose_orders_and_checksums() {
 
 #[test]
 fn checksums_of_link_ends_must_match() {
-    for (thread, place, words) in [
+    for (thread, index, words) in [
         ("strategy-0", 0, "submit of strategy-0: what was taken is not what was pushed"),
         ("strategy-1", 1, "return of strategy-1: what was taken"),
         ("gateway-1", 0, "inbox of gateway-1: what was taken"),
@@ -309,7 +309,7 @@ fn checksums_of_link_ends_must_match() {
     ] {
         let (kind, first) = only(&spoiled(|fixture| {
             let thread = fixture.thread(thread);
-            fixture.sums[thread][place].1 ^= 1 << 40;
+            fixture.sums[thread][index].1 ^= 1 << 40;
         }));
         assert!(kind == Kind::Checksum && first.starts_with(words), "{first}");
     }

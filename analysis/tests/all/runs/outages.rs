@@ -80,8 +80,8 @@ fn close(fixture: &mut Fixture, id: OrderId) {
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.stamp(point, id).detail = ENGINE_REPORT;
     }
-    let (thread, place) = fixture.find(Point::OrchReturn, id);
-    fixture.logs[thread].insert(place, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
+    let (thread, index) = fixture.find(Point::OrchReturn, id);
+    fixture.logs[thread].insert(index, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
 fn closed_order_has_no_last_report() {
     let mut fixture = died(true);
     let id = victim(&fixture);
-    let (thread, place) = fixture.find(Point::Rejected, id);
-    let value = fixture.logs[thread][place + 1].value;
-    fixture.logs[thread].insert(place, stamp(Point::OrchRecvCompletion, id, value));
+    let (thread, index) = fixture.find(Point::Rejected, id);
+    let value = fixture.logs[thread][index + 1].value;
+    fixture.logs[thread].insert(index, stamp(Point::OrchRecvCompletion, id, value));
     let (_, first) = only(&run(&fixture));
     assert!(first.contains("yet the engine had its last report"), "{first}");
 }

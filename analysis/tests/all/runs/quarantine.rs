@@ -131,9 +131,9 @@ proptest! {
     fn arbitrary_overwrites_are_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
         let fixture = quarantined();
         let merged = scribbled(&fixture, "strategy-1", |bytes| {
-            for (place, byte) in scribbles {
+            for (index, byte) in scribbles {
                 let len = bytes.len();
-                bytes[place % len] = byte;
+                bytes[index % len] = byte;
             }
         });
         let merged = merged.unwrap();

@@ -68,8 +68,8 @@ fn time_going_back_in_engine_log_makes_run_unfit() {
                 && pair[1].point == Point::OrchRecvSubmit
                 && pair[0].value < pair[1].value
         };
-        let place = fixture.logs[engine].windows(2).position(are_apart).unwrap();
-        fixture.logs[engine].swap(place, place + 1);
+        let index = fixture.logs[engine].windows(2).position(are_apart).unwrap();
+        fixture.logs[engine].swap(index, index + 1);
         let summary = summary(&fixture);
         assert!(summary.valid && !summary.fit_for_latency);
         let is_said = |lines: &[String], words| lines.iter().any(|line| line.contains(words));

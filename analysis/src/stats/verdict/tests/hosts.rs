@@ -37,8 +37,8 @@ fn hosts_are_compared_separately_and_combined() {
     let blind = |mut runs: Vec<RunOutline>| {
         runs.iter_mut().for_each(|run| run.machine.hostname = "one".into());
         // In another order: pairs match by schedule, not by host.
-        for (place, run) in runs.iter_mut().enumerate() {
-            run.schedule_hash = format!("{:016x}", place * 7 % 16);
+        for (index, run) in runs.iter_mut().enumerate() {
+            run.schedule_hash = format!("{:016x}", index * 7 % 16);
         }
         runs
     };
