@@ -1,6 +1,6 @@
-//! How fast the merge is: a made-up run of 4 million orders, joined, checked and measured.
+//! Benchmark of the merge: a synthetic run of 4 million orders is merged, checked and measured.
 //!
-//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the
+//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is created in the
 //! temporary directory.
 #![allow(missing_docs)]
 
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// What the process holds in memory while the merge is alive (`VmRSS`).
+/// Returns the resident memory of the process (`VmRSS`), in bytes.
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,29 +1,30 @@
-//! The causes that the time of slow orders is divided among: `tail` finds them, summaries and pages
+//! Causes that the time of slow orders is attributed to. `tail` computes them; summaries and pages
 //! show them.
 
 use serde::{Deserialize, Serialize};
 
-/// Why time passed.
+/// A cause of an order's time in the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A thread was not running.
+    /// A thread that had to act was not running: the kernel or the hypervisor had taken its core
+    /// away.
     Machine,
-    /// A page fault, or cold lines.
+    /// A page fault or cold cache lines.
     Memory,
-    /// Behind orders that a gap had touched.
+    /// The receiver served earlier orders that a gap had affected.
     Backlog,
-    /// Behind orders that none had.
+    /// The receiver served earlier orders that no gap had affected.
     Queueing,
-    /// The stage's own median.
+    /// Time up to the median of the stage.
     Usual,
-    /// Nothing says why.
+    /// No stamp and no gap explains the time.
     Unexplained,
-    /// The thread had given its core away by its own idle strategy, and was not back yet.
+    /// The receiver was asleep: its own idle strategy had given its core away.
     WakeUp,
 }
 
 impl Cause {
-    /// All of them, in the order in which documents have them: a new one comes last.
+    /// All causes in the order of saved documents. A new cause is appended.
     pub const ALL: [Self; 7] = [
         Self::Machine,
         Self::Memory,
@@ -34,9 +35,8 @@ impl Cause {
         Self::WakeUp,
     ];
 
-    /// All of them, in the order in which people are shown them: what was done to a thread, what it
-    /// did itself, the rest.
-    pub const SHOWN: [Self; 7] = [
+    /// All causes in display order: external causes, the thread's own behavior, the remainder.
+    pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
         Self::Memory,
@@ -46,7 +46,7 @@ impl Cause {
         Self::Unexplained,
     ];
 
-    /// The name that tables have.
+    /// Returns the name used in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Machine => "machine",
@@ -60,38 +60,38 @@ impl Cause {
     }
 }
 
-/// Causes that every document has, whatever build wrote it.
-const FEWEST: usize = 6;
+/// The number of causes in documents of the oldest supported build.
+const MIN_CAUSES: usize = 6;
 
-/// A time by cause, in the order of [`Cause::ALL`]. A document of an earlier build has fewer: it
-/// counted nothing for the others.
+/// Nanoseconds by cause, in the order of [`Cause::ALL`]. Documents of earlier builds have fewer
+/// entries; the missing ones count as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
-pub struct Causes(pub [u64; Cause::ALL.len()]);
+pub struct NanosByCause(pub [u64; Cause::ALL.len()]);
 
-impl Causes {
-    /// That of one cause.
-    pub const fn of(&self, cause: Cause) -> u64 {
+impl NanosByCause {
+    /// Returns the nanoseconds of one cause.
+    pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// All together; a file that somebody else wrote may hold anything.
+    /// Returns the sum over all causes. Saturates, since a file may hold any values.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Those that are not nothing, as people are shown them.
-    pub fn shown(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
-        Cause::SHOWN.into_iter().map(|cause| (cause, self.of(cause))).filter(|(_, time)| *time > 0)
+    /// Returns the causes with a time above 0, in display order.
+    pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)
     }
 }
 
-impl TryFrom<Vec<u64>> for Causes {
+impl TryFrom<Vec<u64>> for NanosByCause {
     type Error = String;
 
     fn try_from(times: Vec<u64>) -> Result<Self, String> {
         let mut causes = Self::default();
-        if !(FEWEST..=causes.0.len()).contains(&times.len()) {
+        if !(MIN_CAUSES..=causes.0.len()).contains(&times.len()) {
             return Err(format!("{} causes, and this build knows {}", times.len(), causes.0.len()));
         }
         causes.0[..times.len()].copy_from_slice(&times);
@@ -104,19 +104,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_has_its_place_and_is_shown_once() {
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, place);
-            assert_eq!(Cause::SHOWN.iter().filter(|other| **other == cause).count(), 1);
+    fn causes_are_indexed_and_displayed_once() {
+        for (index, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, index);
+            assert_eq!(Cause::DISPLAY_ORDER.iter().filter(|other| **other == cause).count(), 1);
         }
-        assert_eq!(Cause::SHOWN.last(), Some(&Cause::Unexplained));
+        assert_eq!(Cause::DISPLAY_ORDER.last(), Some(&Cause::Unexplained));
     }
 
     #[test]
-    fn documents_of_earlier_builds_are_read() {
-        let of = |text: &str| serde_json::from_str::<Causes>(text);
-        assert_eq!(of("[1,2,3,4,5,6]").unwrap(), Causes([1, 2, 3, 4, 5, 6, 0]));
-        let new = Causes([1, 2, 3, 4, 5, 6, 7]);
+    fn shorter_cause_lists_are_padded_with_zero() {
+        let of = |text: &str| serde_json::from_str::<NanosByCause>(text);
+        assert_eq!(of("[1,2,3,4,5,6]").unwrap(), NanosByCause([1, 2, 3, 4, 5, 6, 0]));
+        let new = NanosByCause([1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(of(&serde_json::to_string(&new).unwrap()).unwrap(), new);
         for wrong in ["[]", "[1,2,3,4,5]", "[1,2,3,4,5,6,7,8]", "[1,2,3,4,5,-6]"] {
             assert!(of(wrong).is_err(), "{wrong}");

@@ -1,14 +1,13 @@
-//! JSON documents with a version: one way to read them, one way to write them, whatever they hold.
+//! Versioned JSON documents: one way to read and one way to write every saved document.
 //!
-//! A document says first what it is: `"schema": "bulkhead.run/3"`, its name and its version. That
-//! is looked at before anything else, since the rest of another version need not make sense to this
-//! build.
+//! A document names itself first: `"schema": "bulkhead.run/3"` is its name and version. The schema
+//! is checked before anything else, since the content of another version need not parse.
 //!
-//! Within a version keys may be added that a reader can do without: a key that is not known is
-//! passed over, and a key that is missing is an error unless it has a default. Whatever else
-//! changes is a new version, which other builds refuse.
+//! Within a version, optional keys may be added: an unknown key is ignored, and a missing key is an
+//! error unless it has a default. Any other change requires a new version, which other builds
+//! refuse.
 
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
@@ -16,45 +15,45 @@ use std::path::Path;
 use system::folder::{NotRegular, OpenDir, not_regular, read_regular};
 use thiserror::Error;
 
-/// The largest document that is read, in bytes.
+/// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Something that is saved as JSON under a version. Its module is the only place that knows its
-/// name and its keys.
+/// A type that is saved as versioned JSON. Only its own module knows its name and its keys.
 pub trait Document: Serialize + DeserializeOwned {
-    /// Its file in its folder, for example `run.json`.
+    /// File name, for example `run.json`.
     const FILE: &'static str;
-    /// What it calls itself, for example `bulkhead.run`.
+    /// Schema name, for example `bulkhead.run`.
     const NAME: &'static str;
-    /// The version that this build reads and writes, from 1.
+    /// Version that this build reads and writes, from 1.
     const VERSION: u32;
-    /// What a folder without it is not, in words.
-    const ABSENT: &'static str;
-    /// What to do about a file that is damaged, in words.
-    const REMEDY: &'static str;
-    /// Whether it is written for people to read, with a line for each value.
+    /// What a folder without the file is not, as text for the error. The default is for results
+    /// computed from the logs of a run.
+    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
+    /// Remedy for a damaged file, as text for the error. The default is for results computed from
+    /// the logs of a run.
+    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
+    /// Whether the JSON is indented for people to read.
     const PRETTY: bool = true;
-    /// Whether it must be on the disk before it replaces the one before it, whatever happens to the
-    /// machine.
+    /// Whether the file is synced to disk before it replaces the previous one.
     const SYNCED: bool = false;
 
-    /// Whether what was read fits together; a file that somebody else wrote may hold anything.
+    /// Checks that the values are consistent; a file may hold anything.
     ///
     /// # Errors
-    /// What does not, in words.
+    /// The inconsistency, as text.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Name and version, as in a file.
+    /// Returns name and version as saved in the file.
     fn schema() -> String {
         format!("{}/{}", Self::NAME, Self::VERSION)
     }
 
-    /// Reads it from its folder.
+    /// Reads the document from a folder.
     ///
     /// # Errors
-    /// [`DocumentError`]: there is none, it is of another version, or it is damaged.
+    /// [`DocumentError`]: the file is missing, of another version, or damaged.
     fn read(folder: &Path) -> Result<Self, DocumentError> {
         match read_text(&folder.join(Self::FILE), Self::REMEDY) {
             Err(DocumentError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -66,12 +65,12 @@ pub trait Document: Serialize + DeserializeOwned {
         }
     }
 
-    /// As the bytes of its file.
+    /// Serializes the document to the bytes of its file.
     ///
     /// # Errors
-    /// None: nothing here has values that JSON cannot hold.
+    /// None in practice: no document has values that JSON cannot hold.
     fn json(&self) -> serde_json::Result<Vec<u8>> {
-        let whole = Whole { schema: Self::schema(), document: self };
+        let whole = VersionedDocument { schema: Self::schema(), document: self };
         if !Self::PRETTY {
             return serde_json::to_vec(&whole);
         }
@@ -80,129 +79,129 @@ pub trait Document: Serialize + DeserializeOwned {
         Ok(json)
     }
 
-    /// Writes it into its folder, whole or not at all.
+    /// Writes the document into a folder atomically.
     ///
     /// # Errors
-    /// [`SaveError`]: a full disk, a folder that cannot be written. What was saved before is kept.
+    /// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
     fn save(&self, folder: &Path) -> Result<(), SaveError> {
         let path = folder.join(Self::FILE);
-        let bytes = self.json().map_err(|error| SaveError::of(&path, error.into()))?;
+        let bytes = self.json().map_err(|error| SaveError::new(&path, error.into()))?;
         write_file(&path, &bytes, Self::SYNCED)
     }
 }
 
-/// A document as its file has it.
+/// A document with its schema, as saved.
 #[derive(Serialize)]
-struct Whole<'a, D> {
+struct VersionedDocument<'a, D> {
     schema: String,
     #[serde(flatten)]
     document: &'a D,
 }
 
-/// What every document has in front, whatever its version.
+/// The keys that every document has, whatever its version.
 #[derive(Deserialize)]
-struct Front {
+struct SchemaHeader {
     schema: String,
-    /// bulkhead's version, where a document holds it.
+    /// Version of bulkhead, in documents that hold it.
     #[serde(default)]
     version: Option<String>,
 }
 
-/// A document that cannot be read.
+/// An error in reading a document.
 #[derive(Debug, Error)]
 pub enum DocumentError {
-    /// There is no such file.
+    /// The file is missing.
     #[error("{folder}: no {file} in it: {what}")]
     Absent {
-        /// The folder.
+        /// Folder that was read.
         folder: String,
-        /// What it would be called.
+        /// Expected file name.
         file: &'static str,
-        /// What that means.
+        /// What the folder is not.
         what: &'static str,
     },
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder, a pipe, a device, a symbolic link.
+    /// The path is not a regular file: a directory, a pipe, a device or a symbolic link.
     #[error("{file}: {what}: {remedy}")]
     NotAFile {
-        /// The path.
+        /// Path that was read.
         file: String,
-        /// What it is instead.
+        /// Type of the file.
         what: NotRegular,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// Bytes that are no text.
+    /// The file is not UTF-8.
     #[error("{file}: byte {at} is no UTF-8, so this is not JSON: damaged; {remedy}")]
     NotText {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// How many bytes are text.
+        /// Number of valid bytes before the first invalid one.
         at: usize,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// Not the JSON that it should be.
-    #[error("{file}: no {expected}: {}: {found}; {remedy}", in_a_line(&source.to_string()))]
+    /// The file is not the expected JSON.
+    #[error("{file}: no {expected}: {}: {found}; {remedy}", single_line(&source.to_string()))]
     Json {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What it should be.
+        /// Expected schema.
         expected: String,
-        /// Where and why.
+        /// Position and cause of the error.
         source: serde_json::Error,
         /// `cut short` or `damaged`.
         found: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// Another document under this name.
+    /// The file holds another kind of document.
     #[error("{file}: schema {found:?}, expected {expected:?}: another file under this name; {remedy}")]
     Other {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What it says it is.
+        /// Schema in the file.
         found: String,
-        /// What it would have to be.
+        /// Expected schema.
         expected: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
-    /// Another version of the document.
+    /// The file holds another version of the document.
     #[error(
         "{file}: schema {found:?}, this build reads {expected:?}: use the launcher that wrote it{}",
-        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", in_a_line(writer)))
+        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", single_line(writer)))
     )]
     Version {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What it says it is.
+        /// Schema in the file.
         found: String,
-        /// What it would have to be.
+        /// Expected schema.
         expected: String,
-        /// The version of bulkhead that wrote it, if it says so.
+        /// Version of bulkhead that wrote the file, if it is known.
         writer: Option<String>,
     },
-    /// Values that do not fit each other.
-    #[error("{file}: {}: damaged; {remedy}", in_a_line(why))]
+    /// The values are inconsistent.
+    #[error("{file}: {}: damaged; {remedy}", single_line(why))]
     Content {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What does not fit.
+        /// The inconsistency, as text.
         why: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
 }
 
-/// A file that cannot be written.
+/// An error in writing a file.
 #[derive(Debug, Error)]
 #[error("cannot write {file}: {source}")]
 pub struct SaveError {
@@ -211,15 +210,15 @@ pub struct SaveError {
 }
 
 impl SaveError {
-    fn of(path: &Path, source: io::Error) -> Self {
+    fn new(path: &Path, source: io::Error) -> Self {
         Self { file: path.display().to_string(), source }
     }
 }
 
-/// Reads a document from the text of its file; `file` is what errors call it.
+/// Parses a document from the text of its file; errors name it `file`.
 ///
 /// # Errors
-/// As [`Document::read`].
+/// [`DocumentError`], as for [`Document::read`].
 pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
     let (file, remedy) = (file.to_owned(), D::REMEDY);
     let wrong = |source: serde_json::Error| {
@@ -228,7 +227,7 @@ pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
         let found = if at_end { "cut short" } else { "damaged" };
         DocumentError::Json { file: file.clone(), expected: D::schema(), source, found, remedy }
     };
-    let Front { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
+    let SchemaHeader { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
     let expected = D::schema();
     if found != expected {
         let is_this = found.rsplit_once('/').is_some_and(|(name, _)| name == D::NAME);
@@ -257,32 +256,31 @@ fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError>
     })
 }
 
-/// Writes a file of a folder of results under a draft name and then renames it: a process that is
-/// killed leaves the old file or the new one, never half. Links are replaced and not followed, nor
-/// is one that stands for the folder.
+/// Writes a file atomically: to a temporary name that is then renamed, so that a killed process
+/// leaves the old file or the new one. Symbolic links are replaced, not followed; a link in place
+/// of the folder is refused.
 ///
 /// # Errors
-/// [`SaveError`]: a full disk, a folder that cannot be written. What was there before is kept.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+/// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
-/// Writes a file whose path a user named: as [`write_whole`], but its folder may be reached through
-/// links.
+/// Writes a file whose path a user named: like [`write_atomically`], but links in its parent path
+/// are followed.
 ///
 /// # Errors
-/// As [`write_whole`]; there is no such folder.
-pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+/// [`SaveError`], also if the folder does not exist.
+pub fn write_user_path(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default();
-    let real = parent.canonicalize().map_err(|error| SaveError::of(path, error))?.join(name);
-    write_file(&real, bytes, false).map_err(|error| SaveError::of(path, error.source))
+    let real = parent.canonicalize().map_err(|error| SaveError::new(path, error))?.join(name);
+    write_file(&real, bytes, false).map_err(|error| SaveError::new(path, error.source))
 }
 
 fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> {
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-    // Synced before the rename, so that a crash of the machine leaves the old one or the new one,
-    // never half.
+    // Synced before the rename, so that a power failure leaves the old file or the new one.
     let write = || OpenDir::open(folder)?.write_whole(name, bytes, synced);
-    write().map_err(|error| SaveError::of(path, error))
+    write().map_err(|error| SaveError::new(path, error))
 }

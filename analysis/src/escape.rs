@@ -1,37 +1,33 @@
-//! Text that comes from a file, a program or another user, made harmless for a terminal, Markdown
-//! and HTML.
+//! Escaping of untrusted text for terminals, Markdown and HTML.
 //!
-//! What a terminal would obey (control characters) and what hides or reorders text (bidirectional
-//! controls) is shown as `\u001b`, which is also what JSON has for it. Programs print through
-//! [`PrintableWriter`]; fields that must stay on their line, and Markdown, are escaped where they
-//! are put together.
+//! Control characters and bidirectional controls, which hide or reorder text, are shown as
+//! `\u001b`, the notation of JSON. Programs print through [`PrintableWriter`]; fields that must
+//! stay on one line, and Markdown, are escaped where they are assembled.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The escape codes that reports themselves have, where colours are wanted.
-const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
+/// The color codes that reports use.
+const COLORS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[1;31m"];
 
-/// Returns `true` for a character that is not shown but obeyed: a control character, a line
-/// separator, a change of direction.
-pub fn is_obeyed(c: char) -> bool {
+/// Returns `true` for a control character, a line separator or a bidirectional control.
+pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn push(out: &mut String, c: char) {
-    if is_obeyed(c) {
+    if is_control(c) {
         let _ = write!(out, "\\u{:04x}", u32::from(c));
     } else {
         out.push(c);
     }
 }
 
-/// Returns a text with line breaks and tabs as they are, and everything else that a terminal would
-/// obey escaped.
+/// Returns a text with line breaks and tabs kept and other control characters escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let stays = |c: char| matches!(c, '\n' | '\t') || !is_obeyed(c);
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_control(c);
     if text.chars().all(stays) {
         return Cow::Borrowed(text);
     }
@@ -40,20 +36,20 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns a text in one line: line breaks and tabs become spaces, everything else that a terminal
-/// would obey is escaped.
-pub fn in_a_line(text: &str) -> String {
+/// Returns a text on one line: line breaks and tabs become spaces, other control characters are
+/// escaped.
+pub fn single_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars()
-        .for_each(|c| if c.is_whitespace() && is_obeyed(c) { out.push(' ') } else { push(&mut out, c) });
+        .for_each(|c| if c.is_whitespace() && is_control(c) { out.push(' ') } else { push(&mut out, c) });
     out
 }
 
-/// Returns a text in one line of Markdown, a cell of a table included: no HTML, no link, no image,
-/// no further column.
+/// Returns a text for one line of Markdown, including a table cell, without HTML, links, images or
+/// column separators.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in in_a_line(text).chars() {
+    for c in single_line(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '|' | '[' | ']' => out.extend(['\\', c]),
@@ -63,29 +59,30 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Passes text on as [`printable`]; bytes that are no text become `\x9b`.
+/// A writer that escapes its output like [`printable`]; invalid UTF-8 becomes `\x9b`.
 #[derive(Debug)]
 pub struct PrintableWriter<W: Write> {
     out: W,
-    colours: bool,
-    /// The beginning of a character whose other bytes are still to come.
-    begun: Vec<u8>,
+    has_colors: bool,
+    /// The first bytes of a character whose remaining bytes have not been written yet.
+    partial: Vec<u8>,
 }
 
 impl<W: Write> PrintableWriter<W> {
-    /// Creates a writer to `out`; with `colours` the codes that reports themselves have stay.
+    /// Creates a writer to `out`. With `has_colors` the color codes of reports pass unchanged.
     pub const fn new(out: W, colours: bool) -> Self {
-        Self { out, colours, begun: Vec::new() }
+        Self { out, has_colors: colours, partial: Vec::new() }
     }
 
-    /// Returns what it writes to.
+    /// Returns the underlying writer.
     pub const fn inner(&self) -> &W {
         &self.out
     }
 
     fn push(&self, mut text: &str, out: &mut String) {
         while let Some(c) = text.chars().next() {
-            let own = COLOURS.into_iter().find(|code| self.colours && c == '\x1b' && text.starts_with(code));
+            let own =
+                COLORS.into_iter().find(|code| self.has_colors && c == '\x1b' && text.starts_with(code));
             let taken = own.map_or(c.len_utf8(), str::len);
             match own {
                 Some(code) => out.push_str(code),
@@ -99,10 +96,10 @@ impl<W: Write> PrintableWriter<W> {
 
 impl<W: Write> Write for PrintableWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.begun.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        if self.partial.is_empty() && bytes.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
             return self.out.write(bytes);
         }
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.partial);
         all.extend_from_slice(bytes);
         let (mut rest, mut text) = (all.as_slice(), String::with_capacity(all.len()));
         loop {
@@ -113,7 +110,7 @@ impl<W: Write> Write for PrintableWriter<W> {
             let (good, bad) = rest.split_at(error.valid_up_to());
             self.push(std::str::from_utf8(good).unwrap_or_default(), &mut text);
             let Some(len) = error.error_len() else {
-                self.begun = bad.to_vec();
+                self.partial = bad.to_vec();
                 break;
             };
             for byte in &bad[..len] {
@@ -132,7 +129,7 @@ impl<W: Write> Write for PrintableWriter<W> {
 
 impl<W: Write> Drop for PrintableWriter<W> {
     fn drop(&mut self) {
-        for byte in std::mem::take(&mut self.begun) {
+        for byte in std::mem::take(&mut self.partial) {
             let _ = write!(self.out, "\\x{byte:02x}");
         }
     }
@@ -154,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         let shown = "a\\u001b[2J\\u009b31m\\u007f\\u000d\\u202eb\nc\té";
         assert_eq!(printable(HOSTILE), shown);
         assert_eq!(written(&[HOSTILE.as_bytes()], false), shown);
-        assert_eq!(in_a_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
+        assert_eq!(single_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
         assert!(matches!(printable("plain – text\n"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn characters_may_be_split_and_bytes_may_be_no_text() {
+    fn split_characters_join_and_invalid_bytes_are_escaped() {
         let bytes = HOSTILE.as_bytes();
         for at in 0..bytes.len() {
             assert_eq!(written(&[&bytes[..at], &bytes[at..]], false), printable(HOSTILE), "{at}");
@@ -172,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_reports_own_colours_pass() {
+    fn only_known_color_codes_pass() {
         let text = "\x1b[1;32mgood\x1b[0m \x1b[8mhidden\x1b[2J";
         assert_eq!(written(&[text.as_bytes()], true), "\x1b[1;32mgood\x1b[0m \\u001b[8mhidden\\u001b[2J");
         assert!(!written(&[text.as_bytes()], false).contains('\x1b'));
     }
 
     #[test]
-    fn markdown_holds_no_tag_link_or_column() {
+    fn markdown_escapes_tags_links_and_columns() {
         assert_eq!(
             markdown("<script>|x|\n![p](http://x)\x1b"),
             "&lt;script>\\|x\\| !\\[p\\](http://x)\\u001b"

@@ -1,32 +1,32 @@
-//! The evaluation of a saved run: merge, figures, tail, timeline and report, in one call.
+//! Evaluation of a saved run in one call: merge, figures, tail, timeline and reports.
 
-use crate::document::{Document, write_whole};
+use crate::document::{Document, write_atomically};
 use crate::hlog::{self, HLOG_FILE};
 use crate::html;
 use crate::merge;
 use crate::record::RunRecord;
 use crate::report;
-use crate::summary::{self, Figures, Summary, summarise};
+use crate::summary::{self, Figures, Summary, summarize};
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
 use std::path::Path;
 use system::scratch::ColumnStore;
 
-/// The number of a run's worst orders that are saved one by one.
-const WORST: usize = 10;
+/// Number of slowest orders that are saved individually.
+const WORST_ORDERS: usize = 10;
 
-/// How far an evaluation is.
+/// Progress of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The logs are being joined.
+pub enum EvaluationStep {
+    /// The logs are being merged.
     Merging {
-        /// The number of records that are joined.
+        /// Records merged so far.
         done: u64,
-        /// The number of all records.
+        /// Records in all logs.
         total: u64,
     },
-    /// The logs are joined: figures and results follow.
+    /// The logs are merged; figures and results are computed next.
     Measuring,
 }
 
@@ -34,27 +34,29 @@ pub enum Step {
 /// `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv`
 /// where anything was filled, `report.html`.
 ///
-/// The table of orders is kept in `room`. The files are equal to the byte, whichever room it is.
+/// The table of orders is stored in `room`. The results are identical for every storage.
 ///
 /// # Errors
-/// Logs that cannot be merged, a folder that cannot be written.
+/// Logs that cannot be merged, or a folder without write permission.
 pub fn evaluate(
     room: &ColumnStore,
     folder: &Path,
     record: &RunRecord,
-    mut progress: impl FnMut(Step),
+    mut progress: impl FnMut(EvaluationStep),
 ) -> Result<Summary> {
-    let merged =
-        merge::merge_in(room, folder, record, |done, total| progress(Step::Merging { done, total }))?;
-    progress(Step::Measuring);
+    let merged = merge::merge_in(room, folder, record, |done, total| {
+        progress(EvaluationStep::Merging { done, total })
+    })?;
+    progress(EvaluationStep::Measuring);
     let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
-    let tail = Tail::of(record, &merged, WORST);
-    // A run that stamps only the ends has no orders in its tail: what stalls touched is unknown.
+    let tail = Tail::from_run(record, &merged, WORST_ORDERS);
+    // A run with `--stamps ends` has no orders in its tail: which orders stalls affected is
+    // unknown.
     if tail.orders > 0 {
-        figures.take_stall_free(&merged, &tail.untouched);
+        figures.record_stall_free(&merged, &tail.unaffected);
     }
-    let mut summary = summarise(record, &merged, &figures);
-    summary.explain(&tail.strategies);
+    let mut summary = summarize(record, &merged, &figures);
+    summary.attach_tails(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures)?;
@@ -75,9 +77,9 @@ pub fn evaluate(
         ("positions.csv", positions),
         (html::HTML_FILE, page.into_bytes()),
     ] {
-        // A run without fills has no positions, and no file of them.
+        // A run without fills has no positions and no such file.
         if !bytes.is_empty() {
-            write_whole(&folder.join(name), &bytes)?;
+            write_atomically(&folder.join(name), &bytes)?;
         }
     }
     Ok(summary)

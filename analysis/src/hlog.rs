@@ -1,12 +1,12 @@
-//! `histograms.hlog`: every histogram of a run in HdrHistogram's own interval-log format, one
-//! tagged line for each measure, so that its tools (and Python's, Java's, JavaScript's) can read,
+//! `histograms.hlog`: the histograms of a run in HdrHistogram's interval-log format, one tagged
+//! line for each measure. HdrHistogram's tools and libraries (Python, Java, JavaScript) can read,
 //! plot and add them.
 //!
 //! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in
-//! `summary.json`. Lines with other tags are passed over. The format is HdrHistogram's, and so is
-//! its version, in the first line.
+//! `summary.json`. Lines with other tags are ignored. Format and version, in the first line, are
+//! HdrHistogram's.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::{Figures, Measure, ns_per_tick};
@@ -23,37 +23,37 @@ use std::time::{Duration, SystemTime};
 use system::folder::read_regular;
 use thiserror::Error;
 
-/// Its name in the run's folder.
+/// File name in the folder of a run.
 pub const HLOG_FILE: &str = "histograms.hlog";
 
-/// The largest file of histograms that is read, in bytes.
+/// Maximum size of a histogram log, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// Histograms that cannot be read.
+/// An error in reading a histogram log.
 #[derive(Debug, Error)]
 pub enum HlogError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// No interval log, or one that is damaged.
+    /// The file is not an interval log, or is damaged.
     #[error("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What is wrong.
+        /// The damage, as text.
         why: String,
     },
 }
 
-/// Reads the histograms of a run from its folder, in the order of the file.
+/// Reads the histograms of a run from its folder, in file order.
 ///
 /// # Errors
-/// [`HlogError`]: there is no such file, or it is damaged.
+/// [`HlogError`]: the file is missing or damaged.
 pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
     let file = folder.join(HLOG_FILE).display().to_string();
     match read_regular(&folder.join(HLOG_FILE), MAX_BYTES) {
@@ -62,7 +62,7 @@ pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> 
     }
 }
 
-/// Reads histograms from the bytes of their file; `file` is what errors call it.
+/// Parses histograms from the bytes of their file; errors name it `file`.
 ///
 /// # Errors
 /// [`HlogError::Damaged`].
@@ -85,11 +85,16 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, H
     Ok(histograms)
 }
 
-/// Writes the histograms of a run; measures without a sample are left out.
+/// Writes the histograms of a run. Measures without samples are left out.
 ///
 /// # Errors
-/// What `out` answers.
-pub fn write(record: &RunRecord, merged: &Merged, figures: &Figures, mut out: impl Write) -> io::Result<()> {
+/// Any error of `out`.
+pub fn write(
+    record: &RunRecord,
+    merged: &MergedRun,
+    figures: &Figures,
+    mut out: impl Write,
+) -> io::Result<()> {
     let ticks_ns = |ticks: u64| Duration::from_nanos(to_ns(ticks, ns_per_tick(record)));
     let span = &merged.span;
     let (start, length) = match span.last_received.checked_sub(span.first_sent) {
@@ -120,7 +125,7 @@ pub fn write(record: &RunRecord, merged: &Merged, figures: &Figures, mut out: im
     Ok(())
 }
 
-/// Seconds since 1970 of a time like `2026-11-20T06:15:02Z`.
+/// Returns the Unix time of a timestamp like `2026-11-20T06:15:02Z`, in seconds.
 fn epoch_seconds(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
@@ -133,8 +138,8 @@ fn epoch_seconds(text: &str) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Years counted from March, so that the leap day is the last of its year (Fliegel and Van
-    // Flandern's way).
+    // Years are counted from March, so that the leap day is the last day of its year (algorithm of
+    // Fliegel and Van Flandern).
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     let since_1970 = days.checked_sub(719_468)?;
@@ -146,7 +151,7 @@ mod tests {
     use super::{epoch_seconds, parse};
 
     #[test]
-    fn damage_is_an_error() {
+    fn damaged_histogram_log_is_an_error() {
         for bytes in ["", "Tag=submit,0.0,1.0,1.0,AAAA\n", "Tag=submit,0.0,1.0,1.0,*\n"] {
             let error = parse("h.hlog", bytes.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("h.hlog: "), "{error}");
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn times_become_seconds_since_1970() {
+    fn utc_times_convert_to_unix_seconds() {
         assert_eq!(epoch_seconds("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(epoch_seconds("2000-02-29T12:00:00Z"), Some(951_825_600));
         assert_eq!(epoch_seconds("2026-11-20T06:15:02Z"), Some(1_795_155_302));

@@ -1,58 +1,58 @@
-//! The kernel's own account of the cores while a run went on: what it says of times in which a
-//! thread could not run.
+//! Kernel statistics of the run's cores: steal, interrupts, run delay and throttling.
 
 use serde::{Deserialize, Serialize};
 
-/// From the start of a run to its end.
+/// Kernel statistics from the start of a run to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelAccount {
-    /// The cores of the run, ascending.
+    /// Cores of the run, ascending.
     pub cores: Vec<CoreAccount>,
-    /// How often, and for how long, the control group was out of CPU time; null: the kernel does
-    /// not tell.
-    pub throttled: Option<Throttled>,
-    /// What this kernel does not tell, and what would. One line each.
+    /// CPU throttling of the cgroup; null if the kernel does not report it.
+    pub throttled: Option<CpuThrottling>,
+    /// Statistics that this kernel does not report, and what would enable them. One line each.
     pub absent: Vec<String>,
-    /// What the launcher itself took of the machine while orders were sent; null: the kernel does
-    /// not tell, or an older launcher did not ask.
+    /// Wake-ups of the launcher while orders were sent; null if unknown or saved by an older
+    /// launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launcher: Option<WakeUps>,
 }
 
-/// Sleeps that ended, or will: the voluntary context switches of all threads of a process.
+/// Wake-ups of a process: the voluntary context switches of all its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeUps {
-    /// How many.
+    /// Number of wake-ups.
     pub times: u64,
-    /// In so many nanoseconds.
+    /// Length of the observation, in nanoseconds.
     pub ns: u64,
 }
 
-/// One core. Times in nanoseconds; null: the kernel does not tell.
+/// Statistics of one core. Times are nanoseconds; null if the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreAccount {
-    /// Its number.
+    /// Number of the core.
     pub core: u32,
-    /// The hypervisor ran somebody else (`/proc/stat`, counted in hundredths of a second on most
+    /// Time in which the hypervisor ran another guest (`/proc/stat`, in units of 10 ms on most
     /// kernels).
     pub steal_ns: Option<u64>,
-    /// In interrupts (the same).
+    /// Time in interrupt handlers (`/proc/stat`).
     pub irq_ns: Option<u64>,
-    /// In what interrupts leave to do (the same).
+    /// Time in soft interrupts (`/proc/stat`).
     pub softirq_ns: Option<u64>,
-    /// Threads that could run waited for the core, all together (`/proc/schedstat`).
+    /// Time in which runnable threads waited for the core, all threads together
+    /// (`/proc/schedstat`).
     pub run_delay_ns: Option<u64>,
-    /// Interrupts (`/proc/interrupts`).
+    /// Number of interrupts (`/proc/interrupts`).
     pub interrupts: Option<u64>,
-    /// The most frequent of them, with their numbers.
-    pub most: Vec<(String, u64)>,
+    /// Most frequent interrupts with their counts.
+    #[serde(rename = "most")]
+    pub top_interrupts: Vec<(String, u64)>,
 }
 
-/// What a control group was kept from.
+/// CPU throttling of a cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Throttled {
-    /// How often.
+pub struct CpuThrottling {
+    /// Number of throttled periods.
     pub times: u64,
-    /// For how long together, in nanoseconds.
+    /// Total throttled time, in nanoseconds.
     pub ns: u64,
 }

@@ -1,9 +1,10 @@
-//! From the logs of a run to what they say: merge, figures, verdicts, statistics, reports. Starts
-//! no process and sends no signal.
+//! Analysis of recorded runs: merge, figures, verdicts, statistics and reports. Starts no process
+//! and sends no signal.
 #![forbid(unsafe_code)]
 
 mod cause;
 mod chart;
+pub mod cpu_list;
 pub mod document;
 pub mod escape;
 pub mod evaluation;
@@ -12,14 +13,13 @@ pub mod hlog;
 pub mod html;
 pub mod inspect;
 pub mod kernel;
-pub mod lists;
 pub mod logfile;
 pub mod machine;
 pub mod merge;
 pub mod numbers;
+mod radix_select;
 pub mod record;
 pub mod report;
-mod select;
 pub mod stats;
 pub mod summary;
 mod table;

@@ -1,16 +1,17 @@
-//! A saved log: one thread's segment as it was at the end of the run, cut after its last record.
+//! Reader of a saved log: a thread's segment as it was at the end of the run, cut after its last
+//! record.
 //!
 //! ```text
 //! byte 0         128           640          9088                                      end of file
 //!      ┌─────────┬─────────────┬────────────┬────────┬────────┬─────   ─────┬────────┐
 //!      │ header  │ status      │ counters   │ record │ record │      …      │ record │
 //!      └─────────┴─────────────┴────────────┴────────┴────────┴─────   ─────┴────────┘
-//!       16 words  64 words      1056 words   16 bytes each, until a zero key or the end of the file
+//!       16 words  64 words      1056 words   16 bytes each, to a zero key or the end
 //! ```
 //!
-//! Files are read in blocks and never mapped: a file that is cut while it is read is an error here
-//! and would be a SIGBUS there. Nothing in a file is believed before it was checked, so any bytes
-//! give records or an error.
+//! Files are read in blocks and not mapped: truncating a mapped file would raise SIGBUS, truncating
+//! a file during `read` is an error. Every value is checked before use, so arbitrary bytes give
+//! records or an error.
 
 use protocol::counters::ThreadCounters;
 use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, point_of};
@@ -24,103 +25,102 @@ use thiserror::Error;
 
 pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
 
-/// Bytes in a block: large enough that the calls do not show, small enough to stay in the cache.
+/// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A saved log that cannot be believed, or not to its end.
+/// An error in a saved log, or an early end of it.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{file}: {source}")]
     Io {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// No regular file: a folder, a pipe, a device, a symbolic link.
+    /// The path is not a regular file: a directory, a pipe, a device or a symbolic link.
     #[error("{file}: {what}")]
     NotAFile {
-        /// The path.
+        /// Path of the log.
         file: String,
-        /// What it is instead.
+        /// Type of the file.
         what: NotRegular,
     },
-    /// The header is not as it must be.
+    /// The header is invalid.
     #[error("{file}: {source}")]
     Header {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// Which field, and what to do.
+        /// The invalid field and the remedy.
         source: HeaderError,
     },
-    /// The file ends inside the status block.
+    /// The file ends within the status block.
     #[error("{file}: ends inside the status block, at byte {bytes} of {RECORDS_AT}: cut short")]
     CutStatus {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// Bytes that there are.
+        /// Size of the file in bytes.
         bytes: u64,
     },
-    /// The file ends inside a record.
+    /// The file ends within a record.
     #[error("{file}: ends inside record {record} (at byte {offset}): cut short")]
     CutRecord {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// The record's number, from 0.
+        /// Number of the record, from 0.
         record: u64,
-        /// Where the record begins in the file.
+        /// Offset of the record in the file, in bytes.
         offset: u64,
     },
-    /// A key that no thread writes.
+    /// A record has an invalid key.
     #[error("{file}: record {record} (at byte {offset}) has the unknown point code {code}: overwritten")]
     UnknownPoint {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// The record's number, from 0.
+        /// Number of the record, from 0.
         record: u64,
-        /// Where the record begins in the file.
+        /// Offset of the record in the file, in bytes.
         offset: u64,
-        /// The top four bits of its key.
+        /// Upper four bits of the key.
         code: u8,
     },
-    /// Records behind the zero key that ends the log.
+    /// Records follow the zero key that ends the log.
     #[error(
         "{file}: the log ends at record {end}, yet record {record} (at byte {offset}) is written: overwritten"
     )]
     AfterEnd {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// The record with the zero key.
+        /// Number of the record with the zero key.
         end: u64,
-        /// The record behind it.
+        /// Number of the record after it.
         record: u64,
-        /// Where that record begins in the file.
+        /// Offset of that record in the file, in bytes.
         offset: u64,
     },
-    /// The log of another thread under this name.
+    /// The file holds the log of another thread.
     #[error(
         "{file}: is the log of thread {found} of the plan, expected thread {expected}: renamed or overwritten"
     )]
     OtherThread {
-        /// The log's path.
+        /// Path of the log.
         file: String,
-        /// The index in its header.
+        /// Thread index in the header.
         found: u64,
-        /// The index of the thread with that name.
+        /// Index of the thread with that name.
         expected: u64,
     },
 }
 
 impl LogError {
-    /// Whether the file is whole as far as it goes: cut short, but not overwritten.
+    /// Returns `true` if the log is truncated but not overwritten.
     pub const fn is_cut(&self) -> bool {
         matches!(self, LogError::CutRecord { .. })
     }
 }
 
-/// A log that is being read. Header and status are checked and there when it exists; records come
-/// in blocks.
+/// A reader of a log. Header and status are checked on creation; records are read in blocks.
 #[derive(Debug)]
 pub struct LogReader<R = File> {
     source: R,
@@ -130,16 +130,16 @@ pub struct LogReader<R = File> {
     counters: ThreadCounters,
     block: Vec<u8>,
     records: u64,
-    /// What ended the log, kept until the good records before it were handed out.
+    /// Result at the end of the log, held back until the records before it were returned.
     ended: Option<Result<(), LogError>>,
 }
 
 impl LogReader<File> {
-    /// Opens a saved log and checks its header; with `run`, also that it belongs to the run of that
-    /// id.
+    /// Opens a saved log and checks its header; with `run`, also that the log belongs to that run.
     ///
     /// # Errors
-    /// [`LogError`]: the file cannot be read, is cut inside header or status, or has a header of something else.
+    /// [`LogError`]: the file cannot be read, ends within header or status, or has a foreign
+    /// header.
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
         let name = || path.display().to_string();
         let io = |source| LogError::Io { file: name(), source };
@@ -158,13 +158,13 @@ impl LogReader<File> {
 }
 
 impl<R: Read> LogReader<R> {
-    /// Starts to read a log from `source`; `file` is what errors call it.
+    /// Creates a reader of a log from `source`; errors name it `file`.
     ///
     /// # Errors
-    /// As for [`LogReader::open`].
+    /// [`LogError`], as for [`LogReader::open`].
     pub fn new(mut source: R, file: String, run: Option<&str>) -> Result<Self, LogError> {
         let mut front = [0; LOG_OFFSET * 8];
-        let bytes = match fill(&mut source, &mut front) {
+        let bytes = match read_full(&mut source, &mut front) {
             Ok(bytes) => bytes,
             Err(source) => return Err(LogError::Io { file, source }),
         };
@@ -197,43 +197,42 @@ impl<R: Read> LogReader<R> {
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
-    /// The checked header.
+    /// Returns the checked header.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What the thread said about itself last.
+    /// Returns the last status block of the thread.
     pub const fn status(&self) -> &ThreadStatus {
         &self.status
     }
 
-    /// What the thread's agents counted.
+    /// Returns the counters of the thread's agents.
     pub const fn counters(&self) -> &ThreadCounters {
         &self.counters
     }
 
-    /// What errors call this log: its path.
+    /// Returns the name of the log in errors: its path.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The records handed out so far; after the last block, all of the log.
+    /// Returns the number of records returned so far; after the last block, of the whole log.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// The next records, in the order in which they were written; `None` after the last.
+    /// Returns the next records in log order; `None` after the last.
     ///
     /// # Errors
-    /// [`LogError`] where the log stops making sense. All records before that place were handed
-    /// out.
-    pub fn next_block(&mut self) -> Result<Option<Block<'_>>, LogError> {
+    /// [`LogError`] at the first invalid record, after all records before it were returned.
+    pub fn next_block(&mut self) -> Result<Option<RecordBlock<'_>>, LogError> {
         if let Some(ended) = self.ended.take() {
             self.ended = Some(Ok(()));
             return ended.map(|()| None);
         }
         self.block.resize(BLOCK_BYTES, 0);
-        let bytes = match fill(&mut self.source, &mut self.block) {
+        let bytes = match read_full(&mut self.source, &mut self.block) {
             Ok(bytes) => bytes,
             Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
         };
@@ -257,8 +256,7 @@ impl<R: Read> LogReader<R> {
             self.ended = Some(Ok(()));
         }
         if good == 0 {
-            // At most one level deep: `ended` is set, or there was nothing and the file is at its
-            // end.
+            // Recurses at most once: `ended` is set, or the file is at its end.
             return match self.ended {
                 Some(_) => self.next_block(),
                 None => Ok(None),
@@ -266,10 +264,11 @@ impl<R: Read> LogReader<R> {
         }
         let first = self.records;
         self.records = record;
-        Ok(Some(Block { first, records: &self.block.as_chunks().0[..good] }))
+        Ok(Some(RecordBlock { first, records: &self.block.as_chunks().0[..good] }))
     }
 
-    /// A zero key ends a log: a file that goes on after it was overwritten in the middle.
+    /// Checks that only zeros follow the zero key that ends a log: anything else means that the
+    /// middle was overwritten.
     fn check_nothing_follows(&mut self, bytes: usize, end_in_block: usize, end: u64) -> Result<(), LogError> {
         let mut record = end;
         let mut chunk = self.block[end_in_block * RECORD_BYTES..bytes].to_vec();
@@ -286,7 +285,7 @@ impl<R: Read> LogReader<R> {
             }
             record += whole.len() as u64;
             chunk.resize(BLOCK_BYTES, 0);
-            match fill(&mut self.source, &mut chunk) {
+            match read_full(&mut self.source, &mut chunk) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => chunk.truncate(bytes),
                 Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
@@ -295,32 +294,32 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// Consecutive records of a log, all with keys that were checked.
+/// A block of consecutive records of a log whose keys were checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
-    /// The number of the first of them in the log, from 0.
+pub struct RecordBlock<'a> {
+    /// Number of the first record in the log, from 0.
     pub first: u64,
     records: &'a [[u8; RECORD_BYTES]],
 }
 
-impl<'a> Block<'a> {
-    /// The records, in the order in which they were written.
+impl<'a> RecordBlock<'a> {
+    /// Returns the records in log order.
     pub fn records(self) -> impl Iterator<Item = Record> + 'a {
         self.records.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
     }
 
-    /// How many there are, at least 1.
+    /// Returns the number of records, at least 1.
     pub const fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none; a reader never hands out such a block.
+    /// Returns `true` without records; a reader never returns such a block.
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 }
 
-/// Where a record begins in the file.
+/// Returns the offset of a record in the file, in bytes.
 const fn offset_of(record: u64) -> u64 {
     RECORDS_AT + record * RECORD_BYTES as u64
 }
@@ -330,14 +329,14 @@ fn is_record(bytes: &[u8; RECORD_BYTES]) -> bool {
     point_of(word(&bytes[..8])).is_some()
 }
 
-/// A little-endian word of eight bytes; missing ones count as zero.
+/// Decodes a little-endian word of eight bytes; returns 0 if bytes are missing.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Reads until the buffer is full or the source is at its end.
-fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+/// Reads until the buffer is full or the source ends. Returns the number of bytes.
+fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match source.read(&mut buffer[filled..]) {

@@ -1,7 +1,8 @@
-//! Numbers for people: few digits, a unit that fits, always the same width for the same kind.
+//! Number formatting for people: few digits and a fitting unit.
 
-/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, at three
-/// significant digits or more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250 ms`, `24.0 h`.
+/// Formats a duration: nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and
+/// days, with three significant digits or more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250
+/// ms`, `24.0 h`.
 pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("h", 3.6e12), ("d", 8.64e13)];
     if ns <= 9_999 {
@@ -11,23 +12,23 @@ pub fn duration(ns: u64) -> String {
     format!("{} {}", plain(ns as f64 / unit.1), unit.0)
 }
 
-/// A duration that may not be known.
+/// Formats a duration; a dash if it is unknown.
 pub fn duration_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), duration)
 }
 
-/// A difference of durations, with its sign: `+12 ns`, `−1,234 µs`.
+/// Formats a difference of durations with its sign: `+12 ns`, `−1,234 µs`.
 pub fn signed(ns: f64) -> String {
     let sign = if ns < 0.0 { "−" } else { "+" };
     format!("{sign}{}", duration(ns.abs().round() as u64))
 }
 
-/// A whole number with its thousands set apart: `1,234,567`.
+/// Formats a whole number with separated thousands: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -35,7 +36,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A whole number in at most six characters: `99,999`, then `1.23 M`, `12.3 M`, `45.6 G`.
+/// Formats a whole number in at most six characters: `99,999`, then `1.23 M`, `12.3 M`, `45.6 G`.
 pub fn short(number: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("E", 1e18)];
     if number <= 99_999 {
@@ -46,8 +47,8 @@ pub fn short(number: u64) -> String {
     format!("{} {}", plain(number / unit.1), unit.0)
 }
 
-/// A number at three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; `–` for what
-/// is no number.
+/// Formats a number with three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; a
+/// dash if it is not finite.
 pub fn plain(number: f64) -> String {
     match number.abs() {
         size if !size.is_finite() => "–".into(),
@@ -58,7 +59,7 @@ pub fn plain(number: f64) -> String {
     }
 }
 
-/// A share as a percentage: `42%`; `–` for what is none, or absurd.
+/// Formats a share as a percentage: `42%`; a dash if it is unknown or not finite.
 pub fn percent(share: Option<f64>) -> String {
     share
         .filter(|share| share.is_finite())
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_change_units_where_the_documentation_says() {
+    fn durations_change_units_as_documented() {
         let cases = [
             (0, "0 ns"),
             (412, "412 ns"),
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_thousands_set_apart() {
+    fn counts_group_thousands() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [99_999, 100_000, 1_234_567, 40_000_000].map(short),
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_numbers_stay_readable() {
+    fn unusual_numbers_stay_readable() {
         assert_eq!(
             [0.0, 9.999, 99.96, 1234.4, -1234.4].map(plain),
             ["0.00", "10.0", "100", "1,234", "-1,234"]

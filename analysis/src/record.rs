@@ -1,5 +1,5 @@
-//! `run.json`: what the launcher knows about a run beside the stamp logs. With the logs it is all
-//! that the merge needs, so a run can be merged and reported again at any time.
+//! `run.json`: the launcher's record of a run. Together with the logs it is all that the merge
+//! needs, so a run can be merged and reported again at any time.
 
 use crate::document::Document;
 use crate::kernel::KernelAccount;
@@ -9,70 +9,70 @@ use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
-/// Everything but the logs.
+/// The record of a run: everything about it except its logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// bulkhead's version.
+    /// Version of bulkhead.
     pub version: String,
-    /// When the run began, UTC, `2026-11-20T06:15:02Z`.
+    /// Start of the run, UTC: `2026-11-20T06:15:02Z`.
     pub started: String,
-    /// The plan that every process derived itself from.
+    /// Plan of the run, from which every process derives its part.
     pub plan: Plan,
-    /// Where it ran.
+    /// Machine that the run used.
     pub machine: Machine,
-    /// What it was fed with.
+    /// Schedule of the orders.
     pub input: InputRecord,
-    /// How ticks become nanoseconds.
-    pub clock: Clock,
-    /// The core-to-core floor between the cores that the run used.
-    pub floor: Floor,
-    /// How it ended.
+    /// Calibration of the clock.
+    pub clock: ClockCalibration,
+    /// Core-to-core round trip between two cores of the run.
+    #[serde(rename = "floor")]
+    pub core_to_core_rtt: CoreToCoreRtt,
+    /// Outcome of the run.
     pub outcome: RunOutcome,
-    /// How each process ended, in the order of the plan.
-    pub exits: Vec<Exit>,
-    /// From the first spawn to the barrier's release, in nanoseconds.
+    /// Exit of each process, in the order of the plan.
+    pub exits: Vec<ProcessExit>,
+    /// Time from the first spawn to the release of the barrier, in nanoseconds.
     pub startup_ns: u64,
-    /// Open orders as the launcher saw them in the strategies' counters, several times a second;
-    /// `None` where the barrier never opened.
+    /// Open orders, sampled by the launcher several times a second; `None` if the barrier never
+    /// opened.
     pub open_orders: Option<OpenOrders>,
-    /// What the plan means for the figures, in words; each is a reason not to quote the latencies.
+    /// Warnings about the plan; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
-    /// Proportional set size of all processes together, in bytes, sampled once when half of the
-    /// orders were sent; `None` if the run was too short for it or the kernel does not tell.
+    /// Proportional set size of all processes together, in bytes, sampled when half of the orders
+    /// were sent; `None` if the run was too short or the kernel does not report it.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
-    /// What the kernel says of the run's cores, from its start to its end; null: nobody asked it.
+    /// Kernel statistics of the run's cores; null if they were not collected.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
-    /// The strategies that died and the run went on, in the order of their detection.
+    /// Deaths of strategies during the run, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
-    /// Roles of the engine that died and came back from their journals, in the order of their
-    /// detection.
-    #[serde(default)]
-    pub comebacks: Vec<RoleRestart>,
-    /// Processes of gateways that died and the run went on, in the order of their detection.
+    /// Restarts of engine roles from their journals, in the order of their detection.
+    #[serde(rename = "comebacks", default)]
+    pub role_restarts: Vec<RoleRestart>,
+    /// Deaths of gateway processes during the run, in the order of their detection.
     #[serde(default)]
     pub outages: Vec<Outage>,
-    /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
+    /// Operator commands, in the order of their numbers.
     #[serde(default)]
-    pub commands: Vec<Command>,
-    /// How often each of the plan's faults struck, in their order; null for one that is no signal
-    /// of the launcher's: a process does it to itself. Empty where nobody counted.
+    pub commands: Vec<OperatorCommand>,
+    /// Number of times that each fault of the plan was injected, in the plan's order; null for a
+    /// fault that a process injects itself. Empty if nobody counted.
     #[serde(default)]
     pub strikes: Vec<Option<u64>>,
 }
 
-/// An operator's command.
+/// A command that an operator gave during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Command {
-    /// Its number, from 0.
+pub struct OperatorCommand {
+    /// Number of the command, from 0.
     pub number: u32,
-    /// When it was given, in ticks.
+    /// Time of the command, in ticks.
     pub ticks: u64,
-    /// The operator's process.
+    /// Process id of the operator.
     pub pid: u32,
-    /// What was wanted, in words: `kill strategy-0`, `revive all`, `limit all max-position=100`.
+    /// Command as text: `kill strategy-0`, `revive all`, `limit all max-position=100`.
     pub what: String,
 }
 
@@ -83,7 +83,7 @@ impl Document for RunRecord {
     const ABSENT: &'static str = "not the folder of a run, or its launcher was killed";
     const REMEDY: &'static str = "without it the logs say nothing: fetch it from a copy, or run again";
 
-    /// A plan that a run can have had, whose names lead to no log outside of its folder.
+    /// Checks that the plan is possible and that its names lead to no log outside of its folder.
     fn check(&self) -> Result<(), String> {
         self.plan.validate().map_err(|error| error.to_string())?;
         let is_plain = |name: &str| {
@@ -97,49 +97,50 @@ impl Document for RunRecord {
     }
 }
 
-/// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds
-/// since the start of the run.
+/// The death of one incarnation of a strategy and its containment. Times are nanoseconds since the
+/// start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// The incarnation that died.
+    /// Epoch of the incarnation that died.
     pub epoch: u16,
-    /// The process that died; 0: none could be started.
+    /// Process id of the dead incarnation; 0 if it could not be started.
     pub pid: u32,
-    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
     pub cause: String,
-    /// The engine took no more from it before it died, and why.
+    /// Violation for which the engine quarantined the strategy before its death; `None` if it did
+    /// not.
     pub quarantined: Option<ProtocolViolation>,
-    /// When the launcher did the fault, if it did one.
+    /// Time at which the launcher injected the fault; `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed: the process had ended, was past its liveness deadline, or was
+    /// Time of detection: the process had ended, exceeded its liveness deadline, or was
     /// quarantined.
     pub detected_ns: u64,
-    /// When the death was certain and the fence was up.
+    /// Time at which the death was certain and the fence was set.
     pub fenced_ns: u64,
-    /// When the engine had repaired what it left; `None`: the run ended before.
+    /// Time at which the engine had repaired the rings; `None` if the run ended before.
     pub repaired_ns: Option<u64>,
-    /// When the next incarnation was in its duty cycles; `None` if there is none.
+    /// Time at which the next incarnation ran its duty cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
-    /// Why the strategy was given up after this death; `None`: it was not, or the plan has no
-    /// restarts.
+    /// Reason for which the strategy was not restarted any more; `None` if it was, or the plan has
+    /// no restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
 }
 
-/// A strategy that was to be started again after its deaths, and was given up.
+/// A strategy or a process that stayed down after failed restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StayedDown {
-    /// Restarts in a row that came to nothing; 0: none was tried.
+    /// Consecutive failed restarts; 0 if none was tried.
     pub restarts: u32,
-    /// The reason, with the cause of the last death.
+    /// Reason, with the cause of the last death.
     pub why: String,
 }
 
 impl StayedDown {
-    /// Says it of a strategy: `strategy-1 stayed down after 8 restarts: …`.
-    pub fn of(&self, strategy: u16) -> String {
+    /// Describes it for a strategy: `strategy-1 stayed down after 8 restarts: …`.
+    pub fn describe(&self, strategy: u16) -> String {
         let after = match self.restarts {
             0 => String::new(),
             1 => " after 1 restart".into(),
@@ -149,65 +150,67 @@ impl StayedDown {
     }
 }
 
-/// A role of the engine that died and came back from its journal. Times are nanoseconds since the
-/// start of the run.
+/// The restart of an engine role from its journal. Times are nanoseconds since the start of the
+/// run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleRestart {
-    /// Who came back.
+    /// Role that was restarted.
     pub role: Role,
-    /// The process that died.
+    /// Process id of the dead process.
     pub pid: u32,
-    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// When the launcher did the fault, if it did one.
+    /// Time at which the launcher injected the fault; `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed.
+    /// Time at which the launcher detected the death.
     pub detected_ns: u64,
-    /// When its successor was in its duty cycles, with everything that the journal has; `None`: the
-    /// run ended before.
+    /// Time at which the successor ran its duty cycles with the whole state of the journal; `None`
+    /// if the run ended before.
     pub recovered_ns: Option<u64>,
-    /// Records that the journal had then.
+    /// Records in the journal at that time.
     pub records: u64,
-    /// Those of them that it carried out again; the others were in the state that it went on from.
-    #[serde(default)]
-    pub again: u64,
+    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// state.
+    #[serde(rename = "again", default)]
+    pub replayed: u64,
 }
 
-/// A process of gateways that died while the run went on: its venues were down. Times are
+/// An outage: the death of a gateway process during the run, which took its venues down. Times are
 /// nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// The process that died, by its name in the plan.
+    /// Name of the dead process in the plan.
     pub process: String,
-    /// The gateways in it.
+    /// Gateways of the process.
     pub gateways: Vec<u16>,
-    /// Its process id; 0: none could be started.
+    /// Process id; 0 if it could not be started.
     pub pid: u32,
-    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// When the launcher did the fault, if it did one.
+    /// Time at which the launcher injected the fault; `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed.
+    /// Time at which the launcher detected the death.
     pub detected_ns: u64,
-    /// When the death was certain and the fence was up.
+    /// Time at which the death was certain and the fence was set.
     pub fenced_ns: u64,
-    /// When the engine had its last report, and had closed what was open there unless its successor
-    /// goes on with that; `None`: the run ended before.
+    /// Time at which the engine had handled its last report and, unless a successor resumes the
+    /// session, closed its open orders; `None` if the run ended before.
     pub repaired_ns: Option<u64>,
-    /// Orders that were open there then, and were closed with the reason `venue-unknown`.
+    /// Orders that were open and were closed with the reason `venue-unknown`.
     pub unknown: u64,
-    /// When the next incarnation took orders; `None` if there is none: the venues stayed down.
+    /// Time at which the next incarnation accepted orders; `None` if the venues stayed down.
     pub restarted_ns: Option<u64>,
-    /// When it had its first order, by the stamps; `None`: not known, as in a record.
+    /// Time of its first order by the stamps; `None` in records, which do not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_ns: Option<u64>,
-    /// Why the process was given up; `None`: it was not, or it is none that is started again.
+    /// Reason for which the process was not restarted any more; `None` if it was, or is never
+    /// restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
 }
 
 impl Outage {
-    /// Returns the venues that were down, each once.
+    /// Returns the venues of the outage, each once.
     pub fn venues(&self, plan: &Plan) -> Vec<u16> {
         let mut venues: Vec<u16> =
             self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
@@ -215,131 +218,131 @@ impl Outage {
         venues
     }
 
-    /// Returns who died: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
-    pub fn in_words(&self, plan: &Plan) -> String {
+    /// Returns a description: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
+    pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
         let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
         format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
     }
 }
 
-/// Samples of the orders open at a time, taken from outside and weighted by time.
+/// Samples of the number of open orders, taken by the launcher and weighted by time.
 ///
-/// Between two samples the number is taken to have gone straight from one to the other. By how much
-/// that can be wrong is told by how far apart they are: over an interval of length h in which the
-/// number changes by d, the error has a standard deviation of at most h·d/√2. That is right for
-/// samples that have nothing to do with each other, and too much for those that have.
+/// Between two samples the number is interpolated linearly. Over an interval of length h in which
+/// the number changes by d, the error has a standard deviation of at most h·d/√2. That holds for
+/// independent samples and is an upper bound for correlated ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrders {
-    /// Samples taken between the start and the last report.
+    /// Number of samples between the start and the last report.
     pub samples: u64,
-    /// The integral over time, in orders × ticks.
+    /// Integral over time, in orders × ticks.
     pub order_ticks: f64,
-    /// The sum of (h·d)²/2 over the intervals: the variance of that integral.
+    /// Sum of (h·d)²/2 over the intervals: the variance of the integral.
     pub variance: f64,
 }
 
-/// The schedule's facts.
+/// The schedule of the orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
-    /// `uniform`, `poisson`, `pareto`, `stress` or `file`.
+    /// Arrival process: `uniform`, `poisson`, `pareto`, `stress` or `file`.
     pub arrivals: String,
-    /// The file that was replayed, if one was.
+    /// Replayed file, if any.
     pub file: Option<String>,
-    /// The seed of everything that was sampled.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The time from the first due order to the end of the window, in nanoseconds; 0 under closed
+    /// Time from the first due order to the end of the window, in nanoseconds; 0 under closed
     /// pacing.
     pub window_ns: u64,
-    /// The venue delay as it was asked for, for example `uniform:5ms..500ms`.
+    /// Venue delay as configured, for example `uniform:5ms..500ms`.
     pub delay: String,
-    /// Hash over the whole schedule, 16 hex digits: two runs with the same one played the same
+    /// Hash of the whole schedule, 16 hexadecimal digits: runs with equal hashes played equal
     /// orders.
     pub hash: String,
-    /// Orders a second in the schedule; `None` under closed pacing.
+    /// Orders per second in the schedule; `None` under closed pacing.
     pub offered_per_s: Option<f64>,
 }
 
-/// The clock's facts.
+/// The calibration of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Clock {
-    /// Nanoseconds a tick, calibrated against CLOCK_MONOTONIC over the whole run.
+pub struct ClockCalibration {
+    /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
     pub ns_per_tick: f64,
-    /// What one read costs, in nanoseconds (median, before the run).
+    /// Cost of one clock read, in nanoseconds (median, before the run).
     pub read_ns: f64,
-    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer
-    /// than this.
+    /// Resolution of the clock, in nanoseconds; 0 if not measured. No interval is known more
+    /// precisely.
     #[serde(default)]
     pub step_ns: f64,
-    /// By how much the calibration before the run differs from the one over the run, in parts per
-    /// million.
+    /// Difference of the calibrations before and over the run, in parts per million.
     pub drift_ppm: f64,
-    /// The tick at which the barrier opened: time zero of the schedule.
+    /// Tick at which the barrier opened: time zero of the schedule.
     pub start_ticks: u64,
 }
 
-/// One cache line bounced between two cores, before and after the run: by threads that wait for
-/// nothing but each other, and by such as come when they like, as orders do.
+/// The core-to-core round trip of one cache line, before and after the run: with threads that wait
+/// for each other (synchronized), and with threads that arrive at arbitrary times, like orders
+/// (unsynchronized).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Floor {
-    /// The two cores; `None` where the run had only one.
+pub struct CoreToCoreRtt {
+    /// The two cores; `None` if the run had only one.
     pub cores: Option<(u32, u32)>,
     /// Median round trip before the run, in nanoseconds.
     pub before_ns: Option<f64>,
     /// Median round trip after the run, in nanoseconds.
     pub after_ns: Option<f64>,
-    /// The same out of step (`system::floor::out_of_step_ns`).
-    #[serde(default)]
-    pub out_of_step_ns: Option<f64>,
+    /// Median round trip of unsynchronized threads, in nanoseconds
+    /// (`system::floor::out_of_step_ns`).
+    #[serde(rename = "out_of_step_ns", default)]
+    pub unsynchronized_ns: Option<f64>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum RunOutcome {
-    /// Every strategy sent all its orders and got all its reports.
+    /// Every strategy sent all its orders and received all its reports.
     Complete,
-    /// Ctrl-C or SIGTERM: no order was sent after it.
+    /// Ctrl-C or SIGTERM: no order was sent afterwards.
     Interrupted,
-    /// A process died, hung at the start or reported an error.
+    /// A process died, hung during startup or reported an error.
     Failed {
-        /// The process's name in the plan.
+        /// Name of the process in the plan.
         process: String,
-        /// Its pid.
+        /// Process id.
         pid: u32,
-        /// Signal, exit code or the error that it reported.
+        /// Signal, exit code or the reported error.
         what: String,
     },
 }
 
-/// How a process ended.
+/// The exit of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Exit {
-    /// Its name in the plan.
+pub struct ProcessExit {
+    /// Name of the process in the plan.
     pub process: String,
-    /// Its pid.
+    /// Process id.
     pub pid: u32,
-    /// `exit 0`, `signal 9 (SIGKILL)`, …
+    /// Exit status: `exit 0`, `signal 9 (SIGKILL)`, …
     pub how: String,
-    /// What the kernel said of it; null: nobody asked it.
+    /// Resource usage by the kernel; null if it was not collected.
     #[serde(default)]
     pub usage: Option<ProcessUsage>,
 }
 
-/// What the kernel says of a process, asked by the launcher. Of one that was started again: of all
-/// its incarnations.
+/// Resource usage of a process as reported by the kernel; of a restarted process, over all its
+/// incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// From its start until the launcher saw all of its threads at the barrier, in nanoseconds, to
-    /// within a twentieth; null: it never came there.
+    /// Time from its start until the launcher saw all its threads at the barrier, in nanoseconds,
+    /// to within 5 %; null if they never arrived.
     pub startup_ns: Option<u64>,
     /// CPU time of all its threads until then, in nanoseconds.
     pub startup_cpu_ns: Option<u64>,
     /// CPU time of all its threads until its end, in nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// The most memory that it had at once, in bytes, with what it shares, when it was last looked
-    /// at: at the barrier, when half of the orders were sent, when all were answered.
+    /// Peak memory in bytes, including shared memory, as last sampled: at the barrier, when half of
+    /// the orders were sent, or when all were answered.
     pub peak_bytes: Option<u64>,
-    /// What of its memory then was shared with the run, in bytes: rings, schedule, its log.
+    /// Memory shared with the run at that time, in bytes: rings, schedule and log.
     pub shared_bytes: Option<u64>,
 }

@@ -1,19 +1,19 @@
-//! Times, counts and delays as users write and read them.
+//! Parsing and formatting of times, counts and delays.
 //!
 //! | what | accepted | written back |
 //! |---|---|---|
-//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | the largest unit that is exact: `1500ms` |
+//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | largest exact unit: `1500ms` |
 //! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
 //!
-//! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a
-//! nanosecond, is an error and never rounded. For tables there are [`human_ns`] and
-//! [`count`](crate::numbers::count), which do round.
+//! Parsing is exact integer arithmetic: a value that exceeds 64 bits or is a fraction of a
+//! nanosecond is an error and never rounded. [`human_ns`] and [`count`](crate::numbers::count)
+//! round, for tables.
 
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// The units of time with their length in nanoseconds, longest first.
+/// Units of time with their length in nanoseconds, longest first.
 const UNITS: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
@@ -23,25 +23,25 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// A text that is no time, count or delay. The message says what would be one.
+/// An error in a time, count or delay. The message names a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
-    /// A time without a unit.
+    /// The time has no unit.
     #[error("{0:?} has no unit: write ns, us, ms, s, m or h behind it, for example {example}ms", example = example(.0))]
     NoUnit(String),
-    /// Not a time at all.
+    /// The text is not a time.
     #[error("{0:?} is not a time: expected a number and ns, us, ms, s, m or h, for example 5ms or 1.5s")]
     Time(String),
-    /// Not a count at all.
+    /// The text is not a count.
     #[error("{0:?} is not a count: expected a whole number, for example 400000, 400k or 4M")]
     Count(String),
-    /// More than 64 bits hold, or finer than what can be counted.
+    /// The value exceeds 64 bits or is finer than its resolution.
     #[error("{0:?} is too large or too fine: times are whole nanoseconds, and 64 bits must hold the number")]
     Range(String),
-    /// Not a delay at all.
+    /// The text is not a delay.
     #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
     Delay(String),
-    /// A range whose end comes first.
+    /// The range ends before it begins.
     #[error("{0:?} ends before it begins: put the shorter delay first")]
     Backwards(String),
 }
@@ -75,13 +75,12 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// What a time without a unit may have been meant to be; of none at all, one that most settings
-/// take.
+/// Returns an example of a valid time for the error message, based on the given number.
 fn example(number: &str) -> &str {
     if number.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { number } else { "100" }
 }
 
-/// A number of things, read with `_`, `k` (thousand) and `M` (million), written in digits.
+/// A count, read with `_`, `k` (thousand) and `M` (million), written in digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -107,12 +106,13 @@ impl fmt::Display for Count {
     }
 }
 
-/// A time for people: three digits or so and the unit that suits it, `104 ns`, `4.2 µs`, `12 s`.
+/// Formats a time for people with about three digits and a fitting unit: `104 ns`, `4.2 µs`, `12
+/// s`.
 pub fn human_ns(ns: u64) -> String {
     human_ns_f64(ns as f64)
 }
 
-/// [`human_ns`] for figures that are not whole, for example a mean. Not a number is `-`.
+/// Formats a fractional time like [`human_ns`], for example a mean. NaN is `-`.
 pub fn human_ns_f64(ns: f64) -> String {
     if !ns.is_finite() {
         return "-".into();
@@ -120,7 +120,7 @@ pub fn human_ns_f64(ns: f64) -> String {
     let mut value = ns;
     let mut unit = "ns";
     for next in ["µs", "ms", "s"] {
-        // Compared as it will be printed, so that 999.6 ns does not become "1000 ns".
+        // Compared after rounding, so that 999.6 ns does not become "1000 ns".
         if value.abs().round() < 1000.0 {
             break;
         }
@@ -135,7 +135,7 @@ pub fn human_ns_f64(ns: f64) -> String {
     }
 }
 
-/// Bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
+/// Formats bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     let mib = bytes as f64 / (1024.0 * 1024.0);
     match mib {
@@ -145,7 +145,7 @@ pub fn human_bytes(bytes: u64) -> String {
     }
 }
 
-/// The number in front and the unit behind it.
+/// Splits a text into its leading number and its unit.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end =
@@ -153,7 +153,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// Digits before and after the point. `None` if that is not what the text is.
+/// Parses digits before and after the point. Returns `None` if the text is not a decimal number.
 fn decimal(text: &str) -> Option<(u128, &str)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let ends_well = !whole.starts_with('_') && !whole.ends_with('_') && !whole.is_empty();
@@ -162,12 +162,11 @@ fn decimal(text: &str) -> Option<(u128, &str)> {
     if !ends_well || !plain(&digits) || !plain(fraction) {
         return None;
     }
-    // Too many digits for 128 bits: any number that 64 bits cannot hold will do, the caller reports
-    // it.
+    // With too many digits for 128 bits, any number above 64 bits serves: the caller reports it.
     Some((digits.parse().unwrap_or(u128::MAX), fraction.trim_end_matches('0')))
 }
 
-/// The number times its unit, if that is whole and fits.
+/// Multiplies the number by its unit. Returns `None` if the result is not whole or exceeds 64 bits.
 fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
     let scale = u128::from(scale);
     let mut sum = whole.checked_mul(scale)?;
@@ -182,8 +181,7 @@ fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
     u64::try_from(sum).ok()
 }
 
-/// What of a wrong text is quoted in a message: the first 40 characters.
-/// A text for a message: not longer than a line has room for.
+/// Shortens a text to its first 40 characters for a message.
 pub fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }
@@ -202,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_with_their_unit() {
+    fn times_parse_with_their_unit() {
         for (text, wanted) in [
             ("500ns", 500),
             ("5us", 5_000),
@@ -219,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_wrong_says_how_to_write_it() {
+    fn invalid_time_error_names_valid_format() {
         assert_eq!(
             ns("5").unwrap_err(),
             "\"5\" has no unit: write ns, us, ms, s, m or h behind it, for example 5ms"
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_with_k_and_m() {
+    fn counts_parse_k_and_m() {
         for (text, wanted) in
             [("400000", 400_000), ("400k", 400_000), ("4M", 4_000_000), ("4_000_000", 4_000_000)]
         {
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_show_few_digits() {
+    fn human_times_show_few_digits() {
         let shown: Vec<String> = [0, 104, 999, 1_000, 4_200, 42_349, 423_999, 999_999, 12_000_000_000]
             .into_iter()
             .map(human_ns)
@@ -264,31 +262,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(n: u64) {
+        fn times_and_counts_round_trip(n: u64) {
             prop_assert_eq!(Nanos(n).to_string().parse::<Nanos>(), Ok(Nanos(n)));
             prop_assert_eq!(Count(n).to_string().parse::<Count>(), Ok(Count(n)));
         }
 
         #[test]
-        fn round_numbers_are_read_back(n in 0u64..1_000_000, zeros in 0u32..12) {
+        fn round_numbers_round_trip(n in 0u64..1_000_000, zeros in 0u32..12) {
             let n = n * 10u64.pow(zeros);
             prop_assert_eq!(Nanos(n).to_string().parse::<Nanos>(), Ok(Nanos(n)));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*", number in "[-0-9._]{0,45}(ns|us|µs|ms|s|m|k|M)?") {
+        fn arbitrary_text_never_panics(text in "\\PC*", number in "[-0-9._]{0,45}(ns|us|µs|ms|s|m|k|M)?") {
             for text in [&text, &number] {
                 let _ = (text.parse::<Nanos>(), text.parse::<Count>());
             }
         }
 
         #[test]
-        fn a_count_for_people_keeps_its_digits(n: u64) {
+        fn formatted_count_keeps_all_digits(n: u64) {
             prop_assert_eq!(crate::numbers::count(n).replace(',', ""), n.to_string());
         }
 
         #[test]
-        fn a_time_for_people_is_near(n in 0.0f64..1e12) {
+        fn formatted_time_is_close(n in 0.0f64..1e12) {
             let text = human_ns_f64(n);
             let (value, unit) = text.split_once(' ').unwrap();
             let scale = match unit { "ns" => 1.0, "µs" => 1e3, "ms" => 1e6, _ => 1e9 };

@@ -1,18 +1,18 @@
-//! Axes: faint lines at the ticks, their values beside them, and what they are with its unit.
+//! Chart axes: grid lines at the ticks, the tick labels and a title with the unit.
 
 use super::scale::Scale;
-use super::svg::{Frame, line, num, text};
+use super::svg::{Frame, coordinate, line, text};
 use crate::numbers::count;
 use maud::{Markup, html};
 
-/// What stands beside a tick.
-pub type AxisLabel<'a> = &'a dyn Fn(f64) -> String;
+/// A function that formats a value as a tick label.
+pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
 
-/// A tick that needs this much room at least, so that its label does not touch the next.
-const LABEL_GAP: f64 = 14.0;
+/// The minimum distance between two labeled ticks, so that their labels do not overlap.
+const MIN_LABEL_GAP: f64 = 14.0;
 
-/// The upright axis on the left.
-pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
+/// Draws the vertical axis on the left of the frame.
+pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     html! {
         g class="axis" {
@@ -23,34 +23,35 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> 
                     (text(frame.left - 8.0, y + 4.0, "end", "tick", &label))
                 }
             }
-            text class="title" transform={ "translate(14 " (num(middle)) ") rotate(-90)" } text-anchor="middle" {
+            text class="title" transform={ "translate(14 " (coordinate(middle)) ") rotate(-90)" } text-anchor="middle" {
                 (title)
             }
         }
     }
 }
 
-/// The ticks of a scale with their labels, as many as do not touch.
-fn spaced(scale: &Scale, label: AxisLabel<'_>) -> Vec<(f64, Option<String>)> {
+/// Returns the ticks of a scale; those whose labels would overlap have none.
+fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<(f64, Option<String>)> {
     let mut taken = f64::INFINITY;
-    let name = |tick: super::scale::Tick| {
-        let place = scale.at(tick.value);
-        let free = tick.labelled && (taken - place).abs() >= LABEL_GAP;
+    let name = |tick: super::scale::AxisTick| {
+        let position = scale.at(tick.value);
+        let free = tick.is_labeled && (taken - position).abs() >= MIN_LABEL_GAP;
         if free {
-            taken = place;
+            taken = position;
         }
         (tick.value, free.then(|| label(tick.value)))
     };
     scale.ticks().into_iter().map(name).collect()
 }
 
-/// The level axis at the lower edge.
-pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
-    let ticks = scale.ticks().into_iter().map(|tick| (tick.value, tick.labelled.then(|| label(tick.value))));
+/// Draws the horizontal axis at the bottom of the frame.
+pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
+    let ticks =
+        scale.ticks().into_iter().map(|tick| (tick.value, tick.is_labeled.then(|| label(tick.value))));
     bottom_at(frame, scale, title, ticks.collect())
 }
 
-/// The level axis with ticks of one's own; those without a label are only lines.
+/// Draws the horizontal axis with the given ticks. Ticks without a label are drawn as lines only.
 pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Option<String>)>) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
@@ -68,14 +69,14 @@ pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Opt
     }
 }
 
-/// A duration at a tick: in the unit that makes it shortest.
+/// Formats a duration as a tick label, in the unit that makes it shortest.
 pub fn duration(ns: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let unit = UNITS.iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(&UNITS[3]);
     format!("{} {}", number(ns / unit.0), unit.1)
 }
 
-/// A number at a tick, without digits that say nothing: `0.3`, `5,000`, `50 k`, `2.5 M`.
+/// Formats a number as a tick label without redundant digits: `0.3`, `5,000`, `50 k`, `2.5 M`.
 pub fn number(value: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
     let rounded = (value * 1e6).round() / 1e6;
@@ -87,12 +88,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// 0%, the median, and each further nine that there are samples for.
-pub fn percentile_ticks(most: f64) -> Vec<(f64, Option<String>)> {
+/// Returns ticks at 0 %, the median and each further nine that has enough samples.
+pub fn percentile_ticks(max: f64) -> Vec<(f64, Option<String>)> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;
     let mut nines = 0usize;
-    while inverse <= most {
+    while inverse <= max {
         let digits = nines.saturating_sub(1);
         ticks.push((inverse, Some(format!("{:.*}%", digits, 100.0 - 100.0 / inverse))));
         inverse *= 10.0;
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_named_shortly() {
+    fn tick_labels_use_shortest_unit() {
         assert_eq!(
             [0.0, 200.0, 1e3, 5e4, 1e6, 1e9, 2e10].map(duration),
             ["0 ns", "200 ns", "1 µs", "50 µs", "1 ms", "1 s", "20 s"]
@@ -115,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_has_its_title() {
+    fn axes_show_their_titles() {
         let frame = Frame::new(300.0);
-        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.upward()), "latency (log)", &duration);
+        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.y_range()), "latency (log)", &duration);
         let text = axis.into_string();
         assert!(text.contains("latency (log)") && text.contains(">1 ms<"), "{text}");
         let axis =
-            bottom(&frame, &Scale::linear(0.0, 10.0, frame.across()), "time (s)", &number).into_string();
+            bottom(&frame, &Scale::linear(0.0, 10.0, frame.x_range()), "time (s)", &number).into_string();
         assert!(axis.contains("time (s)") && axis.contains(">10<"), "{axis}");
     }
 
     #[test]
-    fn percentile_ticks_are_nines() {
+    fn percentile_ticks_add_one_nine_each() {
         let names: Vec<String> =
             percentile_ticks(100_000.0).into_iter().filter_map(|(_, name)| name).collect();
         assert_eq!(names, ["0%", "50%", "90%", "99%", "99.9%", "99.99%", "99.999%"]);

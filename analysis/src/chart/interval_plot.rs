@@ -1,28 +1,28 @@
-//! Rows of dots with their intervals: what differs from what, and how surely.
+//! Interval plots: a row for each comparison with its estimate and its confidence interval.
 
-use super::axis::{self, AxisLabel as Name};
+use super::axis::{self, LabelFormat as Name};
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, line, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use maud::{Markup, html};
 
 /// The height of a row.
 const ROW: f64 = 24.0;
 
-/// A dot and its interval.
+/// A row of an interval plot: an estimate with its interval.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
-    /// What it is.
+    /// Name of the row.
     pub name: String,
-    /// What is written beside it.
+    /// Text to the right of the row.
     pub note: String,
-    /// The class that gives it its colour.
+    /// CSS class that sets the color.
     pub class: &'static str,
-    /// The figure; nothing: not known, the note says why.
+    /// Estimate and interval; `None` if unknown, and the note says why.
     pub interval: Option<crate::stats::Spread>,
 }
 
-/// Rows below each other on one axis. With `reference`, an upright marks the value of no
-/// difference.
+/// Draws the rows on one common axis. With `reference`, a vertical line marks the value that means
+/// no difference.
 pub fn draw(
     id: &str,
     title: &str,
@@ -38,16 +38,17 @@ pub fn draw(
     let frame =
         Frame { height, left: longest + 20.0, right: WIDTH - 200.0, top: 10.0, bottom: height - 52.0 };
     let ends = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
-    let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
+    let (min, max) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
     let x = match reference {
-        // Ratios: half as much is as far as twice as much; a little air on both sides.
-        Some(_) if least > 0.0 && most / least >= 4.0 => Scale::log(least, most, frame.across()),
+        // Ratios are drawn on a logarithmic axis (halving is as far as doubling), with a margin on
+        // both sides.
+        Some(_) if min > 0.0 && max / min >= 4.0 => Scale::log(min, max, frame.x_range()),
         Some(reference) => {
-            let air = ((most - least) * 0.08).max(reference.abs() * 0.005);
-            Scale::linear_around(least - air, most + air, frame.across())
+            let air = ((max - min) * 0.08).max(reference.abs() * 0.005);
+            Scale::linear_around(min - air, max + air, frame.x_range())
         }
-        None if least > 0.0 && most / least >= 20.0 => Scale::log(least, most, frame.across()),
-        None => Scale::linear(least, most, frame.across()),
+        None if min > 0.0 && max / min >= 20.0 => Scale::log(min, max, frame.x_range()),
+        None => Scale::linear(min, max, frame.x_range()),
     };
     let suffix = if x.is_log() { ", logarithmic" } else { "" };
     let content = html! {
@@ -61,7 +62,7 @@ pub fn draw(
             (text(frame.right + 14.0, y + 4.0, "start", "tick", &row.note))
             @if let Some(spread) = row.interval {
                 (line((x.at(spread.low), y), (x.at(spread.high), y), &format!("bar thick {}", row.class)))
-                circle cx=(num(x.at(spread.median))) cy=(num(y)) r="4.5" class={ "dot " (row.class) } data-row=(row.name)
+                circle cx=(coordinate(x.at(spread.median))) cy=(coordinate(y)) r="4.5" class={ "dot " (row.class) } data-row=(row.name)
                     data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                     title { (row.name) ": " (name(spread.median)) " (" (name(spread.low)) " to " (name(spread.high)) ")" }
                 }
@@ -81,7 +82,7 @@ mod tests {
     use crate::stats::Spread;
 
     #[test]
-    fn a_row_without_an_interval_keeps_its_place() {
+    fn row_without_interval_is_still_drawn() {
         let interval = Some(Spread { median: 1.02, low: 0.99, high: 1.05 });
         let row =
             |name: &str, interval| IntervalRow { name: name.into(), note: "n".into(), class: "c1", interval };

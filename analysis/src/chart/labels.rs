@@ -1,53 +1,53 @@
-//! Names beside the ends of lines: as near to them as they can be without touching each other.
+//! Line labels: names next to the ends of lines, moved apart as little as needed to avoid overlap.
 
-use super::svg::{line, num};
+use super::svg::{coordinate, line};
 use maud::{Markup, html};
 
-/// Lines of labels are this far apart.
-const LINE: f64 = 15.0;
+/// Vertical distance of two labels.
+const LINE_HEIGHT: f64 = 15.0;
 
-/// A name beside the end of a line.
+/// A label for the end of a line.
 #[derive(Clone, Debug)]
 pub struct LineLabel {
-    /// Where the line ends.
+    /// Horizontal position of the end of the line.
     pub x: f64,
-    /// At which height.
+    /// Vertical position of the end of the line.
     pub y: f64,
-    /// What it is.
+    /// Text of the label.
     pub text: String,
-    /// The class that gives it the line's colour.
+    /// CSS class that gives the label the color of its line.
     pub class: String,
 }
 
-/// Draws the labels in a column that begins at `column`, each joined to the end of its line.
-pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
+/// Draws the labels in a column at `column`, each connected to the end of its line.
+pub fn draw(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
     let wanted: Vec<f64> = labels.iter().map(|label| label.y).collect();
-    let heights = spread(&wanted, LINE, top, bottom);
+    let heights = spread_apart(&wanted, LINE_HEIGHT, top, bottom);
     html! {
         @for (label, y) in labels.iter().zip(heights) {
             (line((label.x + 3.0, label.y), (column - 3.0, y), "leader"))
-            text x=(num(column)) y=(num(y + 4.0)) class={ "label ink " (label.class) } { (label.text) }
+            text x=(coordinate(column)) y=(coordinate(y + 4.0)) class={ "label ink " (label.class) } { (label.text) }
         }
     }
 }
 
-/// Places as near to the wanted ones as can be, none nearer than `gap` to another, all between the
-/// bounds if they fit at all.
-pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+/// Returns positions as close to the wanted ones as possible: at least `gap` apart, and within the
+/// bounds if they fit.
+pub fn spread_apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
-    // Groups of labels that touch; a group stands around the mean of what its members want.
+    // Groups of labels that touch; a group is centered on the mean of the wanted positions.
     let mut groups: Vec<(f64, usize)> = Vec::new();
-    let place = |mean: f64, size: usize| {
+    let position = |mean: f64, size: usize| {
         let half = (size - 1) as f64 * gap / 2.0;
         mean.min(bottom - half).max(top + half)
     };
     for index in &order {
         let mut group = (wanted[*index].clamp(top, bottom), 1);
         while let Some((mean, size)) = groups.last().copied() {
-            let (above, below) = (place(mean, size), place(group.0, group.1));
-            let room = below - above - (size + group.1 - 2) as f64 * gap / 2.0;
-            if room >= gap {
+            let (above, below) = (position(mean, size), position(group.0, group.1));
+            let distance = below - above - (size + group.1 - 2) as f64 * gap / 2.0;
+            if distance >= gap {
                 break;
             }
             groups.pop();
@@ -59,7 +59,7 @@ pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut heights = vec![0.0; wanted.len()];
     let mut next = order.iter();
     for (mean, size) in groups {
-        let first = place(mean, size) - (size - 1) as f64 * gap / 2.0;
+        let first = position(mean, size) - (size - 1) as f64 * gap / 2.0;
         for (number, index) in next.by_ref().take(size).enumerate() {
             heights[*index] = first + number as f64 * gap;
         }
@@ -73,22 +73,22 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn labels_that_do_not_touch_stay_where_they_are() {
-        assert_eq!(spread(&[100.0, 20.0, 60.0], LINE, 0.0, 300.0), [100.0, 20.0, 60.0]);
+    fn separate_labels_do_not_move() {
+        assert_eq!(spread_apart(&[100.0, 20.0, 60.0], LINE_HEIGHT, 0.0, 300.0), [100.0, 20.0, 60.0]);
     }
 
     #[test]
-    fn labels_that_touch_move_apart_evenly() {
-        assert_eq!(spread(&[100.0, 100.0], LINE, 0.0, 300.0), [92.5, 107.5]);
-        assert_eq!(spread(&[5.0, 0.0, 2.0], LINE, 0.0, 300.0), [30.0, 0.0, 15.0]);
+    fn overlapping_labels_move_apart_evenly() {
+        assert_eq!(spread_apart(&[100.0, 100.0], LINE_HEIGHT, 0.0, 300.0), [92.5, 107.5]);
+        assert_eq!(spread_apart(&[5.0, 0.0, 2.0], LINE_HEIGHT, 0.0, 300.0), [30.0, 0.0, 15.0]);
     }
 
     proptest! {
         #[test]
-        fn no_two_labels_touch(wanted in proptest::collection::vec(-50.0f64..350.0, 1..15)) {
-            let mut heights = spread(&wanted, LINE, 0.0, 300.0);
+        fn labels_never_overlap(wanted in proptest::collection::vec(-50.0f64..350.0, 1..15)) {
+            let mut heights = spread_apart(&wanted, LINE_HEIGHT, 0.0, 300.0);
             heights.sort_by(f64::total_cmp);
-            prop_assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-6), "{heights:?}");
+            prop_assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE_HEIGHT - 1e-6), "{heights:?}");
             prop_assert!(heights[0] >= -1e-6 && heights[heights.len() - 1] <= 300.0 + 1e-6, "{heights:?}");
         }
     }

@@ -1,82 +1,78 @@
-//! Scales: from values to places on the paper, and the values that are worth a tick.
+//! Chart scales: map values to coordinates and choose tick values.
 
-/// How values are spread over a length.
+/// The spacing of a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
-    /// Evenly.
+    /// Equal differences have equal lengths.
     Linear,
-    /// Each decade the same length.
+    /// Each decade has the same length.
     Log,
 }
 
-/// A range of values over a range of places. Values outside are placed outside; callers leave out
-/// what has no place.
+/// A chart scale: maps a domain of values to a range of coordinates. Values outside the domain map
+/// to coordinates outside the range.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     kind: ScaleKind,
-    values: (f64, f64),
-    places: (f64, f64),
-    /// From tick to tick of an even scale.
+    domain: (f64, f64),
+    range: (f64, f64),
+    /// Distance of two ticks of a linear scale; 0 for a logarithmic one.
     step: f64,
 }
 
-/// A value worth naming.
+/// A tick of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tick {
-    /// The value.
+pub struct AxisTick {
+    /// Value at the tick.
     pub value: f64,
-    /// Whether it gets a label; the others are only lines.
-    pub labelled: bool,
+    /// Whether the tick has a label; other ticks are drawn as lines only.
+    pub is_labeled: bool,
 }
 
 impl Scale {
-    /// From zero (or below it, where values are) to a round value at or above the greatest.
-    pub fn linear(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let low = if least.is_finite() { least.min(0.0) } else { 0.0 };
-        let high = if greatest.is_finite() && greatest > low { greatest } else { low + 1.0 };
-        Self::linear_round(low, high, places)
+    /// Creates a linear scale from zero (or the minimum, if negative) to a round value at or above
+    /// the maximum.
+    pub fn linear(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let low = if min.is_finite() { min.min(0.0) } else { 0.0 };
+        let high = if max.is_finite() && max > low { max } else { low + 1.0 };
+        Self::linear_round(low, high, range)
     }
 
-    /// Evenly from the tick at or below a value to the one at or above another.
-    fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
-        let step = step((high - low) / parts(places));
+    /// Creates a linear scale whose ends are rounded outward to ticks.
+    fn linear_round(low: f64, high: f64, range: (f64, f64)) -> Self {
+        let step = step((high - low) / parts(range));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { kind: ScaleKind::Linear, values, places, step }
+        Self { kind: ScaleKind::Linear, domain: values, range, step }
     }
 
-    /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value.
-    /// Only values above zero have a place.
-    pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
-        let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
-        Self { kind: ScaleKind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
+    /// Creates a logarithmic scale whose ends are rounded outward to 1, 2 or 5 times a power of
+    /// ten. Values must be above zero.
+    pub fn log(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let low = if min.is_finite() && min > 0.0 { min } else { 1.0 };
+        let high = if max.is_finite() && max > low { max } else { low * 10.0 };
+        Self { kind: ScaleKind::Log, domain: (round_down(low), -round_down(-high)), range, step: 0.0 }
     }
 
-    /// Evenly from a round value below the least to one above the greatest, zero or not: for what
-    /// is compared with a value other than zero.
-    pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
-        let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
-        Self::linear_round(low, high, places)
+    /// Creates a linear scale with rounded ends that need not include zero: for values that are
+    /// compared with a reference other than zero.
+    pub fn linear_around(min: f64, max: f64, range: (f64, f64)) -> Self {
+        let (low, high) = if max > min { (min, max) } else { (min - 0.5, min + 0.5) };
+        Self::linear_round(low, high, range)
     }
 
-    /// Exactly from one value to the other, logarithmic.
-    pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: ScaleKind::Log, values: (low, high), places, step: 0.0 }
+    /// Creates a logarithmic scale with exactly these ends.
+    pub const fn log_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
+        Self { kind: ScaleKind::Log, domain: (low, high), range, step: 0.0 }
     }
 
-    /// Exactly from one value to the other, evenly.
-    pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self {
-            kind: ScaleKind::Linear,
-            values: (low, high),
-            places,
-            step: step((high - low) / parts(places)),
-        }
+    /// Creates a linear scale with exactly these ends.
+    pub fn linear_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
+        Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
-    /// Where a value stands.
+    /// Returns the coordinate of a value.
     pub fn at(&self, value: f64) -> f64 {
-        let ((low, high), (from, to)) = (self.values, self.places);
+        let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {
             ScaleKind::Linear => (value - low) / (high - low),
             ScaleKind::Log => (value / low).log10() / (high / low).log10(),
@@ -84,68 +80,68 @@ impl Scale {
         from + share * (to - from)
     }
 
-    /// Whether each decade has the same length.
+    /// Returns `true` for a logarithmic scale.
     pub fn is_log(&self) -> bool {
         self.kind == ScaleKind::Log
     }
 
-    /// The first and the last value.
-    pub const fn values(&self) -> (f64, f64) {
-        self.values
+    /// Returns the first and the last value.
+    pub const fn domain(&self) -> (f64, f64) {
+        self.domain
     }
 
-    /// The first and the last place.
-    pub const fn places(&self) -> (f64, f64) {
-        self.places
+    /// Returns the first and the last coordinate.
+    pub const fn range(&self) -> (f64, f64) {
+        self.range
     }
 
-    /// Linear: every 1, 2 or 5 of a decade, five to ten of them or fewer. Logarithmic: the decades,
-    /// and between them 2 and 5, labelled where there are fewer than three decades.
-    pub fn ticks(&self) -> Vec<Tick> {
+    /// Returns the ticks. Linear: at multiples of 1, 2 or 5 times a power of ten, ten at most.
+    /// Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a decade.
+    pub fn ticks(&self) -> Vec<AxisTick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),
             ScaleKind::Log => self.log_ticks(),
         }
     }
 
-    fn linear_ticks(&self) -> Vec<Tick> {
-        let (low, high) = self.values;
+    fn linear_ticks(&self) -> Vec<AxisTick> {
+        let (low, high) = self.domain;
         let step = self.step;
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
-        (first..=last).map(|number| Tick { value: number as f64 * step, labelled: true }).collect()
+        (first..=last).map(|number| AxisTick { value: number as f64 * step, is_labeled: true }).collect()
     }
 
-    fn log_ticks(&self) -> Vec<Tick> {
-        let (low, high) = self.values;
+    fn log_ticks(&self) -> Vec<AxisTick> {
+        let (low, high) = self.domain;
         let few = (high / low).log10() < 3.0;
         let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
         let marks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|mark| (mark, decimal(mark, decade))));
         marks
             .filter(|(_, value)| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9))
-            .map(|(mark, value)| Tick { value, labelled: mark == 1.0 || few })
+            .map(|(mark, value)| AxisTick { value, is_labeled: mark == 1.0 || few })
             .collect()
     }
 }
 
-/// How many parts a linear axis is cut into: about one for each thumb's width.
-fn parts(places: (f64, f64)) -> f64 {
-    ((places.1 - places.0).abs() / 90.0).clamp(5.0, 10.0)
+/// Returns the wanted number of intervals of a linear axis of this length.
+fn parts(range: (f64, f64)) -> f64 {
+    ((range.1 - range.0).abs() / 90.0).clamp(5.0, 10.0)
 }
 
-/// `mark` times ten to the power of `decade`, as near as a float can be: 200, not 200.00000000000003.
+/// Returns `mark` × 10^`decade` without rounding errors: 200, not 200.00000000000003.
 fn decimal(mark: f64, decade: i32) -> f64 {
     if decade >= 0 { mark * 10f64.powi(decade) } else { mark / 10f64.powi(-decade) }
 }
 
-/// The 1, 2 or 5 of a decade at or above a length.
+/// Returns the smallest tick distance (1, 2 or 5 times a power of ten) that is not below `length`.
 fn step(length: f64) -> f64 {
     let decade = length.log10().floor() as i32;
     let marks = [1.0, 2.0, 5.0, 10.0].map(|mark| decimal(mark, decade));
     marks.into_iter().find(|mark| *mark >= length * (1.0 - 1e-9)).unwrap_or(length)
 }
 
-/// The 1, 2 or 5 of a decade at or below a value; of a negative one, minus that at or above its
-/// size.
+/// Returns the largest 1, 2 or 5 times a power of ten that is not above `value`. Negative values
+/// are rounded away from zero.
 fn round_down(value: f64) -> f64 {
     if value < 0.0 {
         return -step(-value);
@@ -160,13 +156,13 @@ mod tests {
     use super::*;
 
     fn labelled(scale: &Scale) -> Vec<f64> {
-        scale.ticks().iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect()
+        scale.ticks().iter().filter(|tick| tick.is_labeled).map(|tick| tick.value).collect()
     }
 
     #[test]
-    fn linear_scales_begin_at_zero_and_end_on_a_tick() {
+    fn linear_scale_spans_zero_to_a_tick() {
         let scale = Scale::linear(3.0, 73.0, (0.0, 100.0));
-        assert_eq!(scale.values(), (0.0, 80.0));
+        assert_eq!(scale.domain(), (0.0, 80.0));
         assert_eq!(labelled(&scale), [0.0, 20.0, 40.0, 60.0, 80.0]);
         assert_eq!([0.0, 40.0, 80.0].map(|value| scale.at(value)), [0.0, 50.0, 100.0]);
         assert_eq!(labelled(&Scale::linear(-0.3, 0.1, (0.0, 1.0))), [-0.3, -0.2, -0.1, 0.0, 0.1].map(round));
@@ -176,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn even_scales_end_on_ticks_wherever_they_begin() {
+    fn rounded_linear_scale_ends_on_ticks() {
         for (low, high) in [(0.88, 1.11), (0.9, 1.09), (-3.0, 17.0), (1234.0, 1235.0), (0.0, 1e9)] {
             let scale = Scale::linear_around(low, high, (300.0, 900.0));
-            let (ticks, (first, last)) = (labelled(&scale), scale.values());
+            let (ticks, (first, last)) = (labelled(&scale), scale.domain());
             assert!(
                 (ticks[0] - first).abs() < 1e-9 * high && (ticks[ticks.len() - 1] - last).abs() < 1e-9 * high
             );
@@ -188,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn log_scales_label_decades_and_more_where_there_is_room() {
+    fn log_scale_labels_decades_and_short_ranges() {
         let wide = Scale::log(130.0, 3_000_000.0, (300.0, 0.0));
-        assert_eq!(wide.values(), (100.0, 5_000_000.0));
+        assert_eq!(wide.domain(), (100.0, 5_000_000.0));
         assert_eq!(labelled(&wide), [100.0, 1e3, 1e4, 1e5, 1e6]);
         let narrow = Scale::log(250.0, 900.0, (300.0, 0.0));
         assert_eq!(labelled(&narrow), [200.0, 500.0, 1000.0]);
@@ -200,16 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn a_place_rises_with_its_value() {
+    fn scale_is_monotonic() {
         for scale in [Scale::log(1.0, 1e6, (0.0, 500.0)), Scale::linear(0.0, 1e6, (0.0, 500.0))] {
-            let places: Vec<f64> = (1..1000).map(|value| scale.at(f64::from(value) * 1000.0)).collect();
-            assert!(places.is_sorted());
-            assert!(places.iter().all(|place| (0.0..=500.0).contains(place)));
+            let range: Vec<f64> = (1..1000).map(|value| scale.at(f64::from(value) * 1000.0)).collect();
+            assert!(range.is_sorted());
+            assert!(range.iter().all(|position| (0.0..=500.0).contains(position)));
         }
     }
 
     #[test]
-    fn nothing_to_show_is_a_scale_all_the_same() {
+    fn degenerate_ranges_give_finite_scales() {
         for scale in [
             Scale::linear(f64::INFINITY, f64::NEG_INFINITY, (0.0, 1.0)),
             Scale::linear(0.0, 0.0, (0.0, 1.0)),

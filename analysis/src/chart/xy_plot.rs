@@ -1,76 +1,75 @@
-//! Figures of a sweep against what was varied: a line for each setting, a dot at the median of the
-//! repeats, a bar from their least to their greatest.
+//! Line charts of a sweep: a line for each setting, a dot at the median of the repeats, a bar from
+//! their minimum to their maximum.
 
-use super::axis::{self, AxisLabel as Name};
+use super::axis::{self, LabelFormat as Name};
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
-use super::svg::{Frame, Path, line, num};
+use super::svg::{Frame, SvgPath, coordinate, line};
 use crate::stats::Spread;
 use maud::{Markup, html};
 
-/// From here on a range is too wide for an even axis.
-const LOG_FROM: f64 = 20.0;
+/// From this ratio of maximum to minimum on, an axis is logarithmic.
+const MIN_LOG_RATIO: f64 = 20.0;
 
-/// The classes of lines in their order: colours first, dashes so that grey paper tells them apart
-/// too.
+/// CSS classes of lines: colors first, then dashes that remain distinct in grayscale.
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
-/// The class of the line of that number.
-pub const fn class(number: usize) -> &'static str {
+/// Returns the CSS class of line `number`.
+pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// One line.
+/// A line of an XY plot.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
-    /// What it is.
+    /// Name of the line.
     pub name: String,
-    /// The class of its line.
+    /// CSS class of the line.
     pub class: &'static str,
-    /// Where its points stand and what they are, by x.
+    /// Points by x, each with the spread of its repeats.
     pub points: Vec<(f64, Spread)>,
 }
 
-/// What an axis is about.
-pub struct Axis<'a> {
-    /// Its title with the unit.
+/// Title and label format of an axis.
+pub struct AxisSpec<'a> {
+    /// Title with the unit.
     pub title: &'a str,
-    /// The name of a value.
+    /// Formats a value as a label.
     pub name: Name<'a>,
 }
 
-/// A chart.
-pub struct Plot<'a> {
-    /// The id of the drawing.
+/// A line chart with error bars.
+pub struct XyPlot<'a> {
+    /// Id of the SVG element in the page.
     pub id: &'a str,
-    /// What it shows.
+    /// Title of the chart.
     pub title: &'a str,
-    /// What was varied.
-    pub x: Axis<'a>,
-    /// What was measured.
-    pub y: Axis<'a>,
+    /// Horizontal axis: the varied setting.
+    pub x: AxisSpec<'a>,
+    /// Vertical axis: the measured figure.
+    pub y: AxisSpec<'a>,
 }
 
-impl Plot<'_> {
-    /// Draws it; nothing if there is not a single point.
+impl XyPlot<'_> {
+    /// Draws the chart. Returns `None` without any point.
     pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
         let points = || series.iter().flat_map(|series| &series.points);
         points().next()?;
         let frame = Frame::new(400.0);
-        let x = scale(points().map(|(x, _)| *x), frame.across(), true);
-        let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.upward(), false);
+        let x = scale(points().map(|(x, _)| *x), frame.x_range(), true);
+        let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.y_range(), false);
         let is_log = |scale: &Scale| if scale.is_log() { ", logarithmic" } else { "" };
         let ends: Vec<LineLabel> = series.iter().filter_map(|series| end(series, &x, &y)).collect();
         let content = html! {
             (axis::left(&frame, &y, &format!("{}{}", self.y.title, is_log(&y)), self.y.name))
             (axis::bottom(&frame, &x, &format!("{}{}", self.x.title, is_log(&x)), self.x.name))
             @for series in series { (self.series(series, &x, &y)) }
-            (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+            (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         };
         let description = format!(
-            "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the least to the \
-             greatest. The table has the figures.",
+            "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the min to the \
+             max. The table has the figures.",
             self.y.title,
             self.x.title,
             series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; ")
@@ -81,19 +80,19 @@ impl Plot<'_> {
     }
 
     fn series(&self, series: &PlotSeries, x: &Scale, y: &Scale) -> Markup {
-        let mut path = Path::default();
+        let mut path = SvgPath::default();
         for (at, spread) in &series.points {
-            path.to(x.at(*at), y.at(spread.median));
+            path.line_to(x.at(*at), y.at(spread.median));
         }
         html! {
             g data-line=(series.name) {
                 path d=(path.data()) class={ "line " (series.class) } {}
                 @for (at, spread) in &series.points {
-                    @let place = x.at(*at);
+                    @let position = x.at(*at);
                     @if spread.high > spread.low {
-                        (line((place, y.at(spread.low)), (place, y.at(spread.high)), &format!("bar {}", series.class)))
+                        (line((position, y.at(spread.low)), (position, y.at(spread.high)), &format!("bar {}", series.class)))
                     }
-                    circle cx=(num(place)) cy=(num(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
+                    circle cx=(coordinate(position)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
                         data-x=(at) data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                         title {
                             (series.name) " at " ((self.x.name)(*at)) ": " ((self.y.name)(spread.median)) " ("
@@ -106,18 +105,13 @@ impl Plot<'_> {
     }
 }
 
-/// Even from zero on, or logarithmic where the values are too far apart for that (and all above
-/// zero). What was varied by an even amount is best seen on an even axis, so that one changes
-/// later.
-fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: bool) -> Scale {
-    let least = values.clone().fold(f64::INFINITY, f64::min);
-    let greatest = values.clone().fold(f64::NEG_INFINITY, f64::max);
-    let limit = if varied { LOG_FROM / 2.0 } else { LOG_FROM };
-    if least > 0.0 && greatest / least >= limit {
-        Scale::log(least, greatest, places)
-    } else {
-        Scale::linear(least, greatest, places)
-    }
+/// Returns a linear scale from zero, or a logarithmic one if all values are above zero and far
+/// apart. Varied settings switch to logarithmic later, since they are mostly evenly spaced.
+fn scale(values: impl Iterator<Item = f64> + Clone, range: (f64, f64), varied: bool) -> Scale {
+    let min = values.clone().fold(f64::INFINITY, f64::min);
+    let max = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    let limit = if varied { MIN_LOG_RATIO / 2.0 } else { MIN_LOG_RATIO };
+    if min > 0.0 && max / min >= limit { Scale::log(min, max, range) } else { Scale::linear(min, max, range) }
 }
 
 fn end(series: &PlotSeries, x: &Scale, y: &Scale) -> Option<LineLabel> {
@@ -131,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_is_logarithmic_where_values_are_far_apart() {
+    fn wide_ranges_use_a_logarithmic_axis() {
         let is_log = |values: &[f64], varied| scale(values.iter().copied(), (0.0, 100.0), varied).is_log();
         assert!(!is_log(&[0.0, 500.0, 1000.0, 1500.0], true));
         assert!(is_log(&[1.0, 4.0, 16.0], true) && !is_log(&[1.0, 2.0, 4.0, 8.0], true));
@@ -140,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_without_points_is_none() {
-        let axis = || Axis { title: "t", name: &axis::number };
-        let plot = Plot { id: "p", title: "p", x: axis(), y: axis() };
+    fn plot_without_points_is_none() {
+        let axis = || AxisSpec { title: "t", name: &axis::number };
+        let plot = XyPlot { id: "p", title: "p", x: axis(), y: axis() };
         assert!(plot.draw(&[]).is_none());
         assert!(plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![] }]).is_none());
         let spread = Spread { median: 5.0, low: 4.0, high: 6.0 };

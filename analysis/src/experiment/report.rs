@@ -5,10 +5,10 @@
 //! table is a [`Grid`], a chart comes from [`crate::chart`]. The launcher prints and saves the
 //! value (`launcher/src/experiments/publish.rs`), `html::experiment_page` makes the page of it.
 
-use crate::document::{SaveError, write_whole};
-use crate::lists;
+use crate::cpu_list;
+use crate::document::{SaveError, write_atomically};
 use crate::machine::Machine;
-use crate::table::grid::{Grid, wrapped};
+use crate::table::grid::{Grid, wrap_list_item};
 use maud::Markup;
 use std::path::Path;
 
@@ -107,13 +107,14 @@ impl ExperimentReport {
     /// The tables and notes as they are printed; what stands out is bold, if `colour`.
     pub fn terminal(&self, colour: bool) -> String {
         let tables = self.tables(TERMINAL).map(|grid| grid.terminal(colour));
-        tables.chain(self.notes.iter().map(|note| wrapped(note))).map(|text| text + "\n").collect()
+        tables.chain(self.notes.iter().map(|note| wrap_list_item(note))).map(|text| text + "\n").collect()
     }
 
     /// Writes each table as `NAME.csv`, and all of them with the notes on top as `<name>.md`.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
-        let write =
-            |name: &str, bytes: &[u8]| -> Result<(), SaveError> { write_whole(&folder.join(name), bytes) };
+        let write = |name: &str, bytes: &[u8]| -> Result<(), SaveError> {
+            write_atomically(&folder.join(name), bytes)
+        };
         let mut markdown = format!("# {}\n\n", self.heading);
         self.notes.iter().for_each(|note| markdown += &format!("- {note}\n"));
         for grid in self.tables(FILES) {
@@ -128,7 +129,7 @@ impl ExperimentReport {
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
-    let cores = format!("{} of {}", lists::format(&machine.cores_allowed), machine.cores_online);
+    let cores = format!("{} of {}", cpu_list::format(&machine.cores_allowed), machine.cores_online);
     let governor = machine.governor.as_deref().unwrap_or("not shown");
     let kernel =
         format!("Linux {}, clock source {}, governor {governor}", machine.kernel, machine.clocksource);

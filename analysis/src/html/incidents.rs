@@ -2,7 +2,7 @@
 //! under the time line.
 
 use super::scale::Scale;
-use super::svg::{Frame, line, num, text};
+use super::svg::{Frame, coordinate, line, text};
 use crate::report::incidents::{cause, name};
 use crate::report::units::{count, duration, duration_or_dash};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
@@ -167,8 +167,8 @@ impl<'a> Lanes<'a> {
                 }
                 @for incident in &self.incidents {
                     @let (from, to) = (at(began(incident)), back(incident).map_or(frame.right, at));
-                    rect x=(num(from)) y=(num(y(lane(incident)) + 3.0)) width=(num((to - from).max(LEAST_WIDTH)))
-                        height=(num(LANE - 6.0)) class=(if back(incident).is_some() { "incident back" } else { "incident" })
+                    rect x=(coordinate(from)) y=(coordinate(y(lane(incident)) + 3.0)) width=(coordinate((to - from).max(LEAST_WIDTH)))
+                        height=(coordinate(LANE - 6.0)) class=(if back(incident).is_some() { "incident back" } else { "incident" })
                         data-incident=(name(incident)) data-at-ns=(began(incident)) data-back-ns=[back(incident)] {
                         title {
                             "strategy " (name(incident)) ": " (cause(incident)) ", at " (format!("{:.4} s", began(incident) as f64 / 1e9))

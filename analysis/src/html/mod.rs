@@ -37,7 +37,7 @@ pub use load::LoadError;
 pub use order_path::OrderPath;
 
 use crate::chart::{axis, labels, scale, svg};
-use crate::document::{Document, write_named};
+use crate::document::{Document, write_user_path};
 use crate::experiment;
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
@@ -53,7 +53,7 @@ pub const HTML_FILE: &str = "report.html";
 
 /// Writes the page of what the folder holds to a file.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
-    Ok(write_named(file, render(folder)?.as_bytes())?)
+    Ok(write_user_path(file, render(folder)?.as_bytes())?)
 }
 
 /// The page of what the folder holds: an experiment, or a run.

@@ -3,10 +3,10 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, line, num, text};
+use super::svg::{Frame, WIDTH, coordinate, line, text};
 use crate::kernel::KernelAccount;
 use crate::report::units::{count, duration, duration_or_dash, short};
-use crate::tail::{Noise, ThreadNoise};
+use crate::tail::{MachineNoise, ThreadNoise};
 use maud::{Markup, html};
 
 /// The height of a thread's strip.
@@ -17,7 +17,7 @@ const DRAWN: usize = 12;
 const LEAST_NS: f64 = 3_000.0;
 
 /// The section; `None` where there is neither a gap nor an account.
-pub fn draw(noise: &Noise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
+pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {
         html! {
@@ -41,7 +41,7 @@ fn name(thread: &ThreadNoise) -> String {
     thread.core.map_or_else(|| thread.thread.clone(), |core| format!("{} · core {core}", thread.thread))
 }
 
-fn strips(noise: &Noise) -> Markup {
+fn strips(noise: &MachineNoise) -> Markup {
     let mut most: Vec<&ThreadNoise> =
         noise.threads.iter().filter(|thread| !thread.slices.is_empty()).collect();
     most.sort_by_key(|thread| std::cmp::Reverse(thread.gaps_ns));
@@ -51,7 +51,7 @@ fn strips(noise: &Noise) -> Markup {
     let height = most.len() as f64 * STRIP + 62.0;
     let frame = Frame { height, left: 76.0, right: WIDTH - 190.0, top: 10.0, bottom: height - 52.0 };
     let seconds = noise.slice_ns.saturating_mul(noise.slices) as f64 / 1e9;
-    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.across());
+    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.x_range());
     let longest =
         most.iter().flat_map(|thread| &thread.slices).map(|slice| slice.longest_ns).max().unwrap_or(0);
     let values = (LEAST_NS, (longest as f64).max(LEAST_NS * 10.0));
@@ -60,12 +60,12 @@ fn strips(noise: &Noise) -> Markup {
         @for (number, thread) in most.iter().enumerate() {
             @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
             @let y = Scale::log(values.0, values.1, (bottom, top));
-            @for tick in y.ticks().into_iter().filter(|tick| tick.labelled) {
+            @for tick in y.ticks().into_iter().filter(|tick| tick.is_labeled) {
                 (line((frame.left, y.at(tick.value)), (frame.right, y.at(tick.value)), "grid minor"))
             }
             (line((frame.left, bottom), (frame.right, bottom), "base"))
-            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.values().0)))
-            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.values().1)))
+            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.domain().0)))
+            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.domain().1)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom), "start", "label", &name(thread)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom) + 16.0, "start", "tick",
                 &format!("{} gaps, {}", short(thread.gaps), duration(thread.gaps_ns))))
@@ -74,8 +74,8 @@ fn strips(noise: &Noise) -> Markup {
                 @let width = (x.at(noise.slice_ns as f64 / 1e9) - frame.left).max(1.2);
                 @for (class, ns) in [("c7", slice.longest_ns), ("c2", slice.preempted_ns)] {
                     @if ns > 0 {
-                        @let high = y.at((ns as f64).max(y.values().0));
-                        rect x=(num(left)) y=(num(high)) width=(num(width)) height=(num((bottom - high).max(1.0))) class={ "fill " (class) }
+                        @let high = y.at((ns as f64).max(y.domain().0));
+                        rect x=(coordinate(left)) y=(coordinate(high)) width=(coordinate(width)) height=(coordinate((bottom - high).max(1.0))) class={ "fill " (class) }
                             data-thread=(thread.thread) data-gap-ns=(ns) {}
                     }
                 }
@@ -103,7 +103,7 @@ fn strips(noise: &Noise) -> Markup {
     )
 }
 
-fn threads(noise: &Noise) -> Markup {
+fn threads(noise: &MachineNoise) -> Markup {
     let slept = noise.threads.iter().any(|thread| thread.sleeps > 0);
     html! {
         table {
@@ -147,7 +147,7 @@ fn account(kernel: &KernelAccount) -> Markup {
                 td class="n" { (duration_or_dash(core.irq_ns)) }
                 td class="n" { (duration_or_dash(core.softirq_ns)) }
                 td class="n" { (duration_or_dash(core.run_delay_ns)) }
-                td class="wordy" { (core.most.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
+                td class="wordy" { (core.top_interrupts.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
             } } }
         }
         @if let Some(throttled) = kernel.throttled {
@@ -179,7 +179,7 @@ mod tests {
             slices: vec![slice],
             ..ThreadNoise::default()
         };
-        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
+        let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
         let drawn = draw(&noise, None, &[]).unwrap().into_string();
         assert!(drawn.contains("asleep") && drawn.contains(">77<"), "{drawn}");
         assert_eq!(drawn.matches("data-gap-ns").count(), 1, "{drawn}");
@@ -195,7 +195,8 @@ mod tests {
             slices: vec![slice(0, 5_000, 0), slice(7, 4_000_000, 4_000_000), slice(u64::MAX, u64::MAX, 1)],
             ..ThreadNoise::default()
         };
-        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
+        let noise =
+            MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
         let kernel = KernelAccount {
             cores: vec![CoreAccount { core: 1, ..CoreAccount::default() }],
             ..KernelAccount::default()
@@ -205,6 +206,6 @@ mod tests {
         assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         assert!(!drawn.contains("asleep"), "nobody slept");
-        assert!(draw(&Noise::default(), None, &[]).is_none());
+        assert!(draw(&MachineNoise::default(), None, &[]).is_none());
     }
 }

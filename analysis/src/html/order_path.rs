@@ -8,7 +8,7 @@
 use super::axis;
 use super::scale::Scale;
 use super::stage_bars::STAGES;
-use super::svg::{Frame, WIDTH, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::numbers::{count, duration, plain};
 use crate::summary::Summary;
 use maud::{Markup, PreEscaped, html};
@@ -68,7 +68,7 @@ impl OrderPath {
     /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too
     /// few orders came back.
     pub fn from_summary(summary: &Summary) -> Option<Self> {
-        let around = summary.around.iter().find(|around| around.percentile == "p50")?;
+        let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
         let mean = |(stage, _): &(crate::summary::Measure, &str)| {
             let found = around.stages.iter().find(|part| part.stage == stage.name())?;
             (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some(found.mean_ns)
@@ -114,13 +114,13 @@ impl OrderPath {
         let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
         let figures = serde_json::to_string(self).unwrap_or_default();
         let drawing = html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } width=(num(WIDTH))
-                height=(num(HEIGHT)) role="img" aria-labelledby="title desc" {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } width=(coordinate(WIDTH))
+                height=(coordinate(HEIGHT)) role="img" aria-labelledby="title desc" {
                 title id="title" { (title) }
                 desc id="desc" { (description) }
                 (PreEscaped(METADATA.0)) (figures) (PreEscaped(METADATA.1))
                 style { (PreEscaped(STYLE)) }
-                rect class="paper" width=(num(WIDTH)) height=(num(HEIGHT)) {}
+                rect class="paper" width=(coordinate(WIDTH)) height=(coordinate(HEIGHT)) {}
                 (text(BOXES[0], 32.0, "start", "heading", &title))
                 (self.roles())
                 (self.hand_offs())
@@ -147,7 +147,7 @@ impl OrderPath {
         };
         html! {
             @for x in BOXES {
-                rect class="box" x=(num(x)) y=(num(BOX_TOP)) width=(num(BOX_WIDTH)) height=(num(BOX_HEIGHT)) rx="6" {}
+                rect class="box" x=(coordinate(x)) y=(coordinate(BOX_TOP)) width=(coordinate(BOX_WIDTH)) height=(coordinate(BOX_HEIGHT)) rx="6" {}
             }
             (at(0, 112.0, "strong", "strategy"))
             (at(0, 130.0, "dim", strategy))
@@ -171,8 +171,8 @@ impl OrderPath {
                 @let (y, class) = (LANES[lane], STAGES[stage].1);
                 @let (from, to) = if lane == 0 { (left, right) } else { (right, left) };
                 @let (tip, back) = if lane == 0 { (to - 3.0, to - 14.0) } else { (to + 3.0, to + 14.0) };
-                line class={ "way " (class) } x1=(num(from)) y1=(num(y)) x2=(num(back)) y2=(num(y)) {}
-                path class=(class) d={ "M" (num(tip)) " " (num(y)) "L" (num(back)) " " (num(y - 6.0)) "L" (num(back)) " " (num(y + 6.0)) "Z" } {}
+                line class={ "way " (class) } x1=(coordinate(from)) y1=(coordinate(y)) x2=(coordinate(back)) y2=(coordinate(y)) {}
+                path class=(class) d={ "M" (coordinate(tip)) " " (coordinate(y)) "L" (coordinate(back)) " " (coordinate(y - 6.0)) "L" (coordinate(back)) " " (coordinate(y + 6.0)) "Z" } {}
                 (self.label(stage, f64::midpoint(left, right), if lane == 0 { y - 12.0 } else { y + 24.0 }))
             }
         }
@@ -184,7 +184,7 @@ impl OrderPath {
         let ns = self.stages_ns[stage];
         let label = format!("{} {}", measure.name(), words(ns));
         html! {
-            rect class=(class) x=(num(x - text_width(&label) / 2.0 - 9.0)) y=(num(y - 9.0)) width="9" height="9" {}
+            rect class=(class) x=(coordinate(x - text_width(&label) / 2.0 - 9.0)) y=(coordinate(y - 9.0)) width="9" height="9" {}
             (text(x + 6.0, y, "middle", "", &label))
         }
     }
@@ -196,7 +196,7 @@ impl OrderPath {
         let most = sum.max(1.0);
         let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
         let (size, unit) = units.into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
-        let x = Scale::linear_exact(0.0, most / size, frame.across());
+        let x = Scale::linear_exact(0.0, most / size, frame.x_range());
         let mut until = 0.0;
         let pieces = STAGES.iter().zip(&self.stages_ns).map(|((measure, class), ns)| {
             let left = x.at(until / size);
@@ -207,8 +207,8 @@ impl OrderPath {
         html! {
             (axis::bottom(&frame, &x, &format!("mean of each stage, to scale ({unit})"), &axis::number))
             @for (name, class, ns, left, right) in &pieces {
-                rect class={ "piece " (class) } x=(num(*left)) y=(num(frame.top + 6.0)) width=(num(right - left))
-                    height=(num(frame.bottom - frame.top - 12.0)) data-stage=(name) data-ns=(ns) {}
+                rect class={ "piece " (class) } x=(coordinate(*left)) y=(coordinate(frame.top + 6.0)) width=(coordinate(right - left))
+                    height=(coordinate(frame.bottom - frame.top - 12.0)) data-stage=(name) data-ns=(ns) {}
                 @if text_width(name) + 20.0 < right - left {
                     (text(f64::midpoint(*left, *right), f64::midpoint(frame.top, frame.bottom) + 4.0, "middle", "inside", name))
                 }

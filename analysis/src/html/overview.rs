@@ -1,10 +1,10 @@
 //! The top of a run's page: verdict, headline figures, and the settings and machine.
 
 use super::page::fact_columns;
+use crate::cpu_list;
 use crate::experiment::machine_facts;
-use crate::lists;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
-use crate::report::{setup, tallies};
+use crate::report::{result_fields, setup_fields};
 use crate::summary::{Distribution, Summary, ThreadSummary};
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan};
@@ -39,7 +39,7 @@ pub fn headline(summary: &Summary) -> Markup {
         Some(format!(
             "stall-free {} (−{})",
             duration_or_dash(of(&free.rt_venue)),
-            percent(Some(free.taken_out))
+            percent(Some(free.excluded_share))
         ))
     };
     let tiles = [
@@ -84,7 +84,7 @@ pub fn subject(summary: &Summary) -> String {
 /// The machine and what was run on it, then the plan.
 pub fn facts(summary: &Summary) -> Markup {
     let input = &summary.input;
-    let [_, (_, on)] = setup(summary);
+    let [_, (_, on)] = setup_fields(summary);
     // Rounded before it is written: there is no drift of minus nothing.
     let drift = (summary.clock.drift_ppm * 10.0).round() / 10.0 + 0.0;
     let trading = summary.plan.trading();
@@ -94,7 +94,7 @@ pub fn facts(summary: &Summary) -> Markup {
     let clock = format!("{}, drift {drift:.1} ppm", on[2..].join(", "));
     let arrivals = format!("{}, seed {}, schedule {}", input.arrivals, input.seed, input.hash);
     let own = [("clock", clock), ("arrivals", arrivals), ("venue delay", delay)].into_iter();
-    let own = own.chain(tallies(summary).into_iter().map(|(name, parts)| (name, parts.join(", "))));
+    let own = own.chain(result_fields(summary).into_iter().map(|(name, parts)| (name, parts.join(", "))));
     let own = own.map(|(name, text)| (name.to_owned(), text));
     html! {
         (fact_columns(&machine_facts(&summary.machine).into_iter().chain(own).collect::<Vec<_>>()))
@@ -124,7 +124,7 @@ fn plan(summary: &Summary) -> Markup {
                 @let cores: Vec<u32> = run.iter().filter_map(|thread| thread.core).collect();
                 tr {
                     th scope="row" { (span(&run[0].name, &run[run.len() - 1].name)) }
-                    td class="n" { @if cores.is_empty() { "any" } @else { (lists::format(&sorted(cores))) } }
+                    td class="n" { @if cores.is_empty() { "any" } @else { (cpu_list::format(&sorted(cores))) } }
                     td { (run[0].idle) }
                     td { @if run.len() == 1 { (runs(&run[0])) } @else { (run.len()) " threads" } }
                 }
@@ -178,7 +178,7 @@ pub fn threads(summary: &Summary) -> Markup {
                 td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
                 td class="n" { (count(thread.records)) }
                 td class="n" { (duration(thread.longest_gap_ns)) }
-                td class="n" { (percent(thread.utilisation)) }
+                td class="n" { (percent(thread.utilization)) }
                 td class="n" { (duration(thread.cpu_ns)) }
                 td class="n" { (count(thread.voluntary_switches)) }
                 td class="n" { (count(thread.involuntary_switches)) }

@@ -4,7 +4,7 @@ use super::axis;
 use super::curve::Curve;
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
-use super::svg::{Frame, Path, num, text};
+use super::svg::{Frame, SvgPath, coordinate, text};
 use crate::report::units::duration;
 use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
@@ -49,11 +49,11 @@ pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
     }
     let frame = Frame::new(470.0);
     let most = shown.iter().map(|(_, figures, _)| figures.count).max().unwrap_or(1).max(20) as f64;
-    let x = Scale::log_exact(1.0, most, frame.across());
+    let x = Scale::log_exact(1.0, most, frame.x_range());
     let values = || shown.iter().flat_map(|(curve, ..)| curve.points.iter().map(|point| point.1 as f64));
     let least = values().fold(f64::INFINITY, f64::min).max(1.0);
     let greatest = shown.iter().filter_map(|(_, figures, _)| figures.max_ns).max().unwrap_or(1) as f64;
-    let y = Scale::log(least, greatest, frame.upward());
+    let y = Scale::log(least, greatest, frame.y_range());
 
     let mut ends = Vec::new();
     for (curve, figures, class) in &shown {
@@ -69,16 +69,16 @@ pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
         @for (curve, figures, class) in &shown {
             (series(curve, figures, class, &x, &y))
         }
-        (labels::beside(frame.right + 22.0, frame.top + 14.0, frame.bottom, &ends))
+        (labels::draw(frame.right + 22.0, frame.top + 14.0, frame.bottom, &ends))
     };
     frame.drawing("percentiles", "Latency by percentile", &description(summary), &content)
 }
 
 fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Scale) -> Markup {
     let place = |value: u64| y.at((value as f64).max(1.0));
-    let mut path = Path::default();
+    let mut path = SvgPath::default();
     for (inverse, value) in &curve.points {
-        path.to(x.at(*inverse), place(*value));
+        path.line_to(x.at(*inverse), place(*value));
     }
     let last = curve.points.last().map(|(inverse, value)| (x.at(*inverse), place(*value)));
     let known = |mark: usize| at_mark(figures, mark);
@@ -90,15 +90,15 @@ fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Sca
             path d=(path.data()) class={ "line " (class) } {}
             @if let (Some((last_x, last_y)), Some(max)) = (last, figures.max_ns) {
                 // Beyond ten samples there is no percentile: only the way to the greatest.
-                line x1=(num(last_x)) y1=(num(last_y)) x2=(num(x.at(figures.count as f64))) y2=(num(place(max)))
+                line x1=(coordinate(last_x)) y1=(coordinate(last_y)) x2=(coordinate(x.at(figures.count as f64))) y2=(coordinate(place(max)))
                     class={ "line beyond " (class) } {}
-                circle cx=(num(x.at(figures.count as f64))) cy=(num(place(max))) r="3.5" class={ "hollow " (class) } {
+                circle cx=(coordinate(x.at(figures.count as f64))) cy=(coordinate(place(max))) r="3.5" class={ "hollow " (class) } {
                     title { (name) " greatest: " (duration(max)) }
                 }
             }
             @for (mark, (label, inverse)) in MARKS.iter().enumerate() {
                 @if let Some(value) = known(mark) {
-                    circle cx=(num(x.at(*inverse))) cy=(num(place(value))) r="3.5" class={ "dot " (class) }
+                    circle cx=(coordinate(x.at(*inverse))) cy=(coordinate(place(value))) r="3.5" class={ "dot " (class) }
                         data-mark=(label) data-ns=(value) {
                         title { (name) " " (label) ": " (duration(value)) }
                     }

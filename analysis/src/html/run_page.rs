@@ -47,7 +47,7 @@ pub fn run_page(run: &SavedRun) -> String {
         @if let Some(incidents) = incidents::draw(summary) {
             (section("incidents", "Strategies that died", &incidents))
         }
-        @if let Some(comebacks) = report::comebacks::grid(summary) {
+        @if let Some(comebacks) = report::role_restarts::grid(summary) {
             (section("comebacks", "Came back from their journals", &table::table(&comebacks)))
         }
         @let venues = report::venues::grids(summary);

@@ -6,9 +6,9 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash};
-use crate::summary::{Around, Distribution, Measure, Summary};
+use crate::summary::{Distribution, Measure, PercentileBreakdown, Summary};
 use maud::{Markup, html};
 use protocol::flow::{Stage, StageInfo};
 use protocol::plan::Stamps;
@@ -39,7 +39,7 @@ pub fn draw(summary: &Summary) -> Markup {
     }
     html! {
         @for (name, _) in COLUMNS {
-            @match summary.around.iter().find(|around| around.percentile == name).and_then(bar) {
+            @match summary.percentile_breakdowns.iter().find(|around| around.percentile == name).and_then(bar) {
                 Some(drawing) => figure { (drawing) },
                 None => p class="none" { "Too few orders came back for those around the " (name) " of rt_venue." },
             }
@@ -54,7 +54,7 @@ pub fn draw(summary: &Summary) -> Markup {
     }
 }
 
-fn bar(around: &Around) -> Option<Markup> {
+fn bar(around: &PercentileBreakdown) -> Option<Markup> {
     let name = around.percentile.as_str();
     let ns = |(stage, class): &(Measure, &'static str)| {
         let found = around.stages.iter().find(|part| part.stage == stage.name())?;
@@ -66,7 +66,7 @@ fn bar(around: &Around) -> Option<Markup> {
     let most = sum.max(1.0);
     let unit =
         [(1e9, "s"), (1e6, "ms"), (1e3, "µs")].into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
-    let x = Scale::linear(0.0, most / unit.0, frame.across());
+    let x = Scale::linear(0.0, most / unit.0, frame.x_range());
     let at = |ns: f64| x.at(ns / unit.0);
     let mut from = 0.0;
     let mut pieces = Vec::new();
@@ -80,8 +80,8 @@ fn bar(around: &Around) -> Option<Markup> {
         (axis::bottom(&frame, &x, &format!("mean of each stage of the orders around {name} ({})", unit.1), &axis::number))
         (text(frame.left - 12.0, middle + 5.0, "end", "label strong", name))
         @for (stage, class, value, left, right) in &pieces {
-            rect x=(num(*left)) y=(num(frame.top + 6.0)) width=(num((right - left).max(0.0)))
-                height=(num(frame.bottom - frame.top - 12.0)) class={ "fill piece " (class) }
+            rect x=(coordinate(*left)) y=(coordinate(frame.top + 6.0)) width=(coordinate((right - left).max(0.0)))
+                height=(coordinate(frame.bottom - frame.top - 12.0)) class={ "fill piece " (class) }
                 data-stage=(stage.name()) data-percentile=(name) data-ns=(value) {
                 title { (stage.name()) ": " (words(*value)) " on average" }
             }
@@ -133,7 +133,7 @@ pub fn meaning(measure: Measure) -> String {
         Measure::RoundTrip => "t8 − t1",
         Measure::RtVenue => "round trip less the venue",
         Measure::RtVenueFromDue => "the same, from when it was due",
-        Measure::Slip => "how late the order was sent, t1 − due",
+        Measure::SendLag => "how late the order was sent, t1 − due",
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
         Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
         Measure::TickToExchange => "from that write until the exchange has the order",

@@ -3,9 +3,9 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, num, text, text_width};
+use super::svg::{Frame, WIDTH, coordinate, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash, percent};
-use crate::tail::{Cause, Causes, Share, StallFree, Tail};
+use crate::tail::{Cause, NanosByCause, Tail, TailPercentiles, TailShare};
 use maud::{Markup, html};
 
 /// Each cause with its colour: the machine's bright, what is usual grey.
@@ -57,28 +57,28 @@ fn legend() -> Markup {
     } } }
 }
 
-fn bars(share: &Share) -> Markup {
+fn bars(share: &TailShare) -> Markup {
     let whole = share.causes_ns.total();
     let all = ("all stages", &share.causes_ns);
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
-    let rows: Vec<(&str, &Causes)> = std::iter::once(all).chain(stages).collect();
+    let rows: Vec<(&str, &NanosByCause)> = std::iter::once(all).chain(stages).collect();
     let height = 30.0 + rows.len() as f64 * ROW + 52.0;
     let frame = Frame { height, left: 150.0, right: WIDTH - 20.0, top: 26.0, bottom: height - 52.0 };
-    let x = Scale::linear_exact(0.0, 100.0, frame.across());
+    let x = Scale::linear_exact(0.0, 100.0, frame.x_range());
     let part = |ns: u64| ns as f64 / whole.max(1) as f64 * 100.0;
     let content = html! {
-        (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.of), &axis::number))
+        (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.fraction), &axis::number))
         (text(frame.left, frame.top - 8.0, "start", "label", &format!(
             "the slowest {}: {} orders, rt_venue {} on average",
-            share.of, count(share.orders), duration(whole / share.orders.max(1))
+            share.fraction, count(share.orders), duration(whole / share.orders.max(1))
         )))
         @for (number, (name, causes)) in rows.iter().enumerate() {
             @let y = frame.top + number as f64 * ROW + 4.0;
             (text(frame.left - 10.0, y + 13.0, "end", if number == 0 { "label strong" } else { "label" }, name))
             @for (class, cause, from, ns) in pieces(causes) {
                 @let (left, right) = (x.at(part(from)), x.at(part(from.saturating_add(ns))));
-                rect x=(num(left)) y=(num(y)) width=(num(right - left)) height=(num(ROW - 5.0)) class={ "fill piece " (class) }
-                    data-tail=(share.of) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
+                rect x=(coordinate(left)) y=(coordinate(y)) width=(coordinate(right - left)) height=(coordinate(ROW - 5.0)) class={ "fill piece " (class) }
+                    data-tail=(share.fraction) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
                     title { (name) ", " (cause.name()) ": " (percent(Some(part(ns) / 100.0))) }
                 }
                 @let label = format!("{} {:.0} %", cause.name(), part(ns));
@@ -92,17 +92,17 @@ fn bars(share: &Share) -> Markup {
         .iter()
         .map(|(_, cause, _, ns)| format!("{} {}", cause.name(), percent(Some(part(*ns) / 100.0))))
         .collect();
-    let id = format!("tail-{}", share.of.trim_end_matches(" %").replace('.', "-"));
-    let title = format!("Why the slowest {} were slow", share.of);
+    let id = format!("tail-{}", share.fraction.trim_end_matches(" %").replace('.', "-"));
+    let title = format!("Why the slowest {} were slow", share.fraction);
     frame.drawing(&id, &title, &format!("{}.", said.join(", ")), &content)
 }
 
 /// The parts of a bar that are not nothing, each from where the one before it ends.
-fn pieces(causes: &Causes) -> Vec<(&'static str, Cause, u64, u64)> {
+fn pieces(causes: &NanosByCause) -> Vec<(&'static str, Cause, u64, u64)> {
     let mut from = 0_u64;
     let mut pieces = Vec::new();
     for (cause, class) in CAUSES {
-        let ns = causes.of(cause);
+        let ns = causes.get(cause);
         if ns > 0 {
             pieces.push((class, cause, from, ns));
         }
@@ -113,9 +113,9 @@ fn pieces(causes: &Causes) -> Vec<(&'static str, Cause, u64, u64)> {
 
 /// Both percentiles side by side, with the share that is taken out.
 fn free(tail: &Tail) -> Markup {
-    let out = tail.touched as f64 / tail.orders.max(1) as f64;
-    let row = |name: &str, of: &StallFree, orders: u64| {
-        let StallFree { p50_ns, p99_ns, p999_ns } = *of;
+    let out = tail.stall_affected as f64 / tail.orders.max(1) as f64;
+    let row = |name: &str, of: &TailPercentiles, orders: u64| {
+        let TailPercentiles { p50_ns, p99_ns, p999_ns } = *of;
         html! { tr {
             th scope="row" { (name) }
             td class="n" { (count(orders)) }
@@ -131,7 +131,7 @@ fn free(tail: &Tail) -> Markup {
             tbody {
                 (row("all orders", &tail.all, tail.orders))
                 (row(&format!("those that no stall touched: {} taken out", percent(Some(out))), &tail.stall_free,
-                    tail.orders.saturating_sub(tail.touched)))
+                    tail.orders.saturating_sub(tail.stall_affected)))
             }
         }
         p class="note" {
@@ -146,20 +146,20 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_bar_add_up_whatever_a_file_says() {
-        let share = |causes_ns| Share {
-            of: "0.1 %".into(),
+        let share = |causes_ns| TailShare {
+            fraction: "0.1 %".into(),
             orders: 0,
             causes_ns,
             stages: vec![("submit".into(), causes_ns)],
         };
-        let drawn = bars(&share(Causes([40, 0, 30, 20, 10, 0, 0]))).into_string();
+        let drawn = bars(&share(NanosByCause([40, 0, 30, 20, 10, 0, 0]))).into_string();
         assert_eq!(drawn.matches("data-cause").count(), 8, "{drawn}");
         assert!(drawn.contains("id=\"tail-0-1\"") && drawn.contains("machine 40 %"), "{drawn}");
-        for causes in [[0; 7], [u64::MAX; 7]].map(Causes) {
+        for causes in [[0; 7], [u64::MAX; 7]].map(NanosByCause) {
             let drawn = bars(&share(causes)).into_string();
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
-        let pieces = pieces(&Causes([1, 0, 2, 0, 0, 0, 5]));
+        let pieces = pieces(&NanosByCause([1, 0, 2, 0, 0, 0, 5]));
         assert_eq!(pieces.iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1, 6], "as they are shown");
     }
 }

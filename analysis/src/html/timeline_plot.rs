@@ -4,7 +4,7 @@ use super::axis;
 use super::incidents::Lanes;
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
-use super::svg::{Frame, Path, line, num, text};
+use super::svg::{Frame, SvgPath, coordinate, line, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::summary::{IncidentSummary, Summary};
 use crate::timeline::{Stall, Timeline};
@@ -36,11 +36,11 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     let lanes = Lanes::of(died);
     let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
     let (size, unit) = unit(timeline.span_ns());
-    let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.across());
+    let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.x_range());
     let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
     let least = known().min().copied().unwrap_or(1).max(1) as f64;
     let most = known().max().copied().unwrap_or(1).max(1) as f64;
-    let y = Scale::log(least, most, frame.upward());
+    let y = Scale::log(least, most, frame.y_range());
     let bucket = timeline.bucket_ns as f64 / size;
 
     let p99_bucket = bucket * timeline.p99_every as f64;
@@ -55,7 +55,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
         }
     }
     let starts: Vec<f64> = timeline.stalls.iter().map(|stall| x.at(stall.at_ns as f64 / size)).collect();
-    let marks = labels::spread(&starts, MARK_GAP, frame.left, frame.right);
+    let marks = labels::spread_apart(&starts, MARK_GAP, frame.left, frame.right);
     let content = html! {
         (axis::left(&frame, &y, "rt_venue (logarithmic)", &axis::duration))
         (axis::bottom(&frame, &x, &format!("time from the start of the schedule ({unit})"), &axis::number))
@@ -63,8 +63,8 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
             @for (number, stall) in timeline.stalls.iter().enumerate() {
                 @let left = x.at(stall.at_ns as f64 / size);
                 @let right = x.at((stall.at_ns.saturating_add(stall.length_ns)) as f64 / size).min(frame.right);
-                rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(LEAST_WIDTH)))
-                    height=(num(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
+                rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate((right - left).max(LEAST_WIDTH)))
+                    height=(coordinate(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
                     data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
                 (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))
                 (text(marks[number], frame.top - 17.0, "middle", "tick mark", &(number + 1).to_string()))
@@ -77,7 +77,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
                 data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
         }
         @if !died.is_empty() { (lanes.draw(432.0, &frame, &x, size)) }
-        (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
     };
     frame.drawing("timeline", "rt_venue over time", &description(timeline, died), &content)
@@ -92,16 +92,16 @@ fn unit(span_ns: u64) -> (f64, &'static str) {
 }
 
 /// A level for each bucket; a gap where there is no value.
-fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> Path {
-    let mut path = Path::default();
-    let end = x.values().1;
+fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
+    let mut path = SvgPath::default();
+    let end = x.domain().1;
     for (index, value) in values.iter().enumerate() {
         match value {
             Some(value) => {
                 let (from, to) = (index as f64 * bucket, ((index + 1) as f64 * bucket).min(end));
-                path.level(x.at(from), x.at(to), y.at((*value).max(1) as f64));
+                path.horizontal(x.at(from), x.at(to), y.at((*value).max(1) as f64));
             }
-            None => path.lift(),
+            None => path.lift_pen(),
         }
     }
     path
@@ -113,12 +113,19 @@ fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
     let mut data = String::new();
     for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {
         let Some(max) = max else { continue };
-        let (left, right) =
-            (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.places().1));
+        let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.range().1));
         let top = y.at((*max).max(1) as f64) - 0.5;
         let low = p50.map_or(top, |p50| y.at(p50.max(1) as f64)).max(top + 1.5);
         // Writing to a string cannot fail.
-        let _ = write!(data, "M{} {}H{}V{}H{}Z", num(left), num(top), num(right), num(low), num(left));
+        let _ = write!(
+            data,
+            "M{} {}H{}V{}H{}Z",
+            coordinate(left),
+            coordinate(top),
+            coordinate(right),
+            coordinate(low),
+            coordinate(left)
+        );
     }
     data
 }
@@ -139,7 +146,7 @@ fn hover(
     let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket));
     let value = |values: &[Option<u64>], index: usize| duration_or_dash(values.get(index).copied().flatten());
     html! {
-        rect x=(num(left)) y=(num(frame.top)) width=(num(right - left)) height=(num(frame.bottom - frame.top)) {
+        rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate(right - left)) height=(coordinate(frame.bottom - frame.top)) {
             title {
                 (plain(index as f64 * timeline.bucket_ns as f64 / unit.0)) " " (unit.1) ": " (count(orders)) " orders, p50 "
                 (value(&timeline.p50_ns, index)) ", p99 " (value(&timeline.p99_ns, index / timeline.p99_every.max(1)))

@@ -2,7 +2,7 @@
 
 use crate::report::trading::{is_plain, money, totals, units};
 use crate::report::units::{count, duration_or_dash};
-use crate::summary::{KillSummary, PositionSummary, Rejection, Summary, Trading};
+use crate::summary::{KillSummary, PositionSummary, RejectionCount, Summary, TradingSummary};
 use maud::{Markup, html};
 
 /// So many positions are listed: those with the most fills.
@@ -13,14 +13,14 @@ pub fn draw(summary: &Summary) -> Option<Markup> {
     let trading = summary.trading.as_ref()?;
     let has_positions = !is_plain(summary) && !trading.positions.is_empty();
     Some(html! {
-        p data-fills=(trading.fills) data-realised-cents=(trading.realised_cents) { (totals(trading).join(" · ")) }
+        p data-fills=(trading.fills) data-realised-cents=(trading.realized_cents) { (totals(trading).join(" · ")) }
         @if has_positions { (positions(trading)) }
         @if !trading.rejections.is_empty() { (rejections(&trading.rejections)) }
         @if !trading.kills.is_empty() { (kills(&trading.kills)) }
     })
 }
 
-fn positions(trading: &Trading) -> Markup {
+fn positions(trading: &TradingSummary) -> Markup {
     let mut shown: Vec<&PositionSummary> = trading.positions.iter().collect();
     let hidden = shown.len().saturating_sub(SHOWN);
     if hidden > 0 {
@@ -40,15 +40,15 @@ fn positions(trading: &Trading) -> Markup {
             tbody { @for position in shown {
                 @let PositionSummary { strategy, instrument, name, net, fills, .. } = position;
                 tr data-strategy=(strategy) data-instrument=(instrument) data-net=(net)
-                    data-realised-cents=(position.realised_cents) data-unrealised-cents=(position.unrealised_cents) {
+                    data-realised-cents=(position.realized_cents) data-unrealised-cents=(position.unrealized_cents) {
                     th scope="row" { "strategy-" (strategy) }
                     td { (name) }
                     td class="n" { (count(*fills)) }
                     td class="n" { (units(*net as f64)) }
                     td class="n" { (position.average_price.map_or_else(|| "–".into(), money)) }
                     td class="n" { (position.last_price.map_or_else(|| "–".into(), |price| money(price as f64))) }
-                    td class="n" { (money(position.realised_cents)) }
-                    td class="n" { (money(position.unrealised_cents)) }
+                    td class="n" { (money(position.realized_cents)) }
+                    td class="n" { (money(position.unrealized_cents)) }
                     td class="n" { (units(position.open_buy as f64)) }
                     td class="n" { (units(position.open_sell as f64)) }
                 }
@@ -62,12 +62,12 @@ fn positions(trading: &Trading) -> Markup {
     }
 }
 
-fn rejections(rejections: &[Rejection]) -> Markup {
+fn rejections(rejections: &[RejectionCount]) -> Markup {
     html! {
         h3 { "Refused orders" }
         table {
             thead { tr { th { "reason" } th class="n" { "FIX 103" } th class="n" { "orders" } } }
-            tbody { @for Rejection { reason, fix_code, orders, .. } in rejections {
+            tbody { @for RejectionCount { reason, fix_code, orders, .. } in rejections {
                 tr data-reason=(reason) data-orders=(orders) {
                     th scope="row" { (reason) }
                     td class="n" { (fix_code.map_or_else(|| "–".into(), |code| code.to_string())) }

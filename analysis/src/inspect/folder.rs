@@ -1,14 +1,14 @@
-//! A run's folder: one line for each log, and what is wrong with them.
+//! Inspection of a run's folder: one row for each log, and the problems of each.
 
-use super::cut::Merged;
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
+use super::truncation::MergedCounts;
+use super::{Format, InspectError, check_no_problems, log, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, RunOutcome, RunRecord};
-use crate::report::fitted;
-use crate::report::grid::in_lines;
+use crate::report::fit_to_width;
+use crate::report::grid::wrap_indented;
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use protocol::plan::Role;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What is known about one log. Values that need a log that can be read are null without one.
+/// A row of the listing: one log. Values that need a readable log are null without one.
 #[derive(Default, Serialize)]
 struct LogRow {
     thread: String,
@@ -28,9 +28,9 @@ struct LogRow {
     pid: Option<u64>,
     core: Option<u32>,
     records: u64,
-    /// Of a strategy: how many incarnations stamped orders, its epochs.
+    /// Number of epochs (incarnations) that stamped orders; only for strategies.
     epochs: Option<u64>,
-    /// Times of the first and the last stamp, in seconds since the start of the schedule.
+    /// First and last stamp, in seconds since the start of the schedule.
     first_s: Option<f64>,
     last_s: Option<f64>,
     voluntary_switches: Option<u64>,
@@ -38,12 +38,12 @@ struct LogRow {
     minor_faults: Option<u64>,
     major_faults: Option<u64>,
     longest_gap_ns: Option<u64>,
-    /// What is wrong with it.
+    /// Damage of the log, as text.
     damage: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
+struct FolderListing<'a> {
     folder: String,
     run: &'a str,
     started: &'a str,
@@ -53,20 +53,21 @@ struct Listing<'a> {
     problems: &'a [String],
 }
 
-/// Prints a folder; see [`super::inspect`].
+/// Prints the listing of a folder; see [`super::inspect`].
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
-    let base = LogTimebase::of(&record);
-    let merged = Merged::of(folder);
-    let lines: Vec<LogRow> =
-        (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base, &merged)).collect();
+    let base = LogTimebase::new(&record);
+    let merged = MergedCounts::read(folder);
+    let lines: Vec<LogRow> = (0..record.plan.threads.len())
+        .map(|thread| read_log_row(folder, &record, thread, &base, &merged))
+        .collect();
     let mut problems: Vec<String> = lines.iter().filter_map(|line| line.damage.clone()).collect();
-    problems.extend(strangers(folder, &record));
+    problems.extend(unplanned_logs(folder, &record));
     match format {
         Format::Text => text(&record, &lines, &problems, out)?,
         Format::Csv => print_csv(out, &lines)?,
         Format::Json => {
-            let listing = Listing {
+            let listing = FolderListing {
                 folder: folder.display().to_string(),
                 run: &record.plan.run,
                 started: &record.started,
@@ -78,22 +79,30 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
             print_json(out, &listing)?;
         }
     }
-    no_problems(folder, &problems)
+    check_no_problems(folder, &problems)
 }
 
-/// Reads one log to its end, or as far as it goes.
-fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, merged: &Merged) -> LogRow {
+/// Reads one log to its end or its first damage.
+fn read_log_row(
+    folder: &Path,
+    record: &RunRecord,
+    thread: usize,
+    base: &LogTimebase,
+    merged: &MergedCounts,
+) -> LogRow {
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
     let mut log = match folder::open(folder, &record.plan, thread) {
         Ok(log) => log,
         Err(error) => return LogRow { damage: Some(error.to_string()), ..line },
     };
-    let Contents { ends, epochs, sums, damage } = contents(&mut log, own_strategy(record, thread));
+    let LogContents { ends, epochs, sums, damage } = read_contents(&mut log, own_strategy(record, thread));
     let status = log.status();
     let word = |field| Some(status.get(field));
     let cut = || {
-        merged.missing(name, status, log.records(), sums).map(|what| format!("{}: {what}", file_name(name)))
+        merged
+            .missing_tail(name, status, log.records(), sums)
+            .map(|what| format!("{}: {what}", file_name(name)))
     };
     LogRow {
         state: Some(log::state_name(status)),
@@ -113,7 +122,7 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, me
     }
 }
 
-/// The one strategy that a thread runs.
+/// Returns the strategy of a thread that runs exactly one.
 fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
     match record.plan.threads.get(thread)?.roles.as_slice() {
         [Role::Strategy(index)] => Some(*index),
@@ -121,18 +130,18 @@ fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
     }
 }
 
-/// What a pass over a log found.
-struct Contents {
-    /// The first and the last stamp of something that happened (a due time or a release is a plan).
+/// Result of a pass over a log.
+struct LogContents {
+    /// First and last stamp of an event; due times and releases are planned times and do not count.
     ends: Option<(u64, u64)>,
     epochs: Option<u64>,
-    /// Checksums of ends of links, which a log that was closed ends with.
+    /// Number of link checksums; a closed log ends with them.
     sums: u64,
-    /// What ended the log too early.
+    /// Cause of an early end.
     damage: Option<String>,
 }
 
-fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
+fn read_contents(log: &mut LogReader, own: Option<u16>) -> LogContents {
     let happened = |point: Point| {
         point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
     };
@@ -157,11 +166,11 @@ fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
             Err(error) => break Some(error.to_string()),
         }
     };
-    Contents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
+    LogContents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
 }
 
-/// Logs in the folder that no thread of the plan wrote.
-fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
+/// Returns the logs in the folder that belong to no thread of the plan.
+fn unplanned_logs(folder: &Path, record: &RunRecord) -> Vec<String> {
     let known = |name: &str| record.plan.threads.iter().any(|thread| file_name(&thread.name) == name);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -187,11 +196,11 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         many => format!(", {many} deaths"),
     };
     let head = format!("run {}, {}, {ended}{deaths}", record.plan.run, record.started);
-    writeln!(out, "{}\n", in_lines(&head, "  "))?;
+    writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
-    // Only where there is more than one of any strategy: the table is wide as it is.
+    // Shown only if some strategy has more than one epoch: the table is already wide.
     let with_epochs = lines.iter().any(|line| line.epochs > Some(1));
     let mut columns =
         vec!["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"];
@@ -219,7 +228,7 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         }
         table.add_row(row);
     }
-    print_lines(out, fitted(&table))?;
+    print_lines(out, fit_to_width(&table))?;
     if !problems.is_empty() {
         writeln!(out)?;
     }

@@ -1,7 +1,7 @@
-//! One log: header, status, records.
+//! Inspection of one log: header, status and records.
 
-use super::cut::Merged;
 use super::time::LogTimebase;
+use super::truncation::MergedCounts;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Records that people are shown when they did not say how many.
-const SHOWN: u64 = 10;
+/// Number of records shown by default.
+const DEFAULT_RECORDS: u64 = 10;
 
-/// The words of a status block that mean something by themselves, with their names in JSON.
+/// Status fields that are meaningful by themselves, with their JSON names.
 const FIELDS: [(&str, StatusField); 15] = [
     ("tid", StatusField::Tid),
     ("heartbeat_ticks", StatusField::HeartbeatTicks),
@@ -35,22 +35,23 @@ const FIELDS: [(&str, StatusField); 15] = [
     ("allocations_plus_one", StatusField::AllocationsPlusOne),
 ];
 
-/// A record as it is printed.
+/// A printed record.
 #[derive(Serialize)]
 struct StampRow {
     number: u64,
     point: &'static str,
     order: String,
-    /// Ticks, or for `rejected` the reason's code, for `checksum` the sum.
+    /// Ticks; the reason's code for `rejected`, the checksum for `checksum`.
     value: u64,
-    /// Since the start of the run; unknown without its `run.json`, none for what is no time.
+    /// Seconds since the start of the run; `None` without `run.json` or if the record holds no
+    /// time.
     seconds: Option<f64>,
 }
 
 /// Prints a log; see [`super::inspect`].
 pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
     let mut log = LogReader::open(path, None)?;
-    let beside = LogTimebase::beside(path);
+    let beside = LogTimebase::for_log(path);
     let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
     let base = beside.filter(|_| !is_other);
     let scan = match options.format {
@@ -60,8 +61,8 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> R
     }?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let thread = name.trim_end_matches(EXTENSION).trim_end_matches('.');
-    let beside = path.parent().map_or_else(|| Merged::of(Path::new(".")), Merged::of);
-    let cut = beside.missing(thread, log.status(), scan.total, scan.sums);
+    let beside = path.parent().map_or_else(|| MergedCounts::read(Path::new(".")), MergedCounts::read);
+    let cut = beside.missing_tail(thread, log.status(), scan.total, scan.sums);
     let path = || path.display().to_string();
     if let (None, Some(what)) = (&scan.damage, cut) {
         return Err(InspectError::Cut { file: path(), what });
@@ -79,7 +80,7 @@ fn text(
     options: &Options,
     base: Option<&LogTimebase>,
     out: &mut impl Write,
-) -> io::Result<Scan> {
+) -> io::Result<LogScan> {
     let (header, status) = (*log.header(), log.status().clone());
     let name = base.and_then(|base| base.threads.get(usize::try_from(header.index).ok()?).cloned());
     writeln!(out, "{}", log.file())?;
@@ -109,13 +110,13 @@ fn text(
     writeln!(out)?;
     writeln!(out, "{:>12}  {:>16}  {:9}  {:16}  meaning", "record", "seconds", "point", "order")?;
     let mut next = 0;
-    let by_default = if options.order.is_some() { u64::MAX } else { SHOWN };
+    let by_default = if options.order.is_some() { u64::MAX } else { DEFAULT_RECORDS };
     let scan = scan(log, options, by_default, |number, record| {
         if options.order.is_none() && number != next {
             writeln!(out, "{:>12}", "…")?;
         }
         next = number + 1;
-        let StampRow { point, order, value, seconds, .. } = line(number, record, base);
+        let StampRow { point, order, value, seconds, .. } = stamp_row(number, record, base);
         let when = match (seconds, record.point) {
             (_, point) if !point.is_time() => String::new(),
             (Some(seconds), _) => format!("{seconds:.9}"),
@@ -143,14 +144,13 @@ fn text(
     Ok(scan)
 }
 
-/// One object whose records are written as they are read, so that a log of any size needs no
-/// memory.
+/// Writes one JSON object record by record, so that a log of any size needs constant memory.
 fn json(
     log: &mut LogReader,
     options: &Options,
     base: Option<&LogTimebase>,
     out: &mut impl Write,
-) -> io::Result<Scan> {
+) -> io::Result<LogScan> {
     let status = log.status().clone();
     let Header { bytes, capacity, creator_pid, run, index, .. } = *log.header();
     let words: serde_json::Map<_, _> =
@@ -175,13 +175,13 @@ fn json(
         "status": words,
         "agents": agents,
     });
-    // The object without its closing brace: records, total and damage follow as they become known.
+    // The object without its closing brace: records, total and damage follow.
     let front = front.to_string();
     write!(out, "{},\"records\":[", front.strip_suffix('}').unwrap_or(&front))?;
     let mut first = true;
     let scan = scan(log, options, u64::MAX, |number, record| {
         write!(out, "{}", if std::mem::take(&mut first) { "\n" } else { ",\n" })?;
-        Ok(serde_json::to_writer(&mut *out, &line(number, record, base))?)
+        Ok(serde_json::to_writer(&mut *out, &stamp_row(number, record, base))?)
     })?;
     let damage = serde_json::to_string(&scan.damage.as_ref().map(ToString::to_string))?;
     writeln!(out, "\n],\"total\":{},\"damage\":{damage}}}", scan.total)?;
@@ -193,27 +193,27 @@ fn csv(
     options: &Options,
     base: Option<&LogTimebase>,
     out: &mut impl Write,
-) -> io::Result<Scan> {
+) -> io::Result<LogScan> {
     let mut writer = csv::Writer::from_writer(out);
     let scan = scan(log, options, u64::MAX, |number, record| {
-        writer.serialize(line(number, record, base)).map_err(crate::report::export::io_error)
+        writer.serialize(stamp_row(number, record, base)).map_err(crate::report::export::io_error)
     })?;
     writer.flush()?;
     Ok(scan)
 }
 
-fn line(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
+fn stamp_row(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
     StampRow {
         number,
         point: record.point.name(),
-        order: about(&record),
+        order: subject(&record),
         value: record.value,
         seconds: base.filter(|_| record.point.is_time()).map(|base| base.seconds(record.value)),
     }
 }
 
-/// What a record is about: an order, the end of a link, a gap, a touch.
-fn about(record: &Record) -> String {
+/// Returns the subject of a record: an order, the end of a link, a gap or a touch.
+fn subject(record: &Record) -> String {
     if let Some(TopOfBookWritten { venue, instrument, version, .. }) = TopOfBookWritten::from_record(record) {
         return format!("venue {venue} instrument {instrument} version {version}");
     }
@@ -224,7 +224,7 @@ fn about(record: &Record) -> String {
     }
 }
 
-/// The name of a thread's state.
+/// Returns the name of a thread's state.
 pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     match status.state() {
         ThreadState::Starting => "starting",
@@ -235,35 +235,34 @@ pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     }
 }
 
-/// What a pass over a log found.
-pub(super) struct Scan {
-    /// Records in the log, as far as it can be read.
+/// Result of a pass over a log.
+pub(super) struct LogScan {
+    /// Number of readable records in the log.
     pub total: u64,
-    /// Those of the order that was asked for, or all.
+    /// Number of records that match the requested order, or of all.
     pub matching: u64,
-    /// Those that were printed.
+    /// Number of printed records.
     pub printed: u64,
-    /// Checksums of ends of links among them.
+    /// Number of link checksums.
     pub sums: u64,
-    /// What ended the log before its end.
+    /// Cause of an early end.
     pub damage: Option<LogError>,
 }
 
-/// Passes over a whole log and hands out what the options ask for: the first `head` of the matching
-/// records (`by_default`, if they ask for neither head nor tail), then the last `tail` of those not
-/// handed out.
+/// Reads a whole log and passes on what the options request: the first `head` matching records
+/// (`default_head` without head and tail), then the last `tail` of the remaining ones.
 fn scan(
     log: &mut LogReader,
     options: &Options,
-    by_default: u64,
+    default_head: u64,
     mut print: impl FnMut(u64, Record) -> io::Result<()>,
-) -> io::Result<Scan> {
+) -> io::Result<LogScan> {
     let tail = options.tail.unwrap_or(0);
-    let head = options.head.unwrap_or(if options.tail.is_some() { 0 } else { by_default });
+    let head = options.head.unwrap_or(if options.tail.is_some() { 0 } else { default_head });
     let is_wanted =
         |record: &Record| options.order.is_none_or(|order| order == record.id && record.point.is_of_order());
     let mut last = VecDeque::new();
-    let mut scan = Scan { total: 0, matching: 0, printed: 0, sums: 0, damage: None };
+    let mut scan = LogScan { total: 0, matching: 0, printed: 0, sums: 0, damage: None };
     loop {
         let block = match log.next_block() {
             Ok(Some(block)) => block,

@@ -1,18 +1,17 @@
-//! `inspect`: what is in a log, in a run's folder, and where one order went.
+//! The `inspect` command: shows a log, the folder of a run, or the path of one order.
 //!
-//! Made for the day on which something is wrong: what can be read is printed, what cannot is named,
-//! and only then the call fails. Nothing in a file makes it panic, and a reader that hangs up (`|
-//! head`) is no error.
+//! Made for damaged data: everything readable is printed and every problem named before the call
+//! fails. No file content makes it panic, and a closed pipe (`| head`) is not an error.
 
-mod cut;
 mod folder;
 mod log;
 mod order;
 mod time;
+mod truncation;
 mod worst;
 
 use crate::document::DocumentError;
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use crate::logfile::LogError;
 use crate::merge::MergeError;
 
@@ -21,101 +20,101 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// What to print, and how.
+/// Selection and format of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Of a log: so many records from its beginning.
+    /// For a log: the number of records to print from its beginning.
     pub head: Option<u64>,
-    /// Of a log: so many records from its end.
+    /// For a log: the number of records to print from its end.
     pub tail: Option<u64>,
-    /// Only this order; of a folder: its path through all threads.
+    /// Only this order; for a folder, its path through all threads.
     pub order: Option<OrderId>,
-    /// Of a folder: why its slowest orders were slow, and so many of the worst.
+    /// For a folder: the number of slowest orders to explain.
     pub worst: Option<usize>,
-    /// For whom.
+    /// Output format.
     pub format: Format,
 }
 
-/// For whom the output is.
+/// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// People: aligned text; of a log, the first records unless more are asked for.
+    /// Aligned text for people; of a log, the first records by default.
     #[default]
     Text,
-    /// Programs: one JSON object.
+    /// One JSON object for programs.
     Json,
-    /// Tables: CSV with a head.
+    /// CSV with a header row.
     Csv,
 }
 
-/// Why `inspect` fails, mostly after having printed what it could.
+/// An error of `inspect`, mostly returned after everything readable was printed.
 #[derive(Debug, Error)]
 pub enum InspectError {
-    /// The path leads nowhere.
+    /// The path does not exist or cannot be read.
     #[error("{path}: {source}")]
     Path {
-        /// As it was given.
+        /// Path as given.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A log that cannot be believed, or not to its end.
+    /// A log is invalid or damaged.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A folder that holds no run.
+    /// The folder does not hold a run.
     #[error(transparent)]
     Record(#[from] DocumentError),
-    /// A log beside the record of another run.
+    /// The log belongs to another run than the record next to it.
     #[error("{file}: belongs to another run than the run.json beside it: move it out of that folder")]
     OtherRun {
-        /// The log.
+        /// Path of the log.
         file: String,
     },
-    /// A log that is sound as far as it goes, and goes not to its end.
+    /// The log is valid but truncated.
     #[error("{file}: {what}")]
     Cut {
-        /// The log.
+        /// Path of the log.
         file: String,
-        /// What is missing.
+        /// The missing part, as text.
         what: String,
     },
-    /// Several things are wrong with a folder; each was printed.
-    #[error("{}{first}", problems(*.count, .folder))]
+    /// The folder has problems, each of which was printed.
+    #[error("{}{first}", problem_count(*.count, .folder))]
     Problems {
-        /// The folder.
+        /// Path of the folder.
         folder: String,
-        /// How many.
+        /// Number of problems.
         count: usize,
-        /// The first.
+        /// First problem.
         first: String,
     },
     /// No log has a stamp of the order.
     #[error("{path}: no stamp of order {order}: see the logs' orders with `inspect` on a strategy's log")]
     NoSuchOrder {
-        /// What was searched.
+        /// Path that was searched.
         path: String,
-        /// The order.
+        /// Requested order.
         order: OrderId,
     },
-    /// An option that needs a folder.
+    /// An option requires a folder.
     #[error("{log}: --worst needs a run's folder: the log of one thread does not say what the others did")]
     NeedsFolder {
-        /// The log.
+        /// Path of the log.
         log: String,
     },
-    /// Options that need a log.
+    /// An option requires a log.
     #[error("{folder}: --head and --tail need a log: name one of the .stamps files in this folder")]
     NeedsLog {
-        /// The folder.
+        /// Path of the folder.
         folder: String,
     },
-    /// Logs that cannot be merged.
+    /// The logs cannot be merged.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// No order came back with all its stamps.
+    /// No order returned with all its stamps.
     #[error("{path}: no order has all stamps t1 to t8: nothing can be said about its slowest ones")]
     NothingMeasured {
-        /// The folder.
+        /// Path of the folder.
         path: String,
     },
     /// The output cannot be written.
@@ -123,10 +122,10 @@ pub enum InspectError {
     Output(#[from] io::Error),
 }
 
-/// Prints a log or a run's folder to `out`. A broken pipe ends it quietly.
+/// Prints a log or the folder of a run to `out`. A broken pipe ends the output without an error.
 ///
 /// # Errors
-/// [`InspectError`], after everything that can be read was printed.
+/// [`InspectError`], after everything readable was printed.
 pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
     let facts = std::fs::metadata(path)
         .map_err(|source| InspectError::Path { path: path.display().to_string(), source })?;
@@ -154,8 +153,8 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
     }
 }
 
-/// How many problems, in words.
-fn problems(count: usize, folder: &str) -> String {
+/// Formats a number of problems.
+fn problem_count(count: usize, folder: &str) -> String {
     if count == 1 {
         format!("a problem in {folder}: ")
     } else {
@@ -163,8 +162,8 @@ fn problems(count: usize, folder: &str) -> String {
     }
 }
 
-/// Succeeds only if nothing was wrong.
-fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
+/// Returns an error if there are problems.
+fn check_no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
     match problems.first() {
         None => Ok(()),
         Some(first) => Err(InspectError::Problems {
@@ -175,18 +174,18 @@ fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
     }
 }
 
-/// Writes lines without trailing blanks.
+/// Writes lines without trailing spaces.
 fn print_lines(out: &mut impl Write, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
-    lines.into_iter().try_for_each(|line| writeln!(out, "{}", in_a_line(line.trim_end())))
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", single_line(line.trim_end())))
 }
 
-/// Writes one JSON value and ends the line.
+/// Writes one JSON value and a line break.
 fn print_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
 }
 
-/// Writes CSV with a head.
+/// Writes CSV with a header row.
 fn print_csv<T: serde::Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {

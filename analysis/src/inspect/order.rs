@@ -1,13 +1,13 @@
-//! The path of one order: every stamp of it in all logs of a run, in the order of the round trip.
+//! Inspection of one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
+use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
-use crate::merge::{OrderEnd, bit, folder, name_of};
+use crate::merge::{OrderEnd, bit, folder, order_name};
 use crate::record::RunRecord;
-use crate::report::fitted;
-use crate::report::grid::in_lines;
+use crate::report::fit_to_width;
+use crate::report::grid::wrap_indented;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The order in which an order meets its points.
+/// Points in the order of an order's path.
 const PATH: [Point; 19] = [
     Point::TopOfBook,
     Point::Due,
@@ -42,32 +42,33 @@ const PATH: [Point; 19] = [
     Point::StrategyRecv,
 ];
 
-/// One stamp of the order.
+/// A printed stamp of the order.
 #[derive(Serialize)]
 struct PathStep {
     point: &'static str,
     meaning: &'static str,
-    /// Which of the order's reports it is a stamp of, from 0; 0 for all that comes before a report.
+    /// Number of the report that the stamp belongs to, from 0; 0 for stamps before the first
+    /// report.
     report: u8,
     thread: String,
     pid: u64,
-    /// Its number in that thread's log.
+    /// Number of the record in the thread's log.
     record: u64,
-    /// Ticks, or the reason's code of a rejection.
+    /// Ticks, or the code of the reason for a rejection.
     value: u64,
     /// Seconds since the start of the schedule.
     seconds: Option<f64>,
     since_due_ns: Option<f64>,
     since_t1_ns: Option<f64>,
-    /// The stage that ends at this stamp, if the one that it begins with is there too.
+    /// Stage that ends at this stamp, if its first stamp exists.
     stage: Option<&'static str>,
     stage_ns: Option<f64>,
 }
 
-/// A stamp as it was found.
-struct Found {
+/// A stamp found in a log.
+struct FoundStamp {
     point: Point,
-    /// As in [`PathStep`].
+    /// Number of the report, as in [`PathStep`].
     report: u8,
     detail: u8,
     value: u64,
@@ -76,9 +77,9 @@ struct Found {
     pid: u64,
 }
 
-/// All of it.
+/// The printed path of an order.
 #[derive(Serialize)]
-struct Journey<'a> {
+struct OrderPath<'a> {
     run: &'a str,
     order: String,
     became: &'a str,
@@ -96,36 +97,36 @@ pub(super) fn inspect(
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
-    let base = LogTimebase::of(&record);
+    let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();
     for thread in 0..record.plan.threads.len() {
-        if let Err(problem) = search(folder, &record, thread, order, &mut found) {
+        if let Err(problem) = search_order(folder, &record, thread, order, &mut found) {
             problems.push(problem);
         }
     }
     if let Some(touch) = triggered_by(&record, &found)
         && let Err(problem) = search_touch(folder, &record, touch, &mut found)
     {
-        problems.push(format!("{}: {problem}", name_of(order)));
+        problems.push(format!("{}: {problem}", order_name(order)));
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
     found.sort_by_key(|found| (found.report, rank(found.point)));
-    let is_same = |pair: &&[Found]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
+    let is_same = |pair: &&[FoundStamp]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
     for pair in found.windows(2).filter(is_same) {
         problems.push(format!(
             "{}: {} twice",
-            name_of(order),
-            numbered(pair[0].point.name(), pair[0].report)
+            order_name(order),
+            point_label(pair[0].point.name(), pair[0].report)
         ));
     }
-    let steps = steps(&found, &base);
+    let steps = path_steps(&found, &base);
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
     let points = found.iter().fold(0, |points, found| points | bit(found.point));
     let round_trip = between(Point::StrategySend, Point::StrategyRecv);
     let venue = between(Point::GatewayRecv, Point::GatewayDone);
-    let path = Journey {
+    let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
         became: OrderEnd::from_points(points, has_died(&record, order)).name(),
@@ -142,16 +143,16 @@ pub(super) fn inspect(
         Format::Json => print_json(out, &path)?,
         Format::Csv => print_csv(out, &steps)?,
     }
-    no_problems(folder, &problems)
+    check_no_problems(folder, &problems)
 }
 
-/// Whether the order's incarnation died while the run went on.
+/// Returns `true` if the order's incarnation died during the run.
 fn has_died(record: &RunRecord, order: OrderId) -> bool {
     let its = (order.strategy(), order.epoch());
     record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
 }
 
-/// Which of an order's reports a record of it is of.
+/// Returns the number of the report that a record belongs to.
 fn report_of(record: &Record) -> u8 {
     match record.point {
         Point::GatewayDone => Report::parse_detail(record.detail).0,
@@ -166,19 +167,18 @@ fn report_of(record: &Record) -> u8 {
     }
 }
 
-/// A point's name; of further reports with their number.
-fn numbered(point: &str, report: u8) -> String {
+/// Formats a point's name, with the report's number for further reports.
+fn point_label(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its
-/// end.
-fn search(
+/// Adds the order's stamps of one log. Returns the problem of a log that cannot be read to its end.
+fn search_order(
     folder: &Path,
     record: &RunRecord,
     thread: usize,
     order: OrderId,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
@@ -186,7 +186,7 @@ fn search(
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records());
         found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
-            |(number, record)| Found {
+            |(number, record)| FoundStamp {
                 point: record.point,
                 report: report_of(&record),
                 detail: record.detail,
@@ -200,9 +200,9 @@ fn search(
     Ok(())
 }
 
-/// The version of a touch that triggered the order, by its own word; the time of the write is not
-/// known yet.
-fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TopOfBookWritten> {
+/// Returns the touch version that triggered the order according to its strategy. The time of the
+/// write is not known yet.
+fn triggered_by(record: &RunRecord, found: &[FoundStamp]) -> Option<TopOfBookWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
     let venue = record.plan.trading().venue_of(gateway.into());
@@ -210,13 +210,13 @@ fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TopOfBookWritten>
     Some(TopOfBookWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
 }
 
-/// Adds when that was written, by the log of the exchange; says what is wrong with an order that
-/// was triggered by what was never written.
+/// Adds the time of that write from the log of the exchange. Returns a problem if the version was
+/// never written.
 fn search_touch(
     folder: &Path,
     record: &RunRecord,
     touch: TopOfBookWritten,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
     let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
@@ -224,13 +224,14 @@ fn search_touch(
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let is_it = |record: &Record| {
+        let is_trigger = |record: &Record| {
             TopOfBookWritten::from_record(record)
                 .is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
         };
-        if let Some((number, record)) = (block.first..).zip(block.records()).find(|(_, record)| is_it(record))
+        if let Some((number, record)) =
+            (block.first..).zip(block.records()).find(|(_, record)| is_trigger(record))
         {
-            found.push(Found {
+            found.push(FoundStamp {
                 point: Point::TopOfBook,
                 report: 0,
                 detail: 0,
@@ -245,9 +246,9 @@ fn search_touch(
     Err(never())
 }
 
-fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
+fn path_steps(found: &[FoundStamp], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let stage_of = |end: &Found| {
+    let stage_of = |end: &FoundStamp| {
         let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.info().to == end);
         if end.point == Point::StrategySend {
             return Some((Measure::TickToTrade.name(), at(Point::TopOfBook)?));
@@ -256,13 +257,14 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
             Some(stage) => stage.info(),
             None => part(end.point)?.info(),
         };
-        // A further report's stages begin with its own stamps, but the venue's with the order's.
+        // Stages of a further report begin with its own stamps, those of the venue with the stamps
+        // of the order.
         let is_of_venue = matches!(end.point, Point::GatewayDone | Point::ExchangeDone);
         let report = if is_of_venue { 0 } else { end.report };
         let begin = found.iter().find(|found| (found.point, found.report) == (stage.from, report))?;
         Some((stage.name, begin.value))
     };
-    let step = |found: &Found| {
+    let step = |found: &FoundStamp| {
         let is_time = found.point.is_time();
         let since =
             |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
@@ -285,7 +287,7 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     found.iter().map(step).collect()
 }
 
-fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
+fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
     let mut head = format!("order {} of run {}: {}", path.order, path.run, path.became);
     if let Some(round_trip) = path.round_trip_ns {
         head += &format!(", round trip {}", signed(round_trip));
@@ -297,7 +299,7 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
     if let Some(late) = sent.and_then(|sent| sent.since_due_ns) {
         head += &format!("; sent {} after it was due", signed(late));
     }
-    writeln!(out, "{}\n", in_lines(&head, "  "))?;
+    writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
     let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
     let mut table = table(ruled(), &["point", "thread", "since t1", "took", "stage"]);
     for column in [1, 4] {
@@ -312,20 +314,20 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
             step.stage.unwrap_or("").into()
         };
         table.add_row([
-            numbered(step.point, step.report),
+            point_label(step.point, step.report),
             step.thread.clone(),
             dash(step.since_t1_ns),
             step.stage_ns.map_or_else(String::new, signed),
             stage,
         ]);
     }
-    print_lines(out, fitted(&table))?;
+    print_lines(out, fit_to_width(&table))?;
     let mut pids: Vec<String> =
         path.steps.iter().map(|step| format!("{} {}", step.thread, step.pid)).collect();
     pids.sort();
     pids.dedup();
     if !pids.is_empty() {
-        writeln!(out, "\n{}", in_lines(&format!("process ids: {}", pids.join(", ")), "  "))?;
+        writeln!(out, "\n{}", wrap_indented(&format!("process ids: {}", pids.join(", ")), "  "))?;
     }
     if !path.problems.is_empty() {
         writeln!(out)?;

@@ -1,58 +1,58 @@
-//! Positions, recomputed: every fill that a gateway logged, against what the orchestrator says in
-//! the end.
+//! Recomputes positions from the logged fills and compares them with the orchestrator's final
+//! positions.
 //!
-//! An account is a strategy in an instrument. Its figures follow from its fills, in integers:
+//! An account is one strategy's position in one instrument. Its figures follow from its fills in
+//! integer arithmetic:
 //!
 //! ```text
 //! net       Σ quantity, bought above 0, sold below
 //! cost      Σ quantity × price
-//! realised  average cost: a fill that closes c of n releases basis × c / n, cut toward 0, and realises c × price less that
-//! basis     cost + realised: what is open was bought or sold for that
+//! realized  average cost: a fill that closes c of n realizes c × price − basis × c / n, truncated
+//! basis     cost + realized: the price paid (or received) for the open quantity
 //! ```
 //!
-//! A gateway logs a fill behind the t5 of the report that carries it: quantity, then price. A fill
-//! elsewhere has no report, or has the number of one that has another; both say that the log lies.
+//! A gateway logs a fill after the t5 of the report that carries it: quantity, then price. A fill
+//! without a matching report, or with the number of another report, shows that the log is wrong.
 //!
-//! What is realised depends on the order of the fills, and that is the order in which the
-//! orchestrator took their reports: its t6. A fill therefore waits, in 24 bytes, from its t5 to the
-//! t6 of its report. A run that stamps no t6 has no such order: there what is realised is not
-//! compared, all the rest is.
+//! The realized profit depends on the order of the fills, which is the order in which the
+//! orchestrator processed their reports: its t6. A fill is therefore kept, in 24 bytes, from its t5
+//! to the t6 of its report. In a run without t6 stamps the realized profit is not compared.
 
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::instrument::MAX_INSTRUMENTS;
 use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a strategy has bought and sold of an instrument.
+/// The fills of one strategy in one instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Bought less sold, in 1e-8 units.
+    /// Net quantity (bought − sold), in 1e-8 units.
     pub net: i64,
-    /// Quantity times price of all fills, signed: cents times 1e-8 units.
+    /// Signed sum of quantity × price of all fills, in cents × 1e-8 units.
     pub cost: i128,
-    /// Realised profit, in the same.
-    pub realised: i128,
-    /// Fills.
+    /// Realized profit, in cents × 1e-8 units.
+    pub realized: i128,
+    /// Number of fills.
     pub fills: u64,
-    /// Quantity of all fills, in 1e-8 units.
+    /// Total quantity of all fills, in 1e-8 units.
     pub volume: u128,
-    /// Quantity times price of all fills, unsigned.
+    /// Unsigned sum of quantity × price of all fills, in cents × 1e-8 units.
     pub turnover: u128,
 }
 
 impl Account {
-    /// Counts one fill.
+    /// Adds one fill.
     #[inline]
     pub fn fill(&mut self, quantity: i64, price: i64) {
         let (net, wide) = (i128::from(self.net), i128::from(price));
         if net.signum() * i128::from(quantity.signum()) < 0 {
             let (all, basis) = (net.abs(), self.basis());
             let closed = i128::from(quantity.unsigned_abs()).min(all);
-            // basis × closed / all without the product, which may not fit.
+            // Computes basis × closed / all without the full product, which may overflow.
             let released = (basis / all).wrapping_mul(closed).wrapping_add((basis % all) * closed / all);
             let proceeds = (net.signum() * closed).wrapping_mul(wide);
-            self.realised = self.realised.wrapping_add(proceeds.wrapping_sub(released));
+            self.realized = self.realized.wrapping_add(proceeds.wrapping_sub(released));
         }
         let cost = i128::from(quantity).wrapping_mul(wide);
         self.net = self.net.wrapping_add(quantity);
@@ -62,13 +62,13 @@ impl Account {
         self.turnover = self.turnover.wrapping_add(cost.unsigned_abs());
     }
 
-    /// What was paid for what is open; below 0 what was got for it.
+    /// Returns the cost basis of the open position; negative for a short position.
     pub const fn basis(&self) -> i128 {
-        self.cost.wrapping_add(self.realised)
+        self.cost.wrapping_add(self.realized)
     }
 
-    /// What closing everything at that price would realise beyond what is realised.
-    pub fn unrealised(&self, price: i64) -> i128 {
+    /// Returns the additional profit from closing the position at `price`.
+    pub fn unrealized(&self, price: i64) -> i128 {
         i128::from(self.net).wrapping_mul(price.into()).wrapping_sub(self.basis())
     }
 }
@@ -80,174 +80,185 @@ struct LastPrice {
     price: i64,
 }
 
-/// A report whose fill may follow in the log that is being read.
+/// The last report in the current log, whose fill may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Report {
+struct OpenReport {
     id: OrderId,
     number: u8,
     ticks: u64,
-    /// Its gateway, and its place among that gateway's reports.
+    /// Gateway, and position among the gateway's reports.
     pushed: Option<(usize, u64)>,
-    /// It has a fill of that quantity, whose price must follow.
+    /// Quantity of its fill, whose price must follow.
     quantity: Option<i64>,
     is_filled: bool,
-    /// Its order has no row of its own, as is judged elsewhere.
+    /// The order has no row, or a duplicate stamp: reported elsewhere.
     is_excused: bool,
 }
 
-/// A fill whose report the orchestrator has not taken yet.
+/// A fill whose report the orchestrator has not processed yet.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    /// The place among the gateway's reports (40 bits), strategy (8), instrument (16).
+struct PendingFill {
+    /// Position among the gateway's reports (40 bits), strategy (8), instrument (16).
     key: u64,
     quantity: i64,
     price: i64,
 }
 
-const _: () = assert!(size_of::<Waiting>() == 24);
+const _: () = assert!(size_of::<PendingFill>() == 24);
 
-impl Waiting {
+impl PendingFill {
     const fn position(&self) -> u64 {
         self.key >> 24
     }
 }
 
-/// All accounts of a run.
+/// The accounts of a run, built while its logs are read.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     /// By strategy and instrument.
     filled: Vec<Vec<Account>>,
     prices: Vec<LastPrice>,
-    /// By gateway, in the order of their reports.
-    waiting: Vec<VecDeque<Waiting>>,
-    /// For each gateway: it died by the record. A fill whose report the orchestrator never took
-    /// died with it: the engine has closed its order, and does not know of the fill.
+    /// Pending fills by gateway, in the order of their reports.
+    pending: Vec<VecDeque<PendingFill>>,
+    /// For each gateway: whether it died. A fill whose report the orchestrator never processed died
+    /// with it: the engine closed the order without knowing of the fill.
     dead: Vec<bool>,
     /// Some fills were counted in another order than the orchestrator's.
     is_unordered: bool,
-    last: Option<Report>,
+    last: Option<OpenReport>,
     stated: BTreeMap<(u16, u16), [Option<u64>; PositionField::ALL.len()]>,
-    /// What is wrong with the records themselves.
+    /// Violations in the records themselves.
     found: Violations,
 }
 
 impl Accounts {
-    /// No fills yet. `dead` says of each gateway whether it died by the record.
+    /// Creates empty accounts. `dead` holds for each gateway whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
-        Self { filled: vec![Vec::new(); strategies.into()], waiting, dead, ..Self::default() }
+        Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// A log ends.
+    /// Ends the current log.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
     }
 
-    /// What was found wrong while the logs were read.
+    /// Returns the violations found while reading.
     pub fn take_found(&mut self) -> Violations {
         std::mem::take(&mut self.found)
     }
 
-    /// A gateway has stamped the t5 of a report.
+    /// Handles the t5 stamp of a report.
     #[inline]
-    pub fn reported(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
+    pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
             self.end_report();
         }
-        self.last =
-            Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false, is_excused: false });
+        self.last = Some(OpenReport {
+            id,
+            number,
+            ticks,
+            pushed,
+            quantity: None,
+            is_filled: false,
+            is_excused: false,
+        });
     }
 
-    /// The same for a t5 that the order had already, or an order that the run cannot have had: that
-    /// is judged elsewhere, and its fill counts all the same.
+    /// Handles a duplicate t5, or the t5 of an impossible order. The violation is reported
+    /// elsewhere; a fill of it still counts.
     #[cold]
-    pub fn reported_amiss(&mut self, id: OrderId, number: u8, ticks: u64) {
-        self.reported(id, number, ticks, None);
-        self.last = self.last.map(|last| Report { is_excused: true, ..last });
+    pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {
+        self.on_report(id, number, ticks, None);
+        self.last = self.last.map(|last| OpenReport { is_excused: true, ..last });
     }
 
     #[cold]
     fn end_report(&mut self) {
-        if let Some(Report { id, number, quantity: Some(_), .. }) = self.last {
-            broken(&mut self.found, id, &|| format!("the fill of report {number} has no price"));
+        if let Some(OpenReport { id, number, quantity: Some(_), .. }) = self.last {
+            add_fill_violation(&mut self.found, id, &|| format!("the fill of report {number} has no price"));
         }
     }
 
-    /// The quantity of a fill.
+    /// Handles the quantity of a fill.
     #[inline]
-    pub fn quantity(&mut self, Record { id, detail, value, .. }: Record) {
+    pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
         match &mut self.last {
             Some(last) if (last.id, last.number) != (id, detail) => {
-                broken(&mut self.found, id, &|| {
+                add_fill_violation(&mut self.found, id, &|| {
                     format!("a fill of report {detail}, which has no t5 before it")
                 });
             }
-            None => broken(&mut self.found, id, &|| {
+            None => add_fill_violation(&mut self.found, id, &|| {
                 format!("a fill of report {detail}, which has no t5 before it")
             }),
             Some(last) if last.is_filled || last.quantity.is_some() => {
-                broken(&mut self.found, id, &|| format!("report {detail} is filled twice"));
+                add_fill_violation(&mut self.found, id, &|| format!("report {detail} is filled twice"));
             }
             Some(_) if quantity == 0 => {
-                broken(&mut self.found, id, &|| format!("the fill in report {detail} has zero quantity"));
+                add_fill_violation(&mut self.found, id, &|| {
+                    format!("the fill in report {detail} has zero quantity")
+                });
             }
             Some(last) => last.quantity = Some(quantity),
         }
     }
 
-    /// The price of the fill whose quantity came last: counts it.
+    /// Handles the price of a fill and counts the fill.
     #[inline]
-    pub fn price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
+    pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
         let last = self.last.as_mut().filter(|last| (last.id, last.number) == (id, detail));
-        let Some((quantity, Report { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
+        let Some((quantity, OpenReport { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
             last.is_filled = true;
             Some((last.quantity.take()?, *last))
         }) else {
-            return broken(&mut self.found, id, &|| format!("a price of report {detail}, which has no fill"));
+            return add_fill_violation(&mut self.found, id, &|| {
+                format!("a price of report {detail}, which has no fill")
+            });
         };
-        let place = usize::from(instrument);
-        if place >= MAX_INSTRUMENTS {
-            return broken(&mut self.found, id, &|| {
+        let index = usize::from(instrument);
+        if index >= MAX_INSTRUMENTS {
+            return add_fill_violation(&mut self.found, id, &|| {
                 format!("a fill in instrument {instrument}: there is none")
             });
         }
         let key = u64::from(id.strategy()) << 16 | u64::from(instrument);
-        match pushed.and_then(|(gateway, position)| Some((self.waiting.get_mut(gateway)?, position))) {
+        match pushed.and_then(|(gateway, position)| Some((self.pending.get_mut(gateway)?, position))) {
             Some((waiting, position)) => {
-                waiting.push_back(Waiting { key: position << 24 | key, quantity, price })
+                waiting.push_back(PendingFill { key: position << 24 | key, quantity, price })
             }
             None if is_excused => {
                 self.is_unordered = true;
-                self.count(Waiting { key, quantity, price });
+                self.count(PendingFill { key, quantity, price });
             }
             None => {
-                broken(&mut self.found, id, &|| {
+                add_fill_violation(&mut self.found, id, &|| {
                     format!("a fill of report {detail}, and no gateway had taken the order")
                 });
-                self.count(Waiting { key, quantity, price });
+                self.count(PendingFill { key, quantity, price });
             }
         }
-        if self.prices.len() <= place {
-            self.prices.resize(place + 1, LastPrice::default());
+        if self.prices.len() <= index {
+            self.prices.resize(index + 1, LastPrice::default());
         }
-        if self.prices[place].ticks <= ticks {
-            self.prices[place] = LastPrice { ticks, price };
+        if self.prices[index].ticks <= ticks {
+            self.prices[index] = LastPrice { ticks, price };
         }
     }
 
-    /// The orchestrator has taken that report of a gateway: its fill counts now.
+    /// Counts the fill of a report that the orchestrator processed.
     #[inline]
-    pub fn taken(&mut self, (gateway, position): (usize, u64)) {
-        // One before it was not taken in its turn, as is found elsewhere.
+    pub fn on_report_taken(&mut self, (gateway, position): (usize, u64)) {
+        // An earlier one that was not processed in order: reported elsewhere.
         while let Some(waiting) = self
-            .waiting
+            .pending
             .get_mut(gateway)
             .and_then(|waiting| waiting.pop_front_if(|first| first.position() <= position))
         {
-            // One before it was stamped by an incarnation that died with its report.
+            // An earlier one was stamped by an incarnation that died with its report.
             if waiting.position() == position || !self.dead[gateway] {
                 self.count(waiting);
             }
@@ -255,20 +266,20 @@ impl Accounts {
     }
 
     #[inline]
-    fn count(&mut self, Waiting { key, quantity, price }: Waiting) {
-        let (strategy, place) = ((key >> 16) as u8, key as u16);
+    fn count(&mut self, PendingFill { key, quantity, price }: PendingFill) {
+        let (strategy, index) = ((key >> 16) as u8, key as u16);
         let Some(accounts) = self.filled.get_mut(usize::from(strategy)) else { return };
-        if accounts.len() <= usize::from(place) {
-            accounts.resize(usize::from(place) + 1, Account::default());
+        if accounts.len() <= usize::from(index) {
+            accounts.resize(usize::from(index) + 1, Account::default());
         }
-        accounts[usize::from(place)].fill(quantity, price);
+        accounts[usize::from(index)].fill(quantity, price);
     }
 
-    /// All logs are read: counts the fills whose reports the orchestrator never took, but for those
-    /// of dead gateways.
-    pub fn end(&mut self) {
+    /// Ends the last log and counts the fills whose reports the orchestrator never processed,
+    /// except those of dead gateways.
+    pub fn finish(&mut self) {
         self.end_log();
-        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = std::mem::take(&mut self.pending);
         let dead = std::mem::take(&mut self.dead);
         for (fills, _) in waiting.into_iter().zip(dead).filter(|(_, is_dead)| !is_dead) {
             for fill in fills {
@@ -278,11 +289,11 @@ impl Accounts {
         }
     }
 
-    /// A figure of a position, as the orchestrator states it.
-    pub fn state(&mut self, record: Record) {
+    /// Handles a position figure that the orchestrator logged.
+    pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
-        let place = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
-        let Some((field, instrument)) = place.filter(|_| usize::from(id.strategy()) < self.filled.len())
+        let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
+        let Some((field, instrument)) = index.filter(|_| usize::from(id.strategy()) < self.filled.len())
         else {
             return self.found.add(ViolationKind::Position, || {
                 format!(
@@ -300,12 +311,12 @@ impl Accounts {
         }
     }
 
-    /// Whether anything was filled or stated.
+    /// Returns `true` without fills and position records.
     fn is_empty(&self) -> bool {
         self.filled.iter().all(Vec::is_empty) && self.stated.is_empty()
     }
 
-    /// Every account with fills, or that the orchestrator speaks of: strategy and instrument.
+    /// Returns the keys (strategy, instrument) of all accounts with fills or with position records.
     fn keys(&self) -> Vec<(u16, u16)> {
         let filled = (0..).zip(&self.filled).flat_map(|(strategy, accounts)| {
             let used = (0..).zip(accounts).filter(|(_, account): &(u16, _)| account.fills > 0);
@@ -317,24 +328,23 @@ impl Accounts {
         keys
     }
 
-    fn of(&self, (strategy, instrument): (u16, u16)) -> Account {
+    fn account(&self, (strategy, instrument): (u16, u16)) -> Account {
         let accounts = self.filled.get(usize::from(strategy));
         accounts.and_then(|accounts| accounts.get(usize::from(instrument))).copied().unwrap_or_default()
     }
 
-    /// What the orchestrator counted as open in the end.
-    fn open(&self, key: (u16, u16), field: PositionField) -> i64 {
+    /// Returns the open quantity that the orchestrator logged at the end.
+    fn stated_open(&self, key: (u16, u16), field: PositionField) -> i64 {
         self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
     }
 
-    /// Compares what the orchestrator states with what was filled, to the last unit. Only of a run
-    /// that ended in order: in any other fills were on their way. There each order has had its last
-    /// report (one that has not is found elsewhere), so nothing is open. Each account with fills
-    /// has every figure.
+    /// Compares the logged positions with the fills, exactly. Only for runs that completed: in
+    /// others fills were in flight. In a complete run every order has its last report (otherwise
+    /// that is a violation), so nothing is open, and every account with fills has every figure.
     pub fn check(&self, findings: &mut Findings) {
         for key in self.keys() {
-            let account = self.of(key);
-            let (cost, realised) = (account.cost.cast_unsigned(), account.realised.cast_unsigned());
+            let account = self.account(key);
+            let (cost, realised) = (account.cost.cast_unsigned(), account.realized.cast_unsigned());
             let filled = [
                 (PositionField::Net, account.net.cast_unsigned()),
                 (PositionField::CostLow, cost as u64),
@@ -369,7 +379,7 @@ impl Accounts {
         }
     }
 
-    /// All accounts in their order, with the price of the last trade in the instrument.
+    /// Returns all positions, with the price of the last trade of the instrument.
     pub fn into_positions(self) -> Vec<Position> {
         if self.is_empty() {
             return Vec::new();
@@ -379,36 +389,36 @@ impl Accounts {
             Position {
                 strategy: key.0,
                 instrument: key.1,
-                account: self.of(key),
+                account: self.account(key),
                 last_price: price.map(|last| last.price),
-                open_buy: self.open(key, PositionField::OpenBuy),
-                open_sell: self.open(key, PositionField::OpenSell),
+                open_buy: self.stated_open(key, PositionField::OpenBuy),
+                open_sell: self.stated_open(key, PositionField::OpenSell),
             }
         };
         self.keys().into_iter().map(position).collect()
     }
 }
 
-/// What a strategy holds of an instrument when the run ends, by the logged fills.
+/// The final position of a strategy in an instrument, by the logged fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// The instrument, by its index.
+    /// Index of the instrument.
     pub instrument: u16,
-    /// Its figures.
+    /// Fills of the position.
     pub account: Account,
-    /// The price of the last trade in the instrument, in cents; none if it had none.
+    /// Price of the last trade in the instrument, in cents; `None` without a trade.
     pub last_price: Option<i64>,
-    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units.
+    /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units.
     pub open_buy: i64,
-    /// The same of its sell orders.
+    /// Open quantity of its sell orders by the orchestrator at the end, in 1e-8 units.
     pub open_sell: i64,
 }
 
 #[cold]
-fn broken(found: &mut Violations, id: OrderId, what: &dyn Fn() -> String) {
-    found.add(ViolationKind::Fill, || format!("{}: {}", name_of(id), what()));
+fn add_fill_violation(found: &mut Violations, id: OrderId, what: &dyn Fn() -> String) {
+    found.add(ViolationKind::Fill, || format!("{}: {}", order_name(id), what()));
 }
 
 #[cfg(test)]
@@ -417,27 +427,27 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn profit_is_realised_at_average_cost() {
+    fn profit_is_realized_at_average_cost() {
         let mut account = Account::default();
         let mut after = |quantity, price| {
             account.fill(quantity, price);
-            (account.net, account.basis(), account.realised)
+            (account.net, account.basis(), account.realized)
         };
         assert_eq!(after(10, 100), (10, 1_000, 0));
         assert_eq!(after(10, 110), (20, 2_100, 0));
         assert_eq!(after(-5, 120), (15, 1_575, 75), "a quarter of the basis is released");
         assert_eq!(after(-20, 90), (-5, -450, 75 - 225), "closed, and five sold short");
         assert_eq!(after(5, 80), (0, 0, 75 - 225 + 50));
-        assert_eq!(account.cost, -account.realised, "nothing is open");
+        assert_eq!(account.cost, -account.realized, "nothing is open");
         assert_eq!((account.fills, account.volume), (5, 50));
         account.fill(3, 100);
-        assert_eq!(account.unrealised(107), 21);
+        assert_eq!(account.unrealized(107), 21);
     }
 
     proptest! {
-        /// The rule in its plainest form: closing and opening apart, the product whole.
+        /// Reference implementation: closing and opening separately, with the full product.
         #[test]
-        fn the_rule_is_the_plain_one(fills in prop::collection::vec((-1_000i64..1_000, 1i64..10_000), 0..50)) {
+        fn fills_match_plain_average_cost_rule(fills in prop::collection::vec((-1_000i64..1_000, 1i64..10_000), 0..50)) {
             let (mut account, mut net, mut basis, mut realised) = (Account::default(), 0i128, 0i128, 0i128);
             for (quantity, price) in fills.iter().filter(|(quantity, _)| *quantity != 0) {
                 account.fill(*quantity, *price);
@@ -453,13 +463,13 @@ mod tests {
                 }
                 net += rest;
                 basis += rest * price;
-                prop_assert_eq!((account.net.into(), account.basis(), account.realised), (net, basis, realised));
+                prop_assert_eq!((account.net.into(), account.basis(), account.realized), (net, basis, realised));
                 prop_assert!(net != 0 || basis == 0);
             }
         }
 
         #[test]
-        fn the_largest_fills_do_not_stop_the_merge(fills in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20)) {
+        fn extreme_fills_do_not_panic(fills in prop::collection::vec((any::<i64>(), any::<i64>()), 0..20)) {
             let mut account = Account::default();
             fills.iter().for_each(|(quantity, price)| account.fill(*quantity, *price));
             prop_assert_eq!(account.fills, fills.len() as u64);

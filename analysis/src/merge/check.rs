@@ -1,25 +1,25 @@
-//! Looks at every order once after the join: is it whole, in time, and accounted for?
+//! Checks every order after the join: complete, in time order, and accounted for.
 //!
-//! What an order owes depends on whose it is:
+//! The required stamps depend on the order's incarnation:
 //!
-//! | its incarnation | lost | cancelled, orphaned | otherwise |
+//! | its incarnation | allowed losses | cancelled, orphaned | otherwise |
 //! |---|---|---|---|
-//! | lived to the end | none | none | every check |
-//! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
-//! | is of a strategy whose log proves nothing | counted | counted | no check |
+//! | survived the run | none | none | every check |
+//! | died in an incident | the last order, if the engine never received it | any | every check |
+//! | has an untrusted log | counted | counted | no check |
 //!
-//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw
-//! and nobody sent. In a run that failed or was interrupted orders may be lost, and the stamps of
-//! processes that died otherwise than in an incident may be missing.
+//! t1 is stamped in shared memory before the push, so no death explains an order that the engine
+//! received and nobody sent. In a run that failed or was interrupted, orders may be lost, and
+//! stamps of processes that died outside of incidents may be missing.
 
-use super::chain::Chains;
 use super::deaths::Deaths;
-use super::join::BY_STRATEGY;
-use super::orders::{Losses, OrderEnd, Orders, Span};
+use super::further_reports::FurtherReports;
+use super::join::STRATEGY_POINTS;
+use super::orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
 use super::row::{OrderRow, bit};
-use super::switches::Switches;
-use super::table::{BLOCK, Lane, Table};
-use super::violation::{Findings, ViolationKind, name_of};
+use super::switches::KillSwitches;
+use super::table::{BLOCK, Lane, OrderTable};
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::{PATH, points_mask};
 use protocol::plan::{Pacing, Role, Trading};
@@ -28,40 +28,40 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use system::scratch::ColumnStore;
 
-/// The points of the whole way.
-const WAY: u64 = points_mask(&PATH);
+/// The points of the whole path, t1 to t8.
+const FULL_PATH: u64 = points_mask(&PATH);
 
-// Their bits are the lowest, in their order.
-const _: () = assert!(WAY == (1 << PATH.len()) - 1);
+// Their bits are the lowest, in path order.
+const _: () = assert!(FULL_PATH == (1 << PATH.len()) - 1);
 
-/// What an order has that its venue has done with, and the engine has seen it.
+/// The points of an order whose report the engine has processed.
 const UP_TO_ENGINE: u64 = points_mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
-/// What the checks need to know about the run.
-pub(super) struct Context<'a> {
+/// The facts about a run that the checks need.
+pub(super) struct CheckContext<'a> {
     deaths: &'a Deaths,
-    switches: &'a Switches,
-    chains: &'a Chains,
+    switches: &'a KillSwitches,
+    chains: &'a FurtherReports,
     trading: &'a Trading,
-    /// Points that every order needs which has gone its way.
-    also: u64,
-    /// Points that the run stamps at all.
-    taken: u64,
-    /// Whether every order must have gone its way: the run ended in order.
+    /// Additional points that a completed order needs under this pacing.
+    pacing_points: u64,
+    /// Points that the run stamps.
+    stamped_points: u64,
+    /// Whether every order must be complete: the run ended normally.
     is_complete: bool,
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
-    engine_gone: u64,
-    /// The same for each strategy that died outside of any incident.
-    strategy_gone: Vec<bool>,
+    /// Points that may be missing because the processes of their threads died.
+    engine_missing: u64,
+    /// Points that may be missing, for each strategy that died outside of an incident.
+    strategy_missing: Vec<bool>,
 }
 
-impl<'a> Context<'a> {
-    /// What the record says about pacing, outcome and the dead.
+impl<'a> CheckContext<'a> {
+    /// Derives the facts from the record: pacing, outcome and deaths.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
-        switches: &'a Switches,
-        chains: &'a Chains,
+        switches: &'a KillSwitches,
+        chains: &'a FurtherReports,
     ) -> Self {
         let plan = &record.plan;
         let mut gone: Vec<&str> = record
@@ -95,84 +95,88 @@ impl<'a> Context<'a> {
             switches,
             chains,
             trading: plan.trading(),
-            also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
-            taken: Point::ALL
+            pacing_points: if plan.trading().overall_pacing() == Pacing::Scheduled {
+                bit(Point::Due)
+            } else {
+                0
+            },
+            stamped_points: Point::ALL
                 .iter()
                 .filter(|point| point.is_stamped_with(plan.stamps))
                 .filter(|point| plan.trading().tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == RunOutcome::Complete,
-            engine_gone,
-            strategy_gone,
+            engine_missing: engine_gone,
+            strategy_missing: strategy_gone,
         }
     }
 }
 
-/// Returns `true` if a process's death is an outage of the record: what may be missing of its
-/// orders is told by each of them.
+/// Returns `true` if the death of a process is an outage of the record. Which stamps may be missing
+/// is then decided order by order.
 fn is_outage(record: &RunRecord, process: &str) -> bool {
     let last = record.outages.iter().rfind(|outage| outage.process == process);
     last.is_some_and(|outage| outage.restarted_ns.is_none())
 }
 
-impl Context<'_> {
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
-    pub const fn engine_gone(&self) -> u64 {
-        self.engine_gone
+impl CheckContext<'_> {
+    /// Points that may be missing because the processes of their threads died.
+    pub const fn engine_missing(&self) -> u64 {
+        self.engine_missing
     }
 
-    /// The points of an order as they show how it ended. Where the orchestrator stamps no report,
-    /// one that was made or refused is taken for one that it had and gave back.
+    /// Returns the points that show how an order ended. Where the orchestrator stamps no reports, a
+    /// produced or refused report counts as processed and returned.
     #[inline]
-    fn shown(&self, id: OrderId, row: &OrderRow) -> u64 {
+    fn outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {
-            return self.shown_unknown(id, row);
+            return self.unknown_outcome_points(id, row);
         }
         let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
         let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
-        row.points() | if is_made { by_report & !self.taken } else { 0 }
+        row.points() | if is_made { by_report & !self.stamped_points } else { 0 }
     }
 
-    /// The same of an order that the engine closed because its gateway died: it ends with the
-    /// engine's report, not with its first one.
-    fn shown_unknown(&self, id: OrderId, row: &OrderRow) -> u64 {
-        let of_report = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
+    /// Returns those points for an order that the engine closed because its gateway died: it ends
+    /// with the engine's report, not with its first one.
+    fn unknown_outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
+        let report_points = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
         let report = self.chains.engine_report(id);
         let has = |point| report.is_some_and(|report| report.at(point).is_some());
         let received = if has(Point::StrategyRecv) { bit(Point::StrategyRecv) } else { 0 };
         let returned = if has(Point::OrchReturn) { bit(Point::OrchReturn) } else { 0 };
-        row.points() & !of_report | received | returned
+        row.points() & !report_points | received | returned
     }
 }
 
-/// What the checks have counted.
-pub(super) struct Counted {
-    pub orders: Orders,
-    pub span: Span,
-    /// For each incident of the record.
-    pub losses: Vec<Losses>,
-    /// Orders lost by incarnations that lived.
+/// The totals over all orders.
+pub(super) struct CheckTotals {
+    pub orders: OrderCounts,
+    pub span: StampSpan,
+    /// Lost orders for each incident of the record.
+    pub losses: Vec<OrderLosses>,
+    /// Orders lost by incarnations that survived.
     pub lost_of_survivors: u64,
 }
 
-/// Checks and counts every order of the table, and marks those that count in the figures.
+/// Checks and counts every order of the table, and marks the orders that count in the figures.
 pub(super) fn check(
-    table: &mut Table,
-    context: &Context,
+    table: &mut OrderTable,
+    context: &CheckContext,
     incidents: usize,
     findings: &mut Findings,
-) -> Counted {
-    let mut counted = Counted {
-        orders: Orders::default(),
-        span: Span::empty(),
-        losses: vec![Losses::default(); incidents],
+) -> CheckTotals {
+    let mut counted = CheckTotals {
+        orders: OrderCounts::default(),
+        span: StampSpan::empty(),
+        losses: vec![OrderLosses::default(); incidents],
         lost_of_survivors: 0,
     };
     let room = table.room.clone();
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
-        let mut losses = Losses::default();
+        let mut losses = OrderLosses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
             room.release_resident();
@@ -183,18 +187,24 @@ pub(super) fn check(
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
         }
-        if let Some(place) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
-            *place = losses;
+        if let Some(entry) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
+            *entry = losses;
         }
     }
     counted
 }
 
-/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
-/// What it gave to a strategy that lived to the end was taken, or the run would not have ended.
-fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
-    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !BY_STRATEGY != 0) {
-        let shown = context.shown(OrderId::new(lane.strategy, lane.epoch, sequence), row);
+/// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
+/// strategy that survived count as received: otherwise the run would not have ended.
+fn count_excused(
+    lane: &Lane,
+    context: &CheckContext,
+    is_dead: bool,
+    orders: &mut OrderCounts,
+    losses: &mut OrderLosses,
+) {
+    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
+        let shown = context.outcome_points(OrderId::new(lane.strategy, lane.epoch, sequence), row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(shown | taken, true) {
@@ -208,37 +218,36 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
 
 fn check_lane(
     lane: &mut Lane,
-    context: &Context,
+    context: &CheckContext,
     room: &ColumnStore,
     is_dead: bool,
-    counted: &mut Counted,
-    losses: &mut Losses,
+    counted: &mut CheckTotals,
+    losses: &mut OrderLosses,
     findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
-    let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
-    // An incarnation that died in an incident has written down all that it did.
+    let gone = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
+    // An incarnation that died in an incident has logged all that it did.
     let is_gone = gone && !is_dead;
-    let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
+    let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
         if sequence.is_multiple_of(BLOCK) {
             room.release_resident();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
-        // By whose word something is broken: the strategy's, where its stamps are needed to show
-        // it.
-        let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);
+        // The witness of a violation: the strategy, if its stamps are needed to show it.
+        let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
         let mut broken = |witness, kind, what: &dyn Fn() -> String| {
-            findings.add(witness, kind, || format!("{}: {}", name_of(id), what()));
+            findings.add(witness, kind, || format!("{}: {}", order_name(id), what()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
-            let seen_by_engine = row.points() & !BY_STRATEGY != 0;
+            let seen_by_engine = row.points() & !STRATEGY_POINTS != 0;
             match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
                 (true, true) => {}
                 (true, false) => {
                     broken(Some(strategy), ViolationKind::NeverSent, &|| {
-                        format!("{}, but its strategy never sent it", points_of(row.points()))
+                        format!("{}, but its strategy never sent it", point_names(row.points()))
                     });
                     continue;
                 }
@@ -253,30 +262,30 @@ fn check_lane(
             }
         }
         let is_unknown = row.reason() == Some(Reject::VenueUnknown.code());
-        let shown = context.shown(id, row);
+        let shown = context.outcome_points(id, row);
         let end = OrderEnd::from_points(shown, is_dead);
         counted.orders.count(end);
-        counted.span.take(row);
+        counted.span.include(row);
         losses.count(end);
         if end == OrderEnd::Lost && context.is_complete {
-            // Either the engine never saw it, or its strategy has no t8 of what it was given.
-            let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
+            // Either the engine never received it, or its strategy has no t8 of a returned report.
+            let is_its_word = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
             let witness = is_its_word.then_some(strategy);
-            // What it was about to push when it died.
-            let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
+            // The order that it was pushing when it died.
+            let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
             match is_dead {
                 true if is_unfinished => {}
                 true => broken(witness, ViolationKind::Lost, &|| {
-                    let points = points_of(row.points());
+                    let points = point_names(row.points());
                     format!("lost, and not in the last push of an incarnation that died; it has {points}")
                 }),
                 false => broken(witness, ViolationKind::Lost, &|| {
-                    format!("sent and never returned; it has {}", points_of(row.points()))
+                    format!("sent and never returned; it has {}", point_names(row.points()))
                 }),
             }
         }
         let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
-        // Of an order with several reports the last one cancels it.
+        // An order with several reports is canceled by its last one.
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         let is_killed = || {
             let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
@@ -284,7 +293,7 @@ fn check_lane(
             row.has(Point::Cancelled)
                 && context.switches.has_cancelled(id, row, done, instrument, context.trading)
         };
-        if is_retired && context.deaths.are_known() && (!is_dead || was_given) && !is_killed() {
+        if is_retired && context.deaths.is_complete() && (!is_dead || was_given) && !is_killed() {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
                 ViolationKind::NotDead,
@@ -294,43 +303,43 @@ fn check_lane(
                     } else {
                         "yet its strategy lived"
                     };
-                    format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
+                    format!("ended as an order of the dead, {whose}; it has {}", point_names(row.points()))
                 },
             );
         }
         if is_unknown {
             if let Some(what) = unknown_fault(row, end, context) {
                 broken(None, ViolationKind::RejectedDispatched, &|| {
-                    let points = points_of(row.points());
+                    let points = point_names(row.points());
                     format!("closed as {}, {what}; it has {points}", Reject::VenueUnknown.name())
                 });
             }
-            if let Some((point, after)) = out_of_time(row) {
+            if let Some((point, after)) = time_order_fault(row) {
                 broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
                     format!("{} before {}", point.name(), after.name())
                 });
             }
             continue;
         }
-        // An order that a kill switch or a death takes back from its gateway's queue was
-        // dispatched, and reaches no gateway.
+        // An order that a kill switch or a death recalls from its gateway's queue was dispatched
+        // and reaches no gateway.
         let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
-        let never = UP_TO_ENGINE & !required(row) & !recalled | bit(Point::Cancelled);
+        let never = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
-                format!("rejected, yet it has {}", points_of(row.points()))
+                format!("rejected, yet it has {}", point_names(row.points()))
             });
         }
-        let missing = needed(row, end, context) & !row.points();
+        let missing = needed_points(row, end, context) & !row.points();
         if missing & !excused != 0 {
-            // A t8 without a t7 is a report that nobody gave.
+            // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
             let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
             broken(witness, ViolationKind::MissingPoint, &|| {
-                format!("has no {}", points_of(missing & !excused))
+                format!("has no {}", point_names(missing & !excused))
             });
         }
-        match out_of_time(row) {
+        match time_order_fault(row) {
             Some((point, after)) => {
                 broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
                     format!("{} before {}", point.name(), after.name())
@@ -342,19 +351,19 @@ fn check_lane(
     }
 }
 
-/// The points that an order must have which ended so.
+/// Returns the points that an order with this end must have.
 #[inline]
-fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
+fn needed_points(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> u64 {
     let points = match end {
-        OrderEnd::Returned | OrderEnd::Rejected => required(row) | context.also,
-        OrderEnd::Orphaned => required(row) & UP_TO_ENGINE | context.also,
-        OrderEnd::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
-        OrderEnd::Cancelled | OrderEnd::Lost => required(row) & below_last(row),
+        OrderEnd::Returned | OrderEnd::Rejected => required_points(row) | context.pacing_points,
+        OrderEnd::Orphaned => required_points(row) & UP_TO_ENGINE | context.pacing_points,
+        OrderEnd::Cancelled if context.is_complete => UP_TO_ENGINE | context.pacing_points,
+        OrderEnd::Cancelled | OrderEnd::Lost => required_points(row) & below_last(row),
     };
-    points & context.taken
+    points & context.stamped_points
 }
 
-/// Whether an order was rejected for a reason for which it may be taken back from its gateway's
+/// Returns `true` if an order was rejected for a reason that allows recalling it from its gateway's
 /// queue.
 fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     row.reason().is_some_and(|reason| {
@@ -364,26 +373,28 @@ fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
     })
 }
 
-/// What is wrong with an order that the engine closed because its gateway died. The gateway may
-/// have had it and answered it, but the engine has taken no last report of it, and the gateway died
-/// by the record with nobody to resume its session.
-fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'static str> {
+/// Returns the fault of an order that the engine closed because its gateway died. The gateway may
+/// have answered it, but the engine must not have processed its last report, and no successor may
+/// have resumed the gateway's session.
+fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> Option<&'static str> {
     let is_of_dead = match row.pushed() {
         Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),
         None => context.deaths.has_lost_gateway(),
     };
-    let owed =
-        bit(Point::StrategySend) | bit(Point::OrchRecvSubmit) | bit(Point::OrchDispatch) | context.also;
+    let owed = bit(Point::StrategySend)
+        | bit(Point::OrchRecvSubmit)
+        | bit(Point::OrchDispatch)
+        | context.pacing_points;
     let is_answered = row.has(Point::OrchRecvCompletion);
     if !is_of_dead {
         Some("yet by the record its gateway lived, or its session was resumed")
-    } else if owed & context.taken & !row.points() != 0 {
+    } else if owed & context.stamped_points & !row.points() != 0 {
         Some("yet it was not dispatched")
     } else if is_answered && !row.has_more() {
         Some("yet the engine had its last report")
     } else if !is_answered
         && row.has(Point::OrchReturn)
-        && context.taken & bit(Point::OrchRecvCompletion) != 0
+        && context.stamped_points & bit(Point::OrchRecvCompletion) != 0
     {
         Some("yet a report of it was returned that never came")
     } else if end == OrderEnd::Returned {
@@ -393,27 +404,27 @@ fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &Context) -> Option<&'s
     }
 }
 
-/// The points that an order that came back must have, beside what the pacing adds.
-const fn required(row: &OrderRow) -> u64 {
+/// Returns the points that a returned order must have, in addition to those of the pacing.
+const fn required_points(row: &OrderRow) -> u64 {
     if row.has(Point::Rejected) {
         bit(Point::StrategySend)
             | bit(Point::OrchRecvSubmit)
             | bit(Point::OrchReturn)
             | bit(Point::StrategyRecv)
     } else {
-        WAY | bit(Point::Release)
+        FULL_PATH | bit(Point::Release)
     }
 }
 
-/// The stamps t1 to t8 below the last one that the order has: what a lost order must have passed.
+/// Returns the points t1 to t8 before the last one of the order: a lost order must have them.
 const fn below_last(row: &OrderRow) -> u64 {
-    let stamps = row.points() & WAY;
+    let stamps = row.points() & FULL_PATH;
     if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
 }
 
-/// The first stamp that lies before one that it must not lie before.
+/// Returns the first stamp that precedes one that it must not precede.
 #[inline]
-fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
+fn time_order_fault(row: &OrderRow) -> Option<(Point, Point)> {
     let mut last: Option<(Point, u64)> = None;
     for point in &PATH {
         let Some(ticks) = row.at(*point) else { continue };
@@ -436,8 +447,8 @@ fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
         .or_else(is_early)
 }
 
-/// Points by name: `t1 t2 rejected`.
-fn points_of(points: u64) -> String {
+/// Formats points by name: `t1 t2 rejected`.
+fn point_names(points: u64) -> String {
     let names = Point::ALL.iter().filter(|point| points & bit(**point) != 0).map(|point| point.name());
     names.collect::<Vec<_>>().join(" ")
 }

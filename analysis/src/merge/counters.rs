@@ -1,9 +1,9 @@
-//! Compares what the threads counted with what they stamped, where both are final.
+//! Compares the counters of each thread with its stamps, where both are final.
 
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::row::OrderRow;
-use super::table::{BLOCK, Table};
+use super::table::{BLOCK, OrderTable};
 use super::violation::{Findings, ViolationKind};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
@@ -12,13 +12,13 @@ use protocol::stamps::Point;
 use protocol::status::{StatusField, ThreadState};
 use protocol::supervision::ProtocolViolation;
 
-/// Checks the counters of every thread whose log proves something. A strategy's counters begin anew
-/// with each incarnation, so they are compared with what the last one stamped.
+/// Checks the counters of every thread with a trusted log. The counters of a strategy restart with
+/// each incarnation, so they are compared with the stamps of the last one.
 pub(super) fn check(
     record: &RunRecord,
     logs: &[ThreadLog],
     deaths: &Deaths,
-    table: &Table,
+    table: &OrderTable,
     findings: &mut Findings,
 ) {
     unexplained_quarantines(record, findings);
@@ -37,15 +37,15 @@ pub(super) fn check(
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
-        if strange > 0 && !has_failed && !deaths.explain_misconduct() {
+        if strange > 0 && !has_failed && !deaths.has_known_violation() {
             findings.add(author, ViolationKind::PeerFaults, || {
                 format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
             });
         }
         let finished = record.outcome == RunOutcome::Complete && log.status.state() == ThreadState::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
-        if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
-            // It said that it was done, and was killed: what it stored last is not final.
+        if strategies.iter().any(|strategy| has_stayed_down(record, deaths, *strategy)) {
+            // It reported done and was killed: its last counters are not final.
             continue;
         }
         let stamped: u64 =
@@ -60,14 +60,14 @@ pub(super) fn check(
     }
 }
 
-/// A strategy that was quarantined for the orders that came out of its memory, though no fault of
-/// the plan is its: they are what it sent, or what the hand-off under test has made of them. Only
-/// in the sandbox, where strategies may be hostile, it is taken for the strategy's doing.
+/// Reports strategies that were quarantined for invalid orders without a fault of the plan: either
+/// the strategy sent them or the ring under test corrupted them. In the sandbox, where strategies
+/// may be hostile, it is attributed to the strategy.
 fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;
     }
-    let of_orders = |why: &ProtocolViolation| {
+    let is_about_orders = |why: &ProtocolViolation| {
         matches!(
             why,
             ProtocolViolation::OutOfSequence
@@ -77,7 +77,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         )
     };
     for incident in &record.incidents {
-        let Some(why) = incident.quarantined.filter(of_orders) else { continue };
+        let Some(why) = incident.quarantined.filter(is_about_orders) else { continue };
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
             kinds.contains(&fault.kind)
@@ -96,7 +96,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     }
 }
 
-/// The strategies of a thread that runs nothing else.
+/// Returns the strategies of a thread that runs nothing else.
 fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
     let strategy = |role: &Role| match role {
         Role::Strategy(index) => Some(*index),
@@ -105,17 +105,17 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
     thread.roles.iter().map(strategy).collect()
 }
 
-/// Whether a strategy died and was not started again.
-fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
+/// Returns `true` if a strategy died and was not restarted.
+fn has_stayed_down(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
     let died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = died.and_then(|epoch| deaths.incident(strategy, epoch));
     let incident = incident.and_then(|incident| record.incidents.get(incident));
     incident.is_some_and(|incident| incident.restarted_ns.is_none())
 }
 
-/// The orders that the last incarnation of a strategy stamped as sent.
-fn sent_last(record: &RunRecord, deaths: &Deaths, table: &Table, strategy: u16) -> u64 {
-    // One that was started and sent nothing has no stamps.
+/// Returns the number of orders that the last incarnation of a strategy stamped as sent.
+fn sent_last(record: &RunRecord, deaths: &Deaths, table: &OrderTable, strategy: u16) -> u64 {
+    // An incarnation that sent nothing has no stamps.
     let last_died = deaths.last_epoch(strategy).checked_sub(1);
     let incident = last_died.and_then(|epoch| deaths.incident(strategy, epoch));
     let was_restarted = incident

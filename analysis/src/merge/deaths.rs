@@ -1,58 +1,56 @@
-//! Which incarnations died, as the record tells it, and whose log is worth nothing.
+//! Which incarnations died according to the record, and which logs are untrusted.
 //!
-//! An incarnation that was killed has written down all that it did: its log is as good as any. One
-//! that was quarantined may have written anything, and since all incarnations of a strategy share
-//! one log, over what its predecessors wrote as well. So nothing in the log of such a strategy
-//! proves anything, and only what the engine stamped of its orders counts. The same holds for one
-//! that was told to scribble, caught at it or not; and for everybody's where it shared a process
-//! with the engine.
+//! A killed incarnation has logged all that it did: its log is trusted. A quarantined incarnation
+//! may have written anything, including over its predecessors' stamps, since all incarnations of a
+//! strategy share one log. The log of such a strategy is untrusted, and only the engine's stamps of
+//! its orders count. This also applies to a strategy with a `scribble` fault, detected or not, and
+//! to everything in a process that such a strategy shared with the engine.
 //!
-//! A strategy in a process of its own may also damage its log without being caught. What its log
-//! says is doubted from the first word on that no honest strategy writes there; in the sandbox,
-//! where strategies may be hostile, also from the first on that contradicts the engine. Whatever
-//! one strategy writes, the others' figures stand.
+//! A strategy in its own process may also damage its log undetected. Its log is distrusted from the
+//! first record that no correct strategy writes; in the sandbox, where strategies may be hostile,
+//! also from the first one that contradicts the engine. Figures of other strategies are unaffected.
 
 use crate::record::{Outage, RunOutcome, RunRecord};
 use protocol::plan::{FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
-/// The dead of a run.
+/// The deaths of a run and the trust in its logs.
 #[derive(Debug)]
 pub(super) struct Deaths {
-    strategies: Vec<Deceased>,
-    is_known: bool,
-    /// Strategies write their logs in processes of their own.
-    are_apart: bool,
-    /// And those processes may be hostile.
-    are_sandboxed: bool,
-    /// Somebody misbehaved, by the record or by the plan's faults: what the engine was handed then
-    /// needs no other explanation.
-    is_misconduct_known: bool,
-    /// A strategy scribbled over a process that it shared with the engine.
-    nobody_is_trusted: bool,
-    /// For each gateway: it died by the record while the run went on, and nobody resumed its
+    strategies: Vec<DeadIncarnations>,
+    is_complete: bool,
+    /// Strategies write their logs in their own processes.
+    has_strategy_processes: bool,
+    /// The strategies' processes may be hostile.
+    has_sandbox: bool,
+    /// A violation is in the record or planned as a fault: it explains invalid messages that the
+    /// engine received.
+    has_known_violation: bool,
+    /// A strategy with a `scribble` fault shared a process with the engine.
+    is_everyone_untrusted: bool,
+    /// For each gateway: whether it died during the run without a successor that resumed its
     /// session.
     lost_gateways: Vec<bool>,
-    /// For each of them: it has not come back after its last death.
+    /// For each gateway: whether it stayed down after its last death.
     down_gateways: Vec<bool>,
     has_outage: bool,
 }
 
 /// The dead incarnations of one strategy.
 #[derive(Clone, Debug, Default)]
-struct Deceased {
-    /// The place of each epoch's incident in the record, plus one; 0: there is none.
+struct DeadIncarnations {
+    /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
     is_untrusted: bool,
-    /// By its log, not by the record.
+    /// Distrusted because of its log, not because of the record.
     is_doubted: bool,
 }
 
 impl Deaths {
-    /// The dead of this record. Incidents that no run can have had are passed over.
+    /// Derives the deaths from a record. Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
-        let mut strategies = vec![Deceased::default(); usize::from(record.plan.trading().strategies)];
-        for (place, incident) in record.incidents.iter().enumerate() {
+        let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
+        for (index, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
             let Some(deceased) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
             if incident.epoch > MAX_EPOCH {
@@ -62,7 +60,7 @@ impl Deaths {
                 deceased.incidents.resize(epoch + 1, 0);
             }
             if deceased.incidents[epoch] == 0 {
-                deceased.incidents[epoch] = u32::try_from(place + 1).unwrap_or(0);
+                deceased.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
             }
             deceased.is_untrusted |= incident.quarantined.is_some();
         }
@@ -81,8 +79,7 @@ impl Deaths {
             |fault: &protocol::plan::Fault| matches!(fault.kind, FaultKind::Scribble | FaultKind::Flood);
         let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
             || record.plan.faults.iter().any(misbehaves);
-        // A record that was written before the first order, by a launcher that died, names no
-        // incident.
+        // A record written before the first order, by a launcher that died, names no incident.
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, RunOutcome::Failed { process, .. } if process == "launcher");
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
@@ -95,29 +92,29 @@ impl Deaths {
         let is_down = |gateway| last(gateway).is_some_and(|outage| outage.restarted_ns.is_none());
         Self {
             strategies,
-            is_known: !launcher_died,
-            are_apart: !is_thread,
-            are_sandboxed: record.plan.isolation == Isolation::Sandbox,
-            is_misconduct_known,
-            nobody_is_trusted,
+            is_complete: !launcher_died,
+            has_strategy_processes: !is_thread,
+            has_sandbox: record.plan.isolation == Isolation::Sandbox,
+            has_known_violation: is_misconduct_known,
+            is_everyone_untrusted: nobody_is_trusted,
             lost_gateways: gateways.clone().map(is_lost).collect(),
             down_gateways: gateways.map(is_down).collect(),
             has_outage: !record.outages.is_empty(),
         }
     }
 
-    /// Returns `true` if what was open at this gateway was lost with it: it died by the record, and
-    /// nobody resumed its session.
+    /// Returns `true` if the open orders of this gateway were lost: it died and no successor
+    /// resumed its session.
     pub fn is_lost_gateway(&self, gateway: usize) -> bool {
         self.lost_gateways.get(gateway).copied().unwrap_or(false)
     }
 
-    /// Returns `true` if that holds of some gateway.
+    /// Returns `true` if any gateway is lost.
     pub fn has_lost_gateway(&self) -> bool {
         self.lost_gateways.contains(&true)
     }
 
-    /// Returns `true` if this gateway died and has not come back.
+    /// Returns `true` if this gateway died and stayed down.
     pub fn is_down(&self, gateway: usize) -> bool {
         self.down_gateways.get(gateway).copied().unwrap_or(false)
     }
@@ -127,69 +124,69 @@ impl Deaths {
         self.has_outage
     }
 
-    /// Whether the record explains that somebody was handed what no honest peer hands over.
-    pub fn explain_misconduct(&self) -> bool {
-        self.is_misconduct_known
+    /// Returns `true` if the record explains that a thread received invalid messages.
+    pub fn has_known_violation(&self) -> bool {
+        self.has_known_violation
     }
 
-    /// Whether strategies may lie about what they did.
-    pub fn may_lie(&self) -> bool {
-        self.are_sandboxed
+    /// Returns `true` if strategies may forge their stamps.
+    pub fn can_be_hostile(&self) -> bool {
+        self.has_sandbox
     }
 
-    /// The strategy whose log this is, if nobody else writes into it and nonsense in it is nobody
-    /// else's either.
+    /// Returns the strategy that alone writes this log, so that invalid records are its own.
     pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
-            [Role::Strategy(index)] if self.are_apart => Some(*index),
+            [Role::Strategy(index)] if self.has_strategy_processes => Some(*index),
             _ => None,
         }
     }
 
-    /// From now on nothing that a strategy wrote proves anything.
+    /// Marks the log of a strategy as untrusted.
     pub fn distrust(&mut self, strategy: u16) {
         if let Some(deceased) = self.strategies.get_mut(usize::from(strategy)) {
             deceased.is_doubted = true;
         }
     }
 
-    /// Whether the record can know of every death: its launcher lived to the end.
-    pub fn are_known(&self) -> bool {
-        self.is_known
+    /// Returns `true` if the record has every death: its launcher survived the run.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    /// The place in the record of the incident that ended an incarnation.
+    /// Returns the index in the record of the incident that ended an incarnation.
     pub fn incident(&self, strategy: u16, epoch: u16) -> Option<usize> {
-        let place = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
-        (*place as usize).checked_sub(1)
+        let index = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
+        (*index as usize).checked_sub(1)
     }
 
-    /// The last epoch that a strategy can have had: one after the last that died.
+    /// Returns the last possible epoch of a strategy: one after the last that died.
     pub fn last_epoch(&self, strategy: u16) -> u16 {
         match self.strategies.get(usize::from(strategy)) {
-            Some(deceased) if self.is_known => deceased.incidents.len().min(usize::from(MAX_EPOCH)) as u16,
+            Some(deceased) if self.is_complete => deceased.incidents.len().min(usize::from(MAX_EPOCH)) as u16,
             _ => MAX_EPOCH,
         }
     }
 
-    /// Whether the strategy's log proves nothing.
+    /// Returns `true` if the strategy's log is untrusted.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || self
                 .strategies
                 .get(usize::from(strategy))
                 .is_some_and(|deceased| deceased.is_untrusted || deceased.is_doubted)
     }
 
-    /// Whether it misbehaved by the record, so that what the engine has of it may be anything too.
+    /// Returns `true` if the strategy misbehaved according to the record, so that even the engine's
+    /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
     }
 
-    /// Whether a thread's log proves nothing.
+    /// Returns `true` if a thread's log is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
-        self.nobody_is_trusted
+        self.is_everyone_untrusted
             || thread
                 .roles
                 .iter()

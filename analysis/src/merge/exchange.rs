@@ -1,14 +1,14 @@
-//! Joins an exchange's stamps: when it took each order and when it gave each report.
+//! Checks an exchange's stamps: when it received each order and when it produced each report.
 //!
-//! An order that was at an exchange has both of its first report, between t4 and t5 and in their
-//! order, by the exchange of its venue and by no other; each further report has the second before
-//! its t5. So the three parts of an order sum to its venue_service.
+//! An order at an exchange has both stamps for its first report, in order and between t4 and t5, by
+//! the exchange of its venue only. Each further report has the second stamp before its t5. The
+//! three exchange stages of an order therefore sum to its venue_service.
 
-use super::chain::Chains;
 use super::deaths::Deaths;
-use super::row::{AtExchange, OrderRow, bit};
-use super::table::{BLOCK, Lane, Table};
-use super::violation::{Findings, ViolationKind, name_of};
+use super::further_reports::FurtherReports;
+use super::row::{ExchangeStamps, OrderRow, bit};
+use super::table::{BLOCK, Lane, OrderTable};
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
@@ -16,20 +16,20 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use system::scratch::ColumnStore;
 
-/// What the checks need to know about the run.
-struct Context<'a> {
+/// The facts about a run that the checks need.
+struct ExchangeContext<'a> {
     plan: &'a Plan,
     /// The run broke off: any stamp may be missing.
-    broke_off: bool,
-    /// Of each gateway: it may have answered for its exchange, so a stamp may be missing, or too
-    /// late.
-    checked: Vec<bool>,
-    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    has_broken_off: bool,
+    /// For each gateway: whether it validates its exchange and may answer for it, so that a stamp
+    /// may be missing or too late.
+    validating: Vec<bool>,
+    /// Points that may be missing because the processes of their threads died.
     gone: u64,
 }
 
-impl Context<'_> {
-    /// The thread of the exchange that an order was at; none where its venue is no exchange, or no
+impl ExchangeContext<'_> {
+    /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
         let (gateway, _) = row.pushed()?;
@@ -38,33 +38,33 @@ impl Context<'_> {
         trading.is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
     }
 
-    /// Whether a stamp of an order may not be missing.
-    fn owes(&self, point: Point) -> bool {
-        !self.broke_off && self.gone & bit(point) == 0
+    /// Returns `true` if a stamp must exist.
+    fn is_required(&self, point: Point) -> bool {
+        !self.has_broken_off && self.gone & bit(point) == 0
     }
 
-    /// Whether the gateway of an order may have answered for its exchange.
+    /// Returns `true` if the gateway of an order may have answered for its exchange.
     fn is_excused(&self, row: &OrderRow) -> bool {
-        let is_checked = row.pushed().and_then(|(gateway, _)| self.checked.get(gateway).copied());
-        self.broke_off || is_checked == Some(true)
+        let is_checked = row.pushed().and_then(|(gateway, _)| self.validating.get(gateway).copied());
+        self.has_broken_off || is_checked == Some(true)
     }
 }
 
-/// Looks at every order that an exchange had, or should have had. One that breaks a rule counts in
-/// no figure.
+/// Checks every order that was or should have been at an exchange. An order with a violation counts
+/// in no figure.
 pub(super) fn check(
-    table: &mut Table,
-    chains: &Chains,
+    table: &mut OrderTable,
+    chains: &FurtherReports,
     record: &RunRecord,
     deaths: &Deaths,
     gone: u64,
     findings: &mut Findings,
 ) {
     let plan = &record.plan;
-    let context = Context {
+    let context = ExchangeContext {
         plan,
-        broke_off: matches!(record.outcome, RunOutcome::Failed { .. }),
-        checked: (0..plan.trading().gateways()).map(|gateway| plan.validates_venue(gateway)).collect(),
+        has_broken_off: matches!(record.outcome, RunOutcome::Failed { .. }),
+        validating: (0..plan.trading().gateways()).map(|gateway| plan.validates_venue(gateway)).collect(),
         gone,
     };
     let has_book = plan.trading().books().next().is_some();
@@ -77,12 +77,14 @@ pub(super) fn check(
     for (id, number, report) in chains.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));
-        let is_excused = context.broke_off || row.is_some_and(|row| context.is_excused(row));
-        let what = match (report.given, report.at(Point::GatewayDone)) {
+        let is_excused = context.has_broken_off || row.is_some_and(|row| context.is_excused(row));
+        let what = match (report.exchange_done, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
-                (ViolationKind::Misplaced, foreign(plan, thread as usize))
+                (ViolationKind::Misplaced, foreign_stamp(plan, thread as usize))
             }
-            (None, Some(_)) if exchange.is_some() && !is_excused && context.owes(Point::ExchangeDone) => {
+            (None, Some(_))
+                if exchange.is_some() && !is_excused && context.is_required(Point::ExchangeDone) =>
+            {
                 (ViolationKind::MissingPoint, format!("has no {}", Point::ExchangeDone.name()))
             }
             (Some((given, _)), Some(pushed)) if pushed < given && !is_excused => {
@@ -95,11 +97,11 @@ pub(super) fn check(
             }
             _ => continue,
         };
-        findings.add(None, what.0, || format!("{}: report {number} {}", name_of(id), what.1));
+        findings.add(None, what.0, || format!("{}: report {number} {}", order_name(id), what.1));
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &Context, room: &ColumnStore, findings: &mut Findings) {
+fn check_lane(lane: &mut Lane, context: &ExchangeContext, room: &ColumnStore, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
         if (sequence as usize).is_multiple_of(BLOCK) {
             room.release_resident();
@@ -108,24 +110,24 @@ fn check_lane(lane: &mut Lane, context: &Context, room: &ColumnStore, findings: 
         if let Some((kind, what)) = fault(row, at, context) {
             row.clear_measured();
             let id = OrderId::new(lane.strategy, lane.epoch, sequence);
-            findings.add(None, kind, || format!("{}: {what}", name_of(id)));
+            findings.add(None, kind, || format!("{}: {what}", order_name(id)));
         }
     }
 }
 
-/// What is wrong with the stamps of an order.
-fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(ViolationKind, String)> {
+/// Returns the fault in the exchange stamps of an order.
+fn fault(row: &OrderRow, at: ExchangeStamps, context: &ExchangeContext) -> Option<(ViolationKind, String)> {
     let exchange = context.exchange(row);
     if at.is_empty() && (exchange.is_none() || !row.has(Point::GatewayDone)) {
         return None;
     }
     if !at.is_empty() && exchange != Some(at.thread()) {
-        let is_lost = !row.has(Point::GatewayRecv) && !context.owes(Point::GatewayRecv);
-        return (!is_lost).then(|| (ViolationKind::Misplaced, foreign(context.plan, at.thread())));
+        let is_lost = !row.has(Point::GatewayRecv) && !context.is_required(Point::GatewayRecv);
+        return (!is_lost).then(|| (ViolationKind::Misplaced, foreign_stamp(context.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
     let is_excused = context.is_excused(row);
-    let owes = |point| !is_excused && context.owes(point);
+    let owes = |point| !is_excused && context.is_required(point);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
     if at.received().is_none() && (was_answered || at.done().is_some()) && owes(Point::ExchangeRecv) {
         return missing(Point::ExchangeRecv);
@@ -152,8 +154,8 @@ fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(Violation
     None
 }
 
-/// The stamps of an exchange that the order was not at.
-fn foreign(plan: &Plan, thread: usize) -> String {
+/// Describes stamps of an exchange that the order was not at.
+fn foreign_stamp(plan: &Plan, thread: usize) -> String {
     let file = plan.threads.get(thread).map_or_else(String::new, |thread| file_name(&thread.name));
     format!("is in {file}, and no gateway of that exchange had it")
 }

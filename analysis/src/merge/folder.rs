@@ -1,4 +1,4 @@
-//! Where the logs of a run are, and whether they belong to it.
+//! Sources of a run's logs: a folder or memory.
 
 use crate::logfile::{LogError, LogReader, file_name};
 use protocol::plan::Plan;
@@ -6,31 +6,31 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a thread's log is.
+/// Returns the path of a thread's log.
 pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
     folder.join(file_name(thread))
 }
 
-/// Where the logs of a run are: in its folder, or in memory.
-pub trait Logs {
-    /// What a log is read from.
+/// A source of the logs of a run: its folder, or memory.
+pub trait LogStore {
+    /// Reader of a log's bytes.
     type Source: io::Read;
 
-    /// The bytes of a thread's log; by the thread's place in the plan.
+    /// Returns the size in bytes of a thread's log, by the thread's index in the plan.
     ///
     /// # Errors
-    /// It is not there.
+    /// [`LogError`]: the log is missing.
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError>;
 
-    /// Opens a thread's log and checks that it is one, of that run.
+    /// Opens a thread's log and checks that it belongs to this thread and run.
     ///
     /// # Errors
-    /// It is not there, or has another header.
+    /// [`LogError`]: the log is missing or has another header.
     fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader<Self::Source>, LogError>;
 }
 
-/// The logs that were saved in a run's folder.
-impl Logs for Path {
+/// The logs in the folder of a saved run.
+impl LogStore for Path {
     type Source = File;
 
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
@@ -46,8 +46,8 @@ impl Logs for Path {
     }
 }
 
-/// The logs of a run that was never saved, in the order of the plan's threads.
-impl Logs for [Vec<u8>] {
+/// The logs of a run that was not saved, in the order of the plan's threads.
+impl LogStore for [Vec<u8>] {
     type Source = io::Cursor<Vec<u8>>;
 
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
@@ -72,8 +72,8 @@ fn thread_name(plan: &Plan, thread: usize) -> &str {
     plan.threads.get(thread).map_or("", |thread| thread.name.as_str())
 }
 
-/// Opens the log of one thread of the plan and checks that it is that thread's, of that run.
-pub(crate) fn open<L: Logs + ?Sized>(
+/// Opens the log of one thread of the plan and checks that it belongs to this thread and run.
+pub(crate) fn open<L: LogStore + ?Sized>(
     logs: &L,
     plan: &Plan,
     thread: usize,

@@ -1,35 +1,35 @@
-//! When each thread was away, as its log says.
+//! The gaps and sleeps of each thread, as logged.
 
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS};
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::{Gap, Point, Record};
 
-/// The gaps and the sleeps of a thread, in the order of its log.
+/// The gaps and sleeps of one thread, in log order.
 #[derive(Debug)]
 pub(super) struct ThreadGaps {
     pub gaps: Vec<Gap>,
     pub sleeps: Vec<Gap>,
-    most_sleeps: u64,
+    max_sleeps: u64,
 }
 
 impl ThreadGaps {
-    /// Nothing yet of each thread of a plan.
-    pub fn of(plan: &Plan) -> Vec<Self> {
+    /// Creates empty lists for each thread of a plan.
+    pub fn for_plan(plan: &Plan) -> Vec<Self> {
         let of = |thread: &ThreadPlan| Self {
             gaps: Vec::new(),
             sleeps: Vec::new(),
-            most_sleeps: thread.sleep_records.min(MAX_SLEEPS),
+            max_sleeps: thread.sleep_records.min(MAX_SLEEPS),
         };
         plan.threads.iter().map(of).collect()
     }
 
-    /// Takes a record of [`Point::Gap`] or [`Point::Slept`]; none more than there is room for.
-    pub fn take(&mut self, record: &Record) {
-        let (all, most) = match record.point {
+    /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
+    pub fn record(&mut self, record: &Record) {
+        let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),
-            _ => (&mut self.sleeps, self.most_sleeps),
+            _ => (&mut self.sleeps, self.max_sleeps),
         };
-        if (all.len() as u64) < most {
+        if (all.len() as u64) < max {
             all.extend(Gap::from_record(record));
         }
     }

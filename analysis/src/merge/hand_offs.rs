@@ -1,32 +1,32 @@
-//! One checker for each hand-off: first in, first out. Each sees the stamps at its two ends, in the
-//! order of their logs.
+//! Order checks of the hand-offs: each is first in, first out. A checker sees the stamps of both
+//! ends, in log order.
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|
-//! | submit | a strategy and the orchestrator | sequences rise at both ends, and no incarnation begins before its predecessor's last order |
-//! | inbox | the orchestrator and a gateway | orders arrive in the order of their dispatch |
-//! | completion | a gateway and the orchestrator | reports arrive in the order in which they were pushed |
-//! | return | the orchestrator and a strategy | reports arrive in the order in which they were returned |
+//! | submit | strategy → orchestrator | sequences ascend at both ends, epoch by epoch |
+//! | inbox | orchestrator → gateway | orders arrive in the order of their dispatch |
+//! | completion | gateway → orchestrator | reports arrive in the order of their pushes |
+//! | return | orchestrator → strategy | reports arrive in the order of their returns |
 //!
-//! Where both ends have times, whichever log is read second compares them; equal times are in
-//! order, since a batch has one.
+//! Where both ends have times, they are compared when the second log is read. Equal times are in
+//! order, since a batch has one time.
 
 use super::row::OrderRow;
 use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// What is out of order, and whether it takes a strategy's word to see it.
+/// An order violation, and whether it rests on a strategy's stamps.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
     pub by_strategy: bool,
     pub what: &'static str,
 }
 
-/// Whether a stamp is in order.
-pub(super) type InOrder = Result<(), OutOfOrder>;
+/// Result of an order check.
+pub(super) type OrderCheck = Result<(), OutOfOrder>;
 
-const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrder {
+const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> OrderCheck {
     if in_order {
         Ok(())
     } else {
@@ -34,21 +34,21 @@ const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrd
     }
 }
 
-/// Submit, of one incarnation: what the next sequence must not be below.
+/// Order check of submit, for one incarnation: the minimum next sequences at both ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Submit {
+pub(super) struct SubmitOrder {
     sent: u64,
     taken: u64,
 }
 
-impl Submit {
-    /// Whether orders of a lower sequence were sent in this incarnation: one past the last.
+impl SubmitOrder {
+    /// Returns the minimum next sequence to be sent: one past the last.
     pub const fn next_sent(&self) -> u64 {
         self.sent
     }
 
     #[inline]
-    pub fn sent(&mut self, id: OrderId, newest: &mut Newest) -> InOrder {
+    pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         check(
             advance(&mut self.sent, id.sequence()),
             ViolationKind::SendOrder,
@@ -60,7 +60,7 @@ impl Submit {
     }
 
     #[inline]
-    pub fn taken(&mut self, id: OrderId, newest: &mut Newest) -> InOrder {
+    pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
         check(
             advance(&mut self.taken, id.sequence()),
@@ -70,43 +70,41 @@ impl Submit {
     }
 }
 
-/// The newest incarnation of a strategy so far: once one has begun, its predecessors are dead.
+/// The newest epoch of a strategy so far: once it has begun, its predecessors are dead.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Newest {
-    /// Among those that sent, in the order of the strategy's log.
+pub(super) struct NewestEpochs {
+    /// Newest epoch among sent orders, in the order of the strategy's log.
     sent: u16,
-    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a
-    /// predecessor may still come out of a ring that several write; it is refused then, never
-    /// dispatched.
+    /// Newest epoch among received orders, in the order of the orchestrator's log. A predecessor's
+    /// order may still come out of a shared ring; it is then refused and never dispatched.
     taken: u16,
 }
 
-impl Newest {
+impl NewestEpochs {
     #[inline]
-    pub fn dispatched(&self, id: OrderId) -> InOrder {
+    pub fn on_dispatch(&self, id: OrderId) -> OrderCheck {
         let what = "dispatched after the next incarnation of its strategy had begun";
         check(id.epoch() >= self.taken, ViolationKind::SubmitOrder, what)
     }
 }
 
-/// Inbox and completion, of one gateway.
+/// Order checks of inbox and completion, for one gateway.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gateway {
-    /// The latest t4 of the orders dispatched (or t3 of the orders received), whichever log is read
+pub(super) struct GatewayOrder {
+    /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
     /// second.
     last_dispatch: u64,
-    /// Reports that it has pushed.
+    /// Number of reports pushed.
     pushed: u64,
-    /// The position that the next report to arrive must not be below.
+    /// Minimum position of the next report to arrive.
     next_completion: u64,
 }
 
-impl Gateway {
-    /// One end of the inbox was stamped; `other` is the time at the other end, if its log was read
-    /// before.
+impl GatewayOrder {
+    /// Handles a stamp at one end of the inbox; `other` is the time at the other end, if known.
     #[inline]
-    pub fn inbox(&mut self, other: Option<u64>) -> InOrder {
-        let in_order = other.is_none_or(|ticks| rises(&mut self.last_dispatch, ticks));
+    pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
+        let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
         check(
             in_order,
             ViolationKind::DispatchOrder,
@@ -114,33 +112,33 @@ impl Gateway {
         )
     }
 
-    /// A report is pushed: its position among the gateway's.
+    /// Handles a pushed report. Returns its position among the gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;
         self.pushed - 1
     }
 
-    /// The report at that position has arrived.
+    /// Handles the arrival of the report at `position`.
     #[inline]
-    pub fn completion(&mut self, position: u64) -> InOrder {
+    pub fn on_completion(&mut self, position: u64) -> OrderCheck {
         let in_order = advance(&mut self.next_completion, position);
         check(in_order, ViolationKind::CompletionOrder, "its report arrived after a later one of its gateway")
     }
 }
 
-/// Return, of one incarnation: the latest t8 of a report returned (or t7 of one received),
-/// whichever log is read second.
+/// Order check of return, for one incarnation: the latest t8 of returned reports (or t7 of received
+/// ones), whichever log is read second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Return {
+pub(super) struct ReturnOrder {
     last: u64,
 }
 
-impl Return {
-    /// One end was stamped; `other` is the time at the other end, if its log was read before.
+impl ReturnOrder {
+    /// Handles a stamp at one end; `other` is the time at the other end, if known.
     #[inline]
-    pub fn stamped(&mut self, other: Option<u64>) -> InOrder {
-        let in_order = other.is_none_or(|ticks| rises(&mut self.last, ticks));
+    pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
+        let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));
         check(
             in_order,
             ViolationKind::ReturnOrder,
@@ -149,19 +147,22 @@ impl Return {
     }
 }
 
-/// The other end of the return hand-off.
+/// Returns the point at the other end of the return hand-off.
 #[inline]
 pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }
 }
 
-/// The gateway that an order is at, by its own stamps.
+/// Returns the gateway of an order by its stamps.
 #[inline]
-pub(super) fn gateway_of<'a>(gateways: &'a mut [Gateway], row: &OrderRow) -> Option<&'a mut Gateway> {
+pub(super) fn gateway_of<'a>(
+    gateways: &'a mut [GatewayOrder],
+    row: &OrderRow,
+) -> Option<&'a mut GatewayOrder> {
     row.pushed().and_then(|(gateway, _)| gateways.get_mut(gateway))
 }
 
-/// Moves a cursor past `position`; `false` if it was past it before.
+/// Moves a cursor past `position`. Returns `false` if it was already past it.
 #[inline]
 fn advance(next: &mut u64, position: u64) -> bool {
     let in_order = position >= *next;
@@ -171,9 +172,9 @@ fn advance(next: &mut u64, position: u64) -> bool {
     in_order
 }
 
-/// Moves a time forward; `false` if it would go back.
+/// Moves a time forward. Returns `false` if it would go back.
 #[inline]
-fn rises(last: &mut u64, ticks: u64) -> bool {
+fn advance_time(last: &mut u64, ticks: u64) -> bool {
     let in_order = ticks >= *last;
     if in_order {
         *last = ticks;

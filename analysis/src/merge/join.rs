@@ -1,23 +1,25 @@
-//! Takes the records of one log after the other into the table, and checks what only the order of
-//! the records in their logs can tell: that every hand-off is first in, first out.
+//! The join: adds the records of each log to the table and checks what depends on their order in
+//! the logs, that every hand-off is first in, first out.
 //!
-//! Logs are taken strategies first, gateways next, the orchestrator last, so that each check finds
-//! what it compares with. Where two of them share a thread, their records are in one log in the
-//! order of the events, which serves as well.
+//! Logs are read in the order strategies, gateways, orchestrator, so that each check finds the
+//! stamps that it compares with. Roles that share a thread have one log in the order of the events,
+//! which serves as well.
 
 use super::MergeError;
 use super::accounts::Accounts;
-use super::chain::{Chained, Chains};
+use super::current_log::CurrentLog;
 use super::deaths::Deaths;
+use super::further_reports::{FurtherReport, FurtherReports};
 use super::gaps::ThreadGaps;
-use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
-use super::links::LinkSums;
-use super::market::Touches;
+use super::hand_offs::{
+    GatewayOrder, NewestEpochs, OrderCheck, OutOfOrder, ReturnOrder, gateway_of, other_end,
+};
+use super::links::LinkChecksums;
+use super::market::TouchVersions;
 use super::row::{OrderRow, bit};
-use super::source::LogSource;
-use super::switches::Switches;
-use super::table::{Bounds, NoRow, Table};
-use super::violation::{Findings, Violation, ViolationKind, name_of};
+use super::switches::KillSwitches;
+use super::table::{LaneBounds, MissingRow, OrderTable};
+use super::violation::{Findings, Violation, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::plan::{Plan, Role};
@@ -26,42 +28,42 @@ use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 use system::scratch::ColumnStore;
 
-/// Codes of reasons, as many as a row has room for.
+/// Number of distinct reason codes that a row can hold.
 pub(super) const MAX_REASONS: usize = 128;
 
-/// What the strategies stamp.
-pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.info().points_mask();
+/// The points that strategies stamp.
+pub(super) const STRATEGY_POINTS: u64 = RoleKind::Strategy.info().points_mask();
 
-/// The join of all logs.
+/// The state of the join over all logs.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
     pub deaths: &'a mut Deaths,
-    /// The thread that runs each strategy.
+    /// Thread that runs each strategy, or each gateway.
     owners: Vec<Option<usize>>,
-    pub table: Table,
-    /// The thread that runs each gateway.
+    pub table: OrderTable,
+    /// Thread that runs each strategy, or each gateway.
     gateway_threads: Vec<Option<usize>>,
-    gateways: Vec<Gateway>,
-    pub chains: Chains,
-    /// The gaps and the sleeps of each thread, in the order of its log.
+    gateways: Vec<GatewayOrder>,
+    pub further_reports: FurtherReports,
+    /// Gaps and sleeps of each thread, in log order.
     pub gaps: Vec<ThreadGaps>,
-    newest: Vec<Newest>,
+    newest: Vec<NewestEpochs>,
     pub findings: &'a mut Findings,
-    pub links: LinkSums,
+    pub links: LinkChecksums,
     pub accounts: Accounts,
-    pub switches: Switches,
-    pub touches: Touches,
-    /// Orders that were refused, by the code of the reason.
+    pub switches: KillSwitches,
+    pub touches: TouchVersions,
+    /// Refused orders by the code of the reason.
     pub rejections: [u64; MAX_REASONS],
-    source: LogSource,
+    source: CurrentLog,
 }
 
 impl<'a> Join<'a> {
-    /// A join for lanes within these bounds, one for each strategy.
+    /// Creates a join for lanes within these bounds, one for each strategy.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
-        bounds: Vec<Bounds>,
+        bounds: Vec<LaneBounds>,
         room: &ColumnStore,
         findings: &'a mut Findings,
     ) -> Self {
@@ -73,125 +75,124 @@ impl<'a> Join<'a> {
             owners: (0..plan.trading().strategies)
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
-            table: Table::new(bounds, room),
+            table: OrderTable::new(bounds, room),
             gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
-            gateways: vec![Gateway::default(); usize::from(plan.trading().gateways())],
-            chains: Chains::default(),
-            gaps: ThreadGaps::of(plan),
-            newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
+            gateways: vec![GatewayOrder::default(); usize::from(plan.trading().gateways())],
+            further_reports: FurtherReports::default(),
+            gaps: ThreadGaps::for_plan(plan),
+            newest: vec![NewestEpochs::default(); usize::from(plan.trading().strategies)],
             findings,
-            links: LinkSums::default(),
+            links: LinkChecksums::default(),
             accounts: Accounts::new(plan.trading().strategies, dead),
-            switches: Switches::default(),
-            touches: Touches::new(plan),
+            switches: KillSwitches::default(),
+            touches: TouchVersions::new(plan),
             rejections: [0; MAX_REASONS],
-            source: LogSource::default(),
+            source: CurrentLog::default(),
         }
     }
 
-    /// The records that follow come from this thread's log.
+    /// Starts the log of a thread.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
         let points = plan.roles.iter().fold(0, |points, role| points | role.info().points_mask());
-        self.source = LogSource {
+        self.source = CurrentLog {
             thread,
             file: file_name(&plan.name),
             points,
             is_untrusted: self.deaths.is_untrusted_log(plan),
             author: self.deaths.sole_author(plan),
-            ..LogSource::default()
+            ..CurrentLog::default()
         };
     }
 
-    /// The strategy whose log is being read, if nonsense in it is its own affair.
-    pub fn author(&self) -> Option<u16> {
+    /// Returns the strategy that alone writes the current log, so that invalid records are its own.
+    pub fn sole_author(&self) -> Option<u16> {
         self.source.author
     }
 
-    /// What no honest strategy writes and the log that began last has, the first of it.
-    pub fn nonsense(&self) -> Option<&Violation> {
-        self.source.own.first()
+    /// Returns the first violation in the current log that no correct strategy writes.
+    pub fn first_nonsense(&self) -> Option<&Violation> {
+        self.source.own_violations.first()
     }
 
-    /// The stamps of the log that began last that lie before the one in front of them: how many,
-    /// and the first. Not of a log that one strategy writes: there that is nonsense.
+    /// Returns the count and the first example of stamps in the current log that precede their
+    /// predecessor. Not for a log that one strategy writes alone, where it is a violation.
     pub fn went_back(&self) -> Option<&Violation> {
-        self.source.went_back.first()
+        self.source.backward_steps.first()
     }
 
-    /// The strategy's log proves nothing: what was taken from it stays, and counts for nothing.
+    /// Marks the log of a strategy as untrusted: its stamps remain and count for nothing.
     pub fn distrust(&mut self, strategy: u16) {
         self.deaths.distrust(strategy);
         self.table.excuse(strategy);
         self.links.forget(strategy);
     }
 
-    /// Records of the log that began last that make no sense and were passed over, because the log
-    /// proves nothing.
+    /// Returns the number of invalid records that were skipped in the current, untrusted log.
     pub fn ignored(&self) -> u64 {
         self.source.ignored
     }
 
-    /// Takes one record.
+    /// Adds one record.
     ///
     /// # Errors
-    /// Only that there is no room; whatever is wrong with the record is a violation.
+    /// Only [`MergeError`] for missing space; every fault of the record is a violation.
     #[inline]
-    pub fn take(&mut self, record: Record) -> Result<(), MergeError> {
-        self.take_into_table(record)?;
-        // Last: what else is wrong with a record says more.
-        if let Some(back) = self.source.follow(&record) {
-            self.source.goes_back(&record, back, self.plan.ns_per_tick);
+    pub fn ingest(&mut self, record: Record) -> Result<(), MergeError> {
+        self.ingest_stamp(record)?;
+        // Checked last: other faults of a record are more specific.
+        if let Some(back) = self.source.observe_time(&record) {
+            self.source.add_backward_step(&record, back, self.plan.ns_per_tick);
         }
         Ok(())
     }
 
     #[inline]
-    fn take_into_table(&mut self, record: Record) -> Result<(), MergeError> {
+    fn ingest_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
-        let of_strategy = BY_STRATEGY & bit(point) != 0;
-        if self.source.points & bit(point) == 0 || (of_strategy && !self.is_owner(id.strategy())) {
-            self.misplaced(record);
+        let is_strategy_point = STRATEGY_POINTS & bit(point) != 0;
+        if self.source.points & bit(point) == 0 || (is_strategy_point && !self.is_owner(id.strategy())) {
+            self.add_misplaced(record);
             return Ok(());
         }
         if bit(point) >= bit(Point::Instrument) {
-            return self.take_of_account(record);
+            return self.ingest_account_record(record);
         }
         let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
             Err(why) => {
                 if point == Point::GatewayDone {
-                    self.accounts.reported_amiss(id, Report::parse_detail(detail).0, value);
+                    self.accounts.on_unexpected_report(id, Report::parse_detail(detail).0, value);
                 }
-                return self.nowhere(record, &why);
+                return self.on_missing_row(record, &why);
             }
         };
         let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
-        let own = &mut source.own;
+        let own = &mut source.own_violations;
         let mut broken = |witness: Option<u16>, kind, what: &dyn Fn() -> String| {
-            let example = || format!("{}: {}", name_of(id), what());
+            let example = || format!("{}: {}", order_name(id), what());
             match is_own {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
-                // What the engine itself shows needs no strategy's word.
+                // Faults that the engine's stamps show need no strategy as a witness.
                 false if is_excused && witness.is_some() => {}
                 false => findings.add(witness, kind, example),
             }
         };
-        // Only of t5 does the detail say more than the number.
+        // Only the detail of t5 holds more than the number.
         let (number, is_last) =
             if point == Point::GatewayDone { Report::parse_detail(detail) } else { (detail, true) };
-        if number > 0 && REPORT & bit(point) != 0 {
-            let report = self.chains.report(id, number);
-            if !report.stamp(point, value) {
+        if number > 0 && REPORT_POINTS & bit(point) != 0 {
+            let report = self.further_reports.report_mut(id, number);
+            if !report.try_stamp(point, value) {
                 if point == Point::GatewayDone {
-                    self.accounts.reported_amiss(id, number, value);
+                    self.accounts.on_unexpected_report(id, number, value);
                 }
                 broken(None, ViolationKind::Duplicate, &|| {
                     format!("{} of report {number} twice", point.name())
@@ -200,20 +201,20 @@ impl<'a> Join<'a> {
             }
             report.has_more |= !is_last;
             if let Err(OutOfOrder { kind, by_strategy, what }) =
-                chained(point, row, report, &mut self.gateways, &mut lane.returns)
+                join_further_report(point, row, report, &mut self.gateways, &mut lane.returns)
             {
                 broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {number}: {what}"));
             }
             match (point, report.pushed) {
-                (Point::GatewayDone, pushed) => self.accounts.reported(id, number, value, pushed),
-                (Point::OrchRecvCompletion, Some(pushed)) => self.accounts.taken(pushed),
+                (Point::GatewayDone, pushed) => self.accounts.on_report(id, number, value, pushed),
+                (Point::OrchRecvCompletion, Some(pushed)) => self.accounts.on_report_taken(pushed),
                 _ => {}
             }
             return Ok(());
         }
-        if !row.stamp(point, value) {
+        if !row.try_stamp(point, value) {
             if point == Point::GatewayDone {
-                self.accounts.reported_amiss(id, number, value);
+                self.accounts.on_unexpected_report(id, number, value);
             }
             broken(None, ViolationKind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
@@ -222,25 +223,25 @@ impl<'a> Join<'a> {
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
                 let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
-                self.switches.dispatched(record, row, instrument, self.plan.trading());
+                self.switches.on_dispatch(record, row, instrument, self.plan.trading());
             }
             _ => {}
         }
         let newest = &mut self.newest[usize::from(id.strategy())];
         let gateways = &mut self.gateways;
         let in_order = match point {
-            Point::StrategySend => lane.submit.sent(id, newest),
-            Point::OrchRecvSubmit => lane.submit.taken(id, newest),
-            Point::OrchDispatch => newest.dispatched(id).and_then(|()| {
+            Point::StrategySend => lane.submit.on_sent(id, newest),
+            Point::OrchRecvSubmit => lane.submit.on_taken(id, newest),
+            Point::OrchDispatch => newest.on_dispatch(id).and_then(|()| {
                 let received = row.at(Point::GatewayRecv);
-                gateway_of(gateways, row).map_or(Ok(()), |gateway| gateway.inbox(received))
+                gateway_of(gateways, row).map_or(Ok(()), |gateway| gateway.on_inbox(received))
             }),
             Point::GatewayRecv => {
                 row.set_pushed(u16::from(detail), 0);
                 let dispatched = row.at(Point::OrchDispatch);
                 match gateway_of(gateways, row) {
                     Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
-                        gateway.inbox(dispatched)
+                        gateway.on_inbox(dispatched)
                     }
                     _ => Err(OutOfOrder {
                         kind: ViolationKind::Misplaced,
@@ -255,21 +256,21 @@ impl<'a> Join<'a> {
                 {
                     row.set_pushed(venue as u16, gateway.push());
                 }
-                self.accounts.reported(id, number, value, row.pushed());
+                self.accounts.on_report(id, number, value, row.pushed());
                 if !is_last {
                     row.set_more();
-                    self.chains.begin(id);
+                    self.further_reports.expect_more(id);
                 }
                 Ok(())
             }
             Point::OrchRecvCompletion => match row.pushed().filter(|_| row.has(Point::GatewayDone)) {
                 Some((venue, position)) => {
-                    self.accounts.taken((venue, position));
-                    gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
+                    self.accounts.on_report_taken((venue, position));
+                    gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.on_completion(position))
                 }
                 None => Ok(()),
             },
-            Point::OrchReturn | Point::StrategyRecv => lane.returns.stamped(row.at(other_end(point))),
+            Point::OrchReturn | Point::StrategyRecv => lane.returns.on_stamp(row.at(other_end(point))),
             Point::Due
             | Point::Release
             | Point::Rejected
@@ -294,70 +295,69 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill
-    /// switches.
+    /// Adds a record that is not a stamp: instrument, fill, position or kill switch.
     #[inline]
-    fn take_of_account(&mut self, record: Record) -> Result<(), MergeError> {
+    fn ingest_account_record(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, value, .. } = record;
         match point {
-            Point::FillQuantity => self.accounts.quantity(record),
+            Point::FillQuantity => self.accounts.on_fill_quantity(record),
             Point::FillPrice => {
                 let lane = self.table.lane_of(id.strategy(), id.epoch());
                 let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
-                self.accounts.price(record, instrument);
+                self.accounts.on_fill_price(record, instrument);
             }
             Point::Instrument => {
                 let lane = self.table.lane(id);
                 let done = lane.and_then(|lane| lane.set_instrument(id.sequence(), value as u16));
-                return done.or_else(|why| self.nowhere(record, &why));
+                return done.or_else(|why| self.on_missing_row(record, &why));
             }
-            Point::Position => self.accounts.state(record),
-            Point::KillSeen | Point::KillDone => self.switches.take(record),
+            Point::Position => self.accounts.on_position(record),
+            Point::KillSeen | Point::KillDone => self.switches.record(record),
             Point::ExchangeRecv | Point::ExchangeDone | Point::Trigger => {
-                return self.take_of_exchange(record);
+                return self.ingest_exchange_stamp(record);
             }
-            Point::TopOfBook => self.touches.take(&record, self.plan, self.source.thread),
+            Point::TopOfBook => self.touches.record(&record, self.plan, self.source.thread),
             _ => {}
         }
         Ok(())
     }
 
-    /// A stamp of an exchange.
+    /// Adds a stamp of an exchange.
     ///
     /// # Errors
-    /// As [`Join::take`].
-    fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
+    /// [`MergeError`], as for [`Join::ingest`].
+    fn ingest_exchange_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
-            Err(why) => return self.nowhere(record, &why),
+            Err(why) => return self.on_missing_row(record, &why),
         };
         let is_hostile = lane.is_hostile;
-        // The exchange takes it down behind the stamps that it took of the order.
+        // The exchange logs it after its stamps of the order.
         if point == Point::Trigger {
             let at = lane.at_exchange(id.sequence());
             if at.received().is_none() || at.thread() != thread {
-                self.misplaced(record);
+                self.add_misplaced(record);
                 return Ok(());
             }
         }
         let is_new = if point == Point::Trigger {
             lane.set_trigger(id.sequence(), value)
         } else if point == Point::ExchangeDone && detail > 0 {
-            let given = &mut self.chains.report(id, detail).given;
+            let given = &mut self.further_reports.report_mut(id, detail).exchange_done;
             Ok(given.replace((value, thread as u32)).is_none())
         } else {
-            lane.at_exchange_mut(id.sequence()).map(|at| at.stamp(point, value, thread))
+            lane.at_exchange_mut(id.sequence()).map(|at| at.try_stamp(point, value, thread))
         };
         let is_new = match is_new {
             Ok(is_new) => is_new,
-            Err(why) => return self.nowhere(record, &why),
+            Err(why) => return self.on_missing_row(record, &why),
         };
         if !is_new && !is_hostile {
             self.findings.add(None, ViolationKind::Duplicate, || {
                 let of = if detail > 0 { format!(" of report {detail}") } else { String::new() };
-                format!("{}: {}{of} twice", name_of(id), point.name())
+                format!("{}: {}{of} twice", order_name(id), point.name())
             });
         }
         Ok(())
@@ -365,18 +365,18 @@ impl<'a> Join<'a> {
 
     #[inline]
     fn is_owner(&self, strategy: u16) -> bool {
-        // A strategy outside the plan is named as such, not as misplaced.
+        // A strategy outside the plan is reported as such, not as misplaced.
         self.owners.get(usize::from(strategy)).is_none_or(|owner| *owner == Some(self.source.thread))
     }
 
     #[cold]
-    fn misplaced(&mut self, record: Record) {
+    fn add_misplaced(&mut self, record: Record) {
         match record.point {
-            Point::Checksum if self.take_checksum(record) => return,
-            // A log that proves nothing has no gaps either.
+            Point::Checksum if self.try_set_checksum(record) => return,
+            // An untrusted log has no gaps either.
             Point::Gap | Point::Slept => {
                 let own = self.gaps.get_mut(self.source.thread).filter(|_| !self.source.is_untrusted);
-                own.into_iter().for_each(|own| own.take(&record));
+                own.into_iter().for_each(|own| own.record(&record));
                 return;
             }
             _ => {}
@@ -388,16 +388,16 @@ impl<'a> Join<'a> {
         let what = match record.point {
             Point::Checksum => "a checksum".into(),
             Point::TopOfBook => "a board".into(),
-            _ => name_of(record.id),
+            _ => order_name(record.id),
         };
-        self.source.accuse(self.findings, ViolationKind::Misplaced, |file| {
+        self.source.add_violation(self.findings, ViolationKind::Misplaced, |file| {
             format!("{what}: {} stands in {file}", record.point.name())
         });
     }
 
-    /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if
-    /// that end is none of the thread's, or has one already.
-    fn take_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
+    /// Sets the checksum of one end of a link, which follows all stamps of the log. Returns `false`
+    /// if the end does not belong to the thread or has a checksum already.
+    fn try_set_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
         let Some(end) = LinkEnd::from_id(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {
             (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(end.peer),
@@ -405,14 +405,14 @@ impl<'a> Join<'a> {
             _ => Role::Orchestrator,
         };
         let is_ours = self.plan.thread_of(role) == Some(self.source.thread);
-        is_ours && (self.source.is_untrusted || self.links.take(end, value))
+        is_ours && (self.source.is_untrusted || self.links.try_insert(end, value))
     }
 
-    /// A record of an order that the run cannot have had; or there is no room for it.
+    /// Handles a record without a row: the order is impossible, or space is missing.
     #[cold]
-    fn nowhere(&mut self, record: Record, why: &NoRow) -> Result<(), MergeError> {
-        if let NoRow::Memory(bytes) = why {
-            return Err(self.table.no_room(*bytes));
+    fn on_missing_row(&mut self, record: Record, why: &MissingRow) -> Result<(), MergeError> {
+        if let MissingRow::Memory(bytes) = why {
+            return Err(self.table.out_of_space(*bytes));
         }
         let (id, point) = (record.id, record.point.name());
         if self.source.is_untrusted {
@@ -423,19 +423,19 @@ impl<'a> Join<'a> {
             return Ok(());
         }
         let is_doubted = self.deaths.is_untrusted(id.strategy());
-        let LogSource { author, own, .. } = &mut self.source;
+        let CurrentLog { author, own_violations: own, .. } = &mut self.source;
         let findings = &mut *self.findings;
         let mut add = |witness, kind, example: &dyn Fn() -> String| match author {
             Some(_) => own.add(kind, example),
             None => findings.add(witness, kind, example),
         };
         let planned = self.plan.trading().orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
-        let name = || name_of(id);
+        let name = || order_name(id);
         match why {
-            NoRow::Strategy => {
+            MissingRow::Strategy => {
                 add(None, ViolationKind::NotInPlan, &|| format!("{}: the plan has no such strategy", name()));
             }
-            NoRow::Epoch => {
+            MissingRow::Epoch => {
                 let last = self.deaths.last_epoch(id.strategy());
                 add(None, ViolationKind::NotInPlan, &|| {
                     format!("{}: {point}, but by the record its last epoch was {last}", name())
@@ -448,7 +448,7 @@ impl<'a> Join<'a> {
             }
             _ if is_doubted => {}
             _ => {
-                // There is a row for as much as its strategy's log can hold, and more.
+                // There is a row for every order that its strategy's log can hold, and more.
                 add(Some(id.strategy()), ViolationKind::NeverSent, &|| {
                     format!("{}: {point}, but its strategy never sent it", name())
                 });
@@ -458,18 +458,18 @@ impl<'a> Join<'a> {
     }
 }
 
-/// What further reports have stamps of.
-const REPORT: u64 = points_mask(REPORT_PATH);
+/// The points of further reports.
+const REPORT_POINTS: u64 = points_mask(REPORT_PATH);
 
-/// A further report meets the same hand-offs as the first.
+/// Joins a stamp of a further report, which passes the same hand-offs as the first.
 #[cold]
-fn chained(
+fn join_further_report(
     point: Point,
     row: &OrderRow,
-    report: &mut Chained,
-    gateways: &mut [Gateway],
-    returns: &mut Return,
-) -> InOrder {
+    report: &mut FurtherReport,
+    gateways: &mut [GatewayOrder],
+    returns: &mut ReturnOrder,
+) -> OrderCheck {
     match point {
         Point::GatewayDone => {
             if let Some((venue, _)) = row.pushed()
@@ -481,10 +481,10 @@ fn chained(
         }
         Point::OrchRecvCompletion => match report.pushed {
             Some((venue, position)) => {
-                gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
+                gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.on_completion(position))
             }
             None => Ok(()),
         },
-        _ => returns.stamped(report.at(other_end(point))),
+        _ => returns.on_stamp(report.at(other_end(point))),
     }
 }

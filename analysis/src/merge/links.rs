@@ -1,8 +1,7 @@
-//! Compares what one end of each hand-off pushed with what the other took, by the checksums at the
-//! end of the logs.
+//! Compares the checksums of both ends of each hand-off, from the end of the logs.
 //!
-//! Stamps tell that an order arrived and in its turn. The sums tell that it arrived as it was sent:
-//! a message that was torn, doubled before its second stamp, or made up makes the two ends differ.
+//! Stamps show that an order arrived, and in order. Checksums show that it arrived unchanged: a
+//! torn, duplicated or forged message makes the two ends differ.
 
 use super::ThreadLog;
 use super::deaths::Deaths;
@@ -13,27 +12,26 @@ use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
 use std::collections::BTreeMap;
 
-/// The checksums of all logs.
+/// The link checksums of all logs.
 #[derive(Debug, Default)]
-pub(super) struct LinkSums(BTreeMap<LinkEnd, u64>);
+pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
-impl LinkSums {
-    /// Takes the checksum of one end; `false` if there is one already.
-    pub fn take(&mut self, end: LinkEnd, sum: u64) -> bool {
+impl LinkChecksums {
+    /// Inserts the checksum of one end. Returns `false` if there is one already.
+    pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }
 
-    /// What a strategy says of its links proves nothing.
+    /// Removes the checksums that a strategy wrote: they are untrusted.
     pub fn forget(&mut self, strategy: u16) {
-        let is_its = |end: &LinkEnd| match end.hand_off {
+        let belongs_to_strategy = |end: &LinkEnd| match end.hand_off {
             HandOff::Submit | HandOff::Return => end.peer == strategy,
             HandOff::Inbox | HandOff::Completion => false,
         };
-        self.0.retain(|end, _| !is_its(end));
+        self.0.retain(|end, _| !belongs_to_strategy(end));
     }
 
-    /// Compares the ends of each link. Only of a complete run: in any other messages were on their
-    /// way when it ended.
+    /// Compares the ends of each link. Only for complete runs: in others messages were in flight.
     pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
         if record.outcome != RunOutcome::Complete {
             return;
@@ -59,10 +57,10 @@ impl LinkSums {
                 compare(hand_off, &who, pushed, taken, Some(strategy), findings);
             }
         }
-        // Of one that came back both ends have the sum of its last incarnation.
+        // After a restart both ends have the checksum of the last incarnation.
         let is_live = |gateway: &u16| !deaths.is_down(usize::from(*gateway));
         let mut living = (0..plan.trading().gateways()).filter(is_live);
-        if !engine || !living.all(|gateway| has_ended_or_shares(plan, gateway, logs)) {
+        if !engine || !living.all(|gateway| has_final_checksum(plan, gateway, logs)) {
             return;
         }
         let mut reported = Some(0u64);
@@ -77,15 +75,15 @@ impl LinkSums {
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }
         if deaths.has_outage() {
-            // A dead one left no sum, and the engine's is over all of them. What the living ones
-            // pushed their stamps tell.
+            // A dead gateway left no checksum, and the engine's covers all gateways. Reports of
+            // survivors are checked by their stamps.
             return;
         }
         let taken = self.0.get(&LinkEnd::receiver(HandOff::Completion, 0, 0)).copied();
         compare(HandOff::Completion, "the gateways", reported, taken, None, findings);
     }
 
-    /// The last incarnation of a strategy that either end has a sum of.
+    /// Returns the newest epoch of a strategy for which either end has a checksum.
     fn newest_epoch(&self, strategy: u16) -> u16 {
         let its = |end: &&LinkEnd| {
             matches!(end.hand_off, HandOff::Submit | HandOff::Return) && end.peer == strategy
@@ -94,7 +92,7 @@ impl LinkSums {
     }
 }
 
-fn has_ended_or_shares(plan: &protocol::plan::Plan, gateway: u16, logs: &[ThreadLog]) -> bool {
+fn has_final_checksum(plan: &protocol::plan::Plan, gateway: u16, logs: &[ThreadLog]) -> bool {
     let log = plan.thread_of(Role::Gateway(gateway)).and_then(|thread| logs.get(thread));
     log.is_some_and(|log| log.status.state() == ThreadState::Done)
 }

@@ -1,47 +1,46 @@
-//! Market data: which versions of each touch the exchanges wrote, by their own logs, and which one
-//! each order says that it was triggered by.
+//! Market data: the touch versions that exchanges wrote, and the version that triggered each order.
 //!
-//! What an order says is its strategy's word, which the exchange took down. It is held against what
-//! the exchange itself wrote: a version that was never written, or not yet when the order was sent,
-//! is the strategy's tale.
+//! The trigger of an order is its strategy's claim, which the exchange logged. It is compared with
+//! the exchange's own log: a version that was never written, or written after the order was sent,
+//! is a false claim.
 
 use super::deaths::Deaths;
 use super::row::{OrderRow, bit};
-use super::table::{BLOCK, Lane, Table};
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::table::{BLOCK, Lane, OrderTable};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
-/// What triggered an order.
+/// The touch version that triggered an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// The version of the touch of its instrument at its venue.
+    /// Version of the touch of the order's instrument at its venue.
     pub version: u64,
-    /// When the exchange wrote that, in ticks; `None`: it never did.
+    /// Time of the exchange's write, in ticks; `None` if it never wrote the version.
     pub written: Option<u64>,
 }
 
-/// All versions that were written.
+/// The touch versions that the exchanges wrote.
 #[derive(Debug)]
-pub(super) struct Touches {
-    /// Of each venue.
+pub(super) struct TouchVersions {
+    /// Credentials of each venue.
     credentials: u16,
-    /// By venue and instrument the times of the writes, the first version's first.
+    /// Times of the writes by venue and instrument, starting with version 1.
     written: HashMap<(u16, u16), Vec<u64>>,
     pub found: Violations,
 }
 
-impl Touches {
-    /// None yet.
+impl TouchVersions {
+    /// Creates an empty list.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
-    /// Takes the record of a write out of the log of a thread.
-    pub fn take(&mut self, record: &Record, plan: &Plan, thread: usize) {
+    /// Adds the record of a write from the log of a thread.
+    pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
         let trading = plan.trading();
@@ -64,32 +63,32 @@ impl Touches {
         }
     }
 
-    /// How many versions of all instruments there are.
+    /// Returns the number of versions of all instruments.
     pub fn count(&self) -> u64 {
         self.written.values().map(|all| all.len() as u64).sum()
     }
 
-    /// What triggered an order; `None`: nothing, by its own word, or no gateway had it.
+    /// Returns the trigger of an order; `None` if it claims none or no gateway had it.
     pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
         let version = lane.trigger(sequence)?;
         let (gateway, _) = lane.rows.get(sequence as usize)?.pushed()?;
         let venue = gateway as u16 / self.credentials;
         let all = self.written.get(&(venue, lane.instrument(sequence)));
-        let place = version.checked_sub(1).and_then(|place| usize::try_from(place).ok());
-        let written = all.zip(place).and_then(|(all, place)| all.get(place).copied());
+        let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        let written = all.zip(index).and_then(|(all, index)| all.get(index).copied());
         Some(Trigger { version, written })
     }
 
-    /// Holds every order's word against what was written.
+    /// Checks the claimed trigger of every order.
     pub fn check(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
         gone: u64,
         findings: &mut Findings,
     ) {
-        // The log of an exchange that died may lack what it wrote last.
+        // The log of a dead exchange may lack its last writes.
         let is_whole =
             gone & bit(Point::TopOfBook) == 0 && !matches!(record.outcome, RunOutcome::Failed { .. });
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
@@ -100,10 +99,10 @@ impl Touches {
                 }
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };
                 let Some(row) = lane.rows.get(sequence as usize) else { continue };
-                if let Some(what) = tale(trigger, row, is_whole) {
+                if let Some(what) = trigger_fault(trigger, row, is_whole) {
                     findings.add(Some(lane.strategy), ViolationKind::Trigger, || {
                         let version = trigger.version;
-                        format!("{}: triggered by version {version}, {what}", name_of(lane.id(sequence)))
+                        format!("{}: triggered by version {version}, {what}", order_name(lane.id(sequence)))
                     });
                 }
             }
@@ -111,8 +110,8 @@ impl Touches {
     }
 }
 
-/// Why that cannot have triggered the order.
-fn tale(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
+/// Returns why the trigger is impossible.
+fn trigger_fault(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
     match (trigger.written, row.at(Point::StrategySend)) {
         (None, _) => is_whole.then_some("which was never written"),
         (Some(written), Some(sent)) if written > sent => Some("which was written after it was sent"),

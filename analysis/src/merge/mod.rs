@@ -1,17 +1,17 @@
-//! The merge: all stamp logs of a run joined by order, exact and linear, and checked.
+//! The merge: joins all stamp logs of a run by order, exactly and in linear time, and checks them.
 //!
-//! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes,
-//! and what cannot be true of an honest run (a stamp twice, a gap, a report out of turn, time going
-//! backwards) is counted and named. Strategies that died in the middle of the run owe what `check`
-//! says; the living owe everything.
+//! Nothing is sampled or sorted. A stamp costs one indexed store, an order 88 bytes. Violations (a
+//! duplicate stamp, a gap, a report out of order, time going back) are counted and named. `check`
+//! describes which stamps orders of dead strategies need; all other orders need all.
 
 mod accounts;
-mod chain;
 mod check;
 mod counters;
+mod current_log;
 mod deaths;
 mod exchange;
 pub(crate) mod folder;
+mod further_reports;
 mod gaps;
 mod hand_offs;
 mod join;
@@ -19,26 +19,25 @@ mod links;
 mod market;
 mod orders;
 mod row;
-mod source;
 mod switches;
 mod table;
 mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
-pub use chain::Chained;
-pub use folder::{Logs, log_path};
+pub use folder::{LogStore, log_path};
+pub use further_reports::FurtherReport;
 pub use market::Trigger;
-pub use orders::{Losses, OrderEnd, Orders, Span};
-pub use row::{AtExchange, OrderRow, bit};
-pub use switches::Kill;
+pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
+pub use row::{ExchangeStamps, OrderRow, bit};
+pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
-pub use violation::{Violation, ViolationKind, name_of};
+pub use violation::{Violation, ViolationKind, order_name};
 
 use crate::document::Document;
 use crate::logfile::{LogError, RECORDS_AT};
 use crate::record::{RunOutcome, RunRecord};
-use check::{Context, Counted};
+use check::{CheckContext, CheckTotals};
 use deaths::Deaths;
 use join::Join;
 use protocol::counters::ThreadCounters;
@@ -50,44 +49,44 @@ use protocol::status::StatusField;
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 use system::scratch::{Column, ColumnStore, Plain};
-use table::Bounds;
+use table::LaneBounds;
 use thiserror::Error;
-use thread_log::nothing;
+use thread_log::empty_status;
 use violation::{Findings, Violations};
 
-/// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
+/// An error that prevents the merge. Faults of single orders are [`Violation`]s.
 #[derive(Debug, Error)]
 pub enum MergeError {
-    /// A log is missing, cut or overwritten.
+    /// A log is missing, truncated or overwritten.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The record holds a plan that no run can have had.
+    /// The record holds an impossible plan.
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
-    /// Not enough memory for the table.
+    /// Not enough memory for the table of orders.
     #[error(
         "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
     )]
     Memory {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
     },
-    /// Not enough room for the table on the disk.
+    /// Not enough disk space for the table of orders.
     #[error(
         "{folder}: no room on this disk for {bytes} more bytes of the table of orders: free some, or copy the run to where there is",
         folder = .folder.display()
     )]
     Disk {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// Where the table is.
+        /// Folder of the table.
         folder: PathBuf,
     },
 }
 
 impl MergeError {
-    /// There is no room for so many bytes more.
-    fn no_room(room: &ColumnStore, bytes: u64) -> Self {
+    /// Creates the error for missing space: `bytes` more are needed.
+    fn out_of_space(room: &ColumnStore, bytes: u64) -> Self {
         match room.folder() {
             None => Self::Memory { bytes },
             Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
@@ -95,137 +94,136 @@ impl MergeError {
     }
 }
 
-/// A run, joined.
+/// A merged run: every order with its stamps, and the violations.
 #[derive(Debug)]
-pub struct Merged {
-    /// Where every order went.
-    pub orders: Orders,
-    /// The outermost stamps.
-    pub span: Span,
-    /// What must not have happened, by kind; empty in a valid run.
+pub struct MergedRun {
+    /// Counts of orders by outcome.
+    pub orders: OrderCounts,
+    /// First and last stamps.
+    pub span: StampSpan,
+    /// Violations by kind; empty in a valid run.
     pub violations: Vec<Violation>,
-    /// What could not be checked or was left out, in words.
+    /// Notes on checks that were impossible and on excluded data.
     pub notes: Vec<String>,
-    /// The logs, in the order of the plan's threads.
+    /// Logs in the order of the plan's threads.
     pub threads: Vec<ThreadLog>,
-    /// Stamps in all logs.
+    /// Number of records in all logs.
     pub records: u64,
-    /// What became of the orders of each incarnation that died, in the order of the record's
-    /// incidents.
-    pub losses: Vec<Losses>,
-    /// Orders lost by incarnations that lived; in a complete run each is a violation.
+    /// Outcomes of the orders of each dead incarnation, in the order of the record's incidents.
+    pub losses: Vec<OrderLosses>,
+    /// Orders lost by incarnations that survived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
-    /// What each strategy holds in the end, by the logged fills.
+    /// Final positions of each strategy, by the logged fills.
     pub positions: Vec<Position>,
-    /// The kill switches that were turned on.
-    pub kills: Vec<Kill>,
-    /// Refused orders by the code of the reason; those that there are.
+    /// Kill switches that were turned on.
+    pub kills: Vec<KillActivation>,
+    /// Refused orders by the code of the reason, without zero counts.
     pub rejections: Vec<(u8, u64)>,
-    /// Whether some venue of the plan is an exchange.
+    /// Whether any venue of the plan is an exchange.
     pub has_exchange: bool,
-    /// Versions of touches that exchanges wrote to their boards.
+    /// Number of touch versions that exchanges wrote to their boards.
     pub touches_written: u64,
-    touches: market::Touches,
-    table: table::Table,
-    chains: chain::Chains,
+    touches: market::TouchVersions,
+    table: table::OrderTable,
+    chains: further_reports::FurtherReports,
     room: ColumnStore,
 }
 
-impl Merged {
-    /// A column of so many zeros where the table is.
+impl MergedRun {
+    /// Creates a column of `len` zeros in the storage of the table.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// [`MergeError`]: not enough space.
     pub(crate) fn column<T: Plain>(&self, len: usize) -> Result<Column<T>, MergeError> {
         let mut column = self.room.column();
         let bytes = len.saturating_mul(size_of::<T>()) as u64;
-        column.resize(len).map_err(|_| MergeError::no_room(&self.room, bytes))?;
+        column.resize(len).map_err(|_| MergeError::out_of_space(&self.room, bytes))?;
         Ok(column)
     }
 
-    /// How much may be resident, in bytes; `None`: nobody said.
-    pub(crate) fn most_resident(&self) -> Option<u64> {
+    /// Returns the maximum resident bytes; `None` for no limit.
+    pub(crate) fn max_resident_bytes(&self) -> Option<u64> {
         self.room.max_resident()
     }
 
-    /// Gives back what is resident of the table, where that is too much. To be called now and then
-    /// while it is gone through.
+    /// Releases resident pages of the table above the limit. Called regularly during iterations.
     #[inline]
     pub(crate) fn relieve(&self) {
         self.room.release_resident();
     }
 
-    /// The table in blocks of rows, each with the id of its first; in the order of
-    /// [`Merged::orders`].
+    /// Iterates over the table in blocks of rows, each with the id of its first row, in the order
+    /// of [`MergedRun::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
 
-    /// Every order that has some stamp, by strategy and sequence.
+    /// Iterates over every order with a stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
 
-    /// The same of one strategy.
+    /// Iterates over the orders of one strategy.
     pub fn orders_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
-    /// Every report but the first of its order, with the order and the report's number.
-    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+    /// Iterates over all further reports, with the order and the report's number.
+    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.chains.iter()
     }
 
-    /// What the exchange of an order's venue stamped of it; empty stamps where the venue is none.
-    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+    /// Returns the stamps of the order's exchange; empty if its venue is not an exchange.
+    pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         self.table.at_exchange(id)
     }
 
-    /// What triggered an order, by its own word, and when that was written, by the exchange's;
-    /// `None`: nothing.
+    /// Returns the touch version that triggered an order by its own claim, with the time of the
+    /// exchange's write; `None` without a trigger.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
-    /// The orders that count in the figures: returned, with every stamp, in time.
+    /// Iterates over the orders that count in the figures: returned, with every stamp, in time
+    /// order.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 }
 
-/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory.
-/// `progress` hears, about every 65,000 stamps, how many are done of how many.
+/// Merges the logs of a run, which are in a folder (a [`Path`](std::path::Path)) or in memory.
+/// `progress` is called about every 65,000 records with the merged and the total number.
 ///
-/// A log that is cut inside a record is an error, except in a run that failed: there it gives what
-/// it has. A damaged or forged log of a strategy in a process of its own is no error: the strategy
-/// is in no figure then, and a note says so.
+/// A log that ends within a record is an error, except in a failed run, which gives what it has. A
+/// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
+/// figure, and a note says so.
 ///
 /// # Errors
-/// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
-pub fn merge<L: Logs + ?Sized>(
+/// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.
+pub fn merge<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
     progress: impl FnMut(u64, u64),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     merge_in(&ColumnStore::memory(), logs, record, progress)
 }
 
-/// The same with the table in that room: the same to the last bit, whatever it is.
+/// Merges like [`merge`], with the table in `room`. The result is identical for every storage.
 ///
 /// # Errors
-/// As [`merge`].
-pub fn merge_in<L: Logs + ?Sized>(
+/// [`MergeError`], as for [`merge`].
+pub fn merge_in<L: LogStore + ?Sized>(
     room: &ColumnStore,
     logs: &L,
     record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     let plan = &record.plan;
     plan.validate()?;
-    let (sizes, total) = sizes(logs, plan)?;
+    let (sizes, total) = record_counts(logs, plan)?;
     let mut deaths = Deaths::new(record);
-    let bounds = bounds(plan, &sizes, &deaths);
+    let bounds = lane_bounds(plan, &sizes, &deaths);
 
     let mut joined = Findings::default();
     let mut notes = Vec::new();
@@ -233,7 +231,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     let mut join = Join::new(plan, &mut deaths, bounds, room, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
-        let (log, note) = read(logs, record, thread, &mut join, |records| {
+        let (log, note) = read_log(logs, record, thread, &mut join, |records| {
             done += records;
             progress(done, total);
         })?;
@@ -243,7 +241,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     let Join {
         mut table,
         mut links,
-        mut chains,
+        further_reports: mut chains,
         gaps,
         mut accounts,
         mut switches,
@@ -253,11 +251,11 @@ pub fn merge_in<L: Logs + ?Sized>(
     } = join;
     let is_unknown = |id| table.row(id).is_some_and(|row| row.reason() == Some(Reject::VenueUnknown.code()));
     chains.split_off_engine_reports(is_unknown);
-    chains.drop_unheard(|id| {
+    chains.drop_unpushed(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
         gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
     });
-    accounts.end();
+    accounts.finish();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
     joined.firm.append(std::mem::take(&mut touches.found));
@@ -265,10 +263,10 @@ pub fn merge_in<L: Logs + ?Sized>(
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
-        let context = Context::new(record, &deaths, &switches, &chains);
+        let context = CheckContext::new(record, &deaths, &switches, &chains);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
-        exchange::check(&mut table, &chains, record, &deaths, context.engine_gone(), &mut findings);
-        touches.check(&table, record, &deaths, context.engine_gone(), &mut findings);
+        exchange::check(&mut table, &chains, record, &deaths, context.engine_missing(), &mut findings);
+        touches.check(&table, record, &deaths, context.engine_missing(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
@@ -282,8 +280,8 @@ pub fn merge_in<L: Logs + ?Sized>(
         };
         switches.check(row, plan.trading(), &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
-            let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
-            found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
+            let is_new = deaths.can_be_hostile() && !deaths.is_untrusted(strategy);
+            found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
         let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
         if liars.is_empty() {
@@ -295,15 +293,15 @@ pub fn merge_in<L: Logs + ?Sized>(
             links.forget(strategy);
             joined.disregard(strategy);
             if let Some(log) =
-                plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
+                plan.thread_of(Role::Strategy(strategy)).and_then(|index| threads.get_mut(index))
             {
-                notes.push(doubted(&log.name, &why));
+                notes.push(doubted_note(&log.name, &why));
                 *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
             }
         }
     };
-    let Counted { mut orders, mut span, losses, lost_of_survivors } = counted;
-    chains.extend(&mut span, &table, &deaths);
+    let CheckTotals { mut orders, mut span, losses, lost_of_survivors } = counted;
+    chains.extend_span(&mut span, &table, &deaths);
     orders.scheduled = plan.trading().orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
@@ -313,7 +311,7 @@ pub fn merge_in<L: Logs + ?Sized>(
     }
     orders.further_reports = chains.count();
     let violations = findings.into_sorted();
-    Ok(Merged {
+    Ok(MergedRun {
         chains,
         orders,
         span,
@@ -334,9 +332,9 @@ pub fn merge_in<L: Logs + ?Sized>(
     })
 }
 
-/// Takes the records of one log; beside what is known about it, a note on what is wrong with it
-/// where that is no error. `progress` hears how many more were taken.
-fn read<L: Logs + ?Sized>(
+/// Reads one log. Returns its facts and a note on damage that is not an error. `progress` receives
+/// the number of additional records.
+fn read_log<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
     thread: usize,
@@ -347,21 +345,21 @@ fn read<L: Logs + ?Sized>(
     let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
     let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
     join.begin(thread);
-    let author = join.author();
+    let author = join.sole_author();
     let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;
     let is_tolerable = |error: &LogError| {
         is_cut_by_failure(error)
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status, mut counters) = (0, nothing(), ThreadCounters::default());
+    let (mut records, mut status, mut counters) = (0, empty_status(), ThreadCounters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
                 match log.next_block() {
                     Ok(Some(block)) => {
                         for record in block.records() {
-                            join.take(record)?;
+                            join.ingest(record)?;
                         }
                         progress(block.len() as u64);
                         join.table.relieve();
@@ -385,13 +383,13 @@ fn read<L: Logs + ?Sized>(
         Err(error) => return Err(error.into()),
     }
     if is_untrusted {
-        let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
+        let note = untrusted_note(&name, damage.map(|(_, what)| what), join.ignored());
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    // What no honest strategy leaves in its log: from here on the log proves nothing.
+    // Records that no correct strategy writes: from here on the log is untrusted.
     let forged = match &damage {
         Some((false, what)) => Some(what.clone()),
-        _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
+        _ => join.first_nonsense().map(|first| first.first.clone()).or_else(|| {
             match status.get(StatusField::RecordsDropped) {
                 0 => None,
                 dropped if record.plan.spill.is_some() => {
@@ -403,7 +401,7 @@ fn read<L: Logs + ?Sized>(
     };
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
-        let note = doubted(&name, &why);
+        let note = doubted_note(&name, &why);
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     let backwards = join.went_back();
@@ -421,11 +419,11 @@ fn read<L: Logs + ?Sized>(
     Ok((log, damage.map(|(_, what)| what).or(note)))
 }
 
-/// What a log that proves nothing means for the figures.
+/// The effect of an untrusted log on the figures.
 const NO_PROOF: &str = "prove nothing: its orders are in no figure and count by what the engine stamped";
 
-/// Of a strategy that misbehaved, by the record.
-fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
+/// Formats the note on a strategy that misbehaved by the record.
+fn untrusted_note(name: &str, damage: Option<String>, ignored: u64) -> String {
     let damage = damage.map_or_else(String::new, |damage| format!("; {damage}"));
     let nonsense = match ignored {
         0 => String::new(),
@@ -436,21 +434,21 @@ fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
     )
 }
 
-/// Of a strategy whose own log gives it away.
-fn doubted(name: &str, why: &str) -> String {
+/// Formats the note on a strategy whose own log shows that it is invalid.
+fn doubted_note(name: &str, why: &str) -> String {
     format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
 }
 
-/// How a strategy's word contradicts the engine's.
-fn contradiction(first: &Violation, total: u64) -> String {
+/// Formats how a strategy's stamps contradict the engine's.
+fn contradiction_note(first: &Violation, total: u64) -> String {
     match total {
         1 => first.first.clone(),
         total => format!("{total} contradictions, first {}", first.first),
     }
 }
 
-/// How many records each log can hold by its size, and all of them.
-fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
+/// Returns the number of records that each log can hold by its size, and the sum.
+fn record_counts<L: LogStore + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
     let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
     let size = |thread| logs.bytes(plan, thread).map(records);
     let sizes = (0..plan.threads.len()).map(size).collect::<Result<Vec<_>, _>>()?;
@@ -458,20 +456,21 @@ fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), Log
     Ok((sizes, total))
 }
 
-/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's
-/// suggests. A strategy that hides what it sent hides nothing of what the engine stamped.
-fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
+/// Returns the limits of each strategy's lanes, from the size of its own log and of the
+/// orchestrator's. A strategy that hides its stamps hides nothing that the engine stamped.
+fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
     let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
     let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
         let records = of(Role::Strategy(strategy)).max(engine);
-        Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
+        LaneBounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
     plan.trading().orders.iter().enumerate().map(bounds).collect()
 }
 
-/// Strategies first, the orchestrator's thread last: see [`join`].
+/// Returns the reading order of the logs: strategies first, the orchestrator's thread last (see
+/// [`join`]).
 fn reading_order(plan: &Plan) -> Vec<usize> {
     let mut order: Vec<usize> = (0..plan.threads.len()).collect();
     order.sort_by_key(|thread| {

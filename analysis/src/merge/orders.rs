@@ -1,46 +1,45 @@
-//! Where orders go: the ways in which an order that was sent can end, and how many ended so.
+//! Order outcomes: how orders that were sent can end, and their counts.
 
 use super::row::{OrderRow, bit};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 
-/// Where every order went: sent = returned + rejected + cancelled + orphaned + lost.
+/// Counts of orders by outcome: sent = returned + rejected + cancelled + orphaned + lost.
 ///
-/// Of a strategy that was quarantined, only orders count that the engine stamped: its own stamps
-/// prove nothing.
+/// For a quarantined strategy, only orders that the engine stamped count: its own stamps are
+/// untrusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Orders {
-    /// Orders in the plan.
+pub struct OrderCounts {
+    /// Orders of the plan.
     pub scheduled: u64,
-    /// Orders that a strategy stamped as sent (or that the engine received from a strategy that
-    /// died).
+    /// Orders that a strategy stamped as sent (or that the engine received from a dead strategy).
     pub sent: u64,
-    /// Orders whose report the venue made and the strategy got.
+    /// Orders with a venue report that the strategy received.
     pub returned: u64,
-    /// Orders that the orchestrator refused and whose strategy got to know.
+    /// Orders that the orchestrator refused, with the refusal received by the strategy.
     pub rejected: u64,
-    /// Orders that their venue cancelled, because their strategy died.
+    /// Orders that the venue canceled because their strategy died.
     #[serde(default)]
     pub cancelled: u64,
-    /// Orders that the engine finished or refused, and whose strategy died before it took the
+    /// Orders that the engine completed or refused, whose strategy died before it received the
     /// report.
     #[serde(default)]
     pub orphaned: u64,
-    /// Orders that the engine never got, and all others that vanished.
+    /// Orders that the engine never received or that disappeared otherwise.
     pub lost: u64,
-    /// Reports behind the first of their order, all orders together.
+    /// Further reports of all orders together.
     #[serde(default)]
     pub further_reports: u64,
-    /// Orders with some point stamped more than once.
+    /// Orders with a duplicate stamp.
     pub duplicated: u64,
-    /// Pushes that found a ring full, over all threads; of a strategy that died, those of its last
+    /// Pushes that found a ring full, over all threads; for a dead strategy, of its last
     /// incarnation.
     pub full: u64,
 }
 
-impl Orders {
-    /// Counts an order that was sent.
+impl OrderCounts {
+    /// Counts a sent order by its end.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -54,24 +53,24 @@ impl Orders {
     }
 }
 
-/// How an order ended that was sent.
+/// The end of an order that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEnd {
-    /// Its strategy got the venue's report.
+    /// The strategy received the venue's report.
     Returned,
-    /// Its strategy got the engine's refusal.
+    /// The strategy received the engine's refusal.
     Rejected,
-    /// Its venue cancelled it, because its strategy was dead.
+    /// The venue canceled it because the strategy was dead.
     Cancelled,
-    /// The engine was done with it, and nobody was there to take the report.
+    /// The engine had completed it, and the strategy was dead.
     Orphaned,
-    /// None of these.
+    /// The order disappeared.
     Lost,
 }
 
 impl OrderEnd {
-    /// The end of an order with these stamps. Only the orders of the dead can be orphaned: what a
-    /// living strategy does not get is lost.
+    /// Derives the end of an order from its stamped points. Only orders of dead strategies can be
+    /// orphaned: an order whose report a live strategy misses is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;
@@ -85,7 +84,7 @@ impl OrderEnd {
         }
     }
 
-    /// What it is called in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Returned => "returned",
@@ -97,19 +96,19 @@ impl OrderEnd {
     }
 }
 
-/// What became of the orders of an incarnation that died: those that it got no report of.
+/// Outcomes of the orders of a dead incarnation that it received no report for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
-    /// Never seen again.
+pub struct OrderLosses {
+    /// Orders that disappeared.
     pub lost: u64,
-    /// Cancelled by their venue.
+    /// Orders canceled by their venue.
     pub cancelled: u64,
-    /// Finished or refused by the engine.
+    /// Orders completed or refused by the engine.
     pub orphaned: u64,
 }
 
-impl Losses {
-    /// Counts an order.
+impl OrderLosses {
+    /// Counts an order by its end.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
@@ -120,13 +119,13 @@ impl Losses {
         }
     }
 
-    /// All of them together.
-    pub const fn all(&self) -> u64 {
+    /// Returns the sum.
+    pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }
 }
 
-impl Sum for Losses {
+impl Sum for OrderLosses {
     fn sum<I: Iterator<Item = Self>>(losses: I) -> Self {
         losses.fold(Self::default(), |sum, losses| Self {
             lost: sum.lost + losses.lost,
@@ -136,35 +135,35 @@ impl Sum for Losses {
     }
 }
 
-/// The outermost stamps of a run, in ticks, and the time that orders were open. Without the orders
-/// of strategies that were quarantined.
+/// First and last stamps of a run, in ticks, and the time that orders were open; without orders of
+/// quarantined strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    /// Orders with a t1.
+pub struct StampSpan {
+    /// Number of orders with a t1.
     pub sent: u64,
-    /// The first t1; `u64::MAX` if nothing was sent.
+    /// First t1; `u64::MAX` if nothing was sent.
     pub first_sent: u64,
-    /// The last t1.
+    /// Last t1.
     pub last_sent: u64,
-    /// Orders with a t8.
+    /// Number of orders with a t8.
     pub received: u64,
-    /// The first t8; `u64::MAX` if nothing came back.
+    /// First t8; `u64::MAX` if no order returned.
     pub first_received: u64,
-    /// The last t8.
+    /// Last t8.
     pub last_received: u64,
-    /// The sum of all t8 − t1.
+    /// Sum of all t8 − t1.
     pub open_ticks: u128,
 }
 
-impl Span {
-    /// No time at all.
+impl StampSpan {
+    /// Creates an empty span.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
     }
 
-    /// Takes in the time of an order.
+    /// Extends the span by the stamps of an order.
     #[inline]
-    pub(super) fn take(&mut self, row: &OrderRow) {
+    pub(super) fn include(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);
         if let Some(sent) = sent {
             self.sent += 1;

@@ -1,4 +1,5 @@
-//! A row of the table: the stamps of one order, in 88 bytes; and those of its exchange, in 24 more.
+//! Rows of the order table: the stamps of one order in 88 bytes, and those of its exchange in 24
+//! more.
 
 use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::stamps::Point;
@@ -7,23 +8,23 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// The stamps of one order.
 ///
 /// ```text
-/// state  63                29 28       27     21 20   14 13         12         11                0
-///       │ position in the    │ more     │ gateway │ reason│ duplicated │ measured │ a bit for each   │
-///       │ gateway's order    │ reports  │ + 1     │       │            │          │ point stamped    │
+/// state 63              29 28      27     21 20   14 13         12         11             0
+///      │ position among   │ more    │ gateway │ reason│ duplicated │ measured │ a bit for each │
+///      │ gateway's reports│ reports │ + 1     │       │            │          │ stamped point  │
 /// ```
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 pub struct OrderRow {
-    ticks: [u64; KEPT],
+    ticks: [u64; TIMED_POINTS],
     state: u64,
 }
 
-/// The points whose times a row keeps: the whole way, due and release, by their codes.
-const KEPT: usize = Point::Release as usize;
-/// The points that an order can have.
-const OF_ORDER: u32 = Point::Cancelled as u32;
+/// Number of points whose times a row keeps: the whole path, due and release, by their codes.
+const TIMED_POINTS: usize = Point::Release as usize;
+/// Number of points that an order can have.
+const ORDER_POINTS: u32 = Point::Cancelled as u32;
 
-const _: () = assert!(points_mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
-const _: () = assert!(MEASURED == 1 << OF_ORDER, "the flags stand above the points");
+const _: () = assert!(points_mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << TIMED_POINTS) - 1);
+const _: () = assert!(MEASURED == 1 << ORDER_POINTS, "the flags stand above the points");
 const _: () = assert!(size_of::<OrderRow>() == 88);
 
 const MEASURED: u64 = 1 << 12;
@@ -34,43 +35,43 @@ const GATEWAY_SHIFT: u32 = 21;
 const GATEWAY_MASK: u64 = 0x7F;
 const MORE: u64 = 1 << 28;
 const POSITION_SHIFT: u32 = 29;
-/// The largest position that a row can hold: a gateway's 34 thousand millionth report.
+/// The largest position that a row can hold: 34 billion reports of a gateway.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 
-/// The bit of a point in [`OrderRow::points`].
+/// Returns the bit of a point in [`OrderRow::points`].
 #[inline]
 pub const fn bit(point: Point) -> u64 {
     1 << (point as u64 - 1)
 }
 
 impl OrderRow {
-    /// A bit for each point that was stamped.
+    /// Returns a bit for each stamped point.
     #[inline]
     pub const fn points(&self) -> u64 {
-        self.state & ((1 << OF_ORDER) - 1)
+        self.state & ((1 << ORDER_POINTS) - 1)
     }
 
-    /// Whether the point was stamped.
+    /// Returns `true` if the point was stamped.
     #[inline]
     pub const fn has(&self, point: Point) -> bool {
         self.state & bit(point) != 0
     }
 
-    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time,
-    /// and [`Point::Cancelled`], whose time is that of t5.
+    /// Returns the ticks of a point, if it was stamped; never for [`Point::Rejected`], which is not
+    /// a time, and [`Point::Cancelled`], which has the time of t5.
     #[inline]
     pub fn at(&self, point: Point) -> Option<u64> {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
     }
 
-    /// The stamps of the whole way, t1 to t8; zero where there is none.
+    /// Returns the stamps t1 to t8; 0 for a missing one.
     #[inline]
     pub fn stamps(&self) -> [u64; PATH.len()] {
         PATH.map(|point| self.ticks[point as usize - 1])
     }
 
-    /// How long a stage took, in ticks; 0 where its end lies before its beginning, none where one
-    /// of them was not stamped.
+    /// Returns the duration of a stage in ticks; 0 if its end precedes its start, `None` if a stamp
+    /// is missing.
     #[inline]
     pub fn stage(&self, stage: Stage) -> Option<u64> {
         let record = stage.info();
@@ -79,32 +80,33 @@ impl OrderRow {
             .then(|| self.ticks[record.to as usize - 1].saturating_sub(self.ticks[record.from as usize - 1]))
     }
 
-    /// When the way began (t1); 0 where that is not stamped.
+    /// Returns t1; 0 if it was not stamped.
     #[inline]
     pub const fn began(&self) -> u64 {
         self.ticks[PATH[0] as usize - 1]
     }
 
-    /// When it ended (t8); 0 where that is not stamped.
+    /// Returns t8; 0 if it was not stamped.
     #[inline]
     pub const fn ended(&self) -> u64 {
         self.ticks[PATH[PATH.len() - 1] as usize - 1]
     }
 
-    /// The whole way, in ticks.
+    /// Returns the round trip t8 − t1, in ticks.
     #[inline]
     pub const fn round_trip(&self) -> u64 {
         self.ended().saturating_sub(self.began())
     }
 
-    /// Whether each of t1 to t8 was stamped: a run may stamp only the ends of the engine's way.
+    /// Returns `true` if each of t1 to t8 was stamped; with `--stamps ends` the inner stamps are
+    /// absent.
     #[inline]
     pub const fn has_all_stamps(&self) -> bool {
         self.points() & points_mask(&PATH) == points_mask(&PATH)
     }
 
-    /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are
-    /// cut).
+    /// Returns the code of the reason for which the order was refused (0 to 127; larger codes are
+    /// truncated).
     pub const fn reason(&self) -> Option<u8> {
         if self.has(Point::Rejected) {
             Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
@@ -113,20 +115,21 @@ impl OrderRow {
         }
     }
 
-    /// Whether the order came back with every stamp in its place: only those count in the figures.
+    /// Returns `true` if the order returned with every stamp in order: only these orders count in
+    /// the figures.
     #[inline]
     pub const fn is_measured(&self) -> bool {
         self.state & MEASURED != 0
     }
 
-    /// Whether some point of the order was stamped more than once.
+    /// Returns `true` if a point of the order was stamped more than once.
     #[inline]
     pub const fn is_duplicated(&self) -> bool {
         self.state & DUPLICATED != 0
     }
 
-    /// The gateway that served the order and how many reports it had pushed before, where its log
-    /// tells.
+    /// Returns the gateway that served the order and the number of reports that it had pushed
+    /// before, if its log has them.
     #[inline]
     pub const fn pushed(&self) -> Option<(usize, u64)> {
         match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
@@ -135,7 +138,7 @@ impl OrderRow {
         }
     }
 
-    /// Whether more reports follow the first, by its t5.
+    /// Returns `true` if more reports follow the first, by its t5.
     #[inline]
     pub const fn has_more(&self) -> bool {
         self.state & MORE != 0
@@ -163,9 +166,9 @@ impl OrderRow {
         self.state |= position.min(POSITION_MAX) << POSITION_SHIFT;
     }
 
-    /// Notes a stamp; `false` if the order already has one of that point, which then stays.
+    /// Sets a stamp. Returns `false` if the order has one of this point already, which then stays.
     #[inline]
-    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         if self.has(point) {
             self.state |= DUPLICATED;
             return false;
@@ -180,14 +183,14 @@ impl OrderRow {
     }
 }
 
-/// What an exchange stamped of one order within its venue's time, in 24 bytes beside the row. Only
-/// runs with an exchange have room for it.
+/// The stamps of an exchange for one order, in 24 bytes next to the row. Allocated only in runs
+/// with an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
-pub struct AtExchange {
+pub struct ExchangeStamps {
     received: u64,
-    /// Of the first report.
+    /// Time of the first report.
     done: u64,
-    /// The thread that stamped it, and the points that there are, a bit each.
+    /// Thread that stamped it, and a bit for each stamped point.
     thread: u32,
     points: u32,
 }
@@ -195,11 +198,11 @@ pub struct AtExchange {
 const RECEIVED: u32 = 1;
 const DONE: u32 = 2;
 
-const _: () = assert!(size_of::<AtExchange>() == 24);
+const _: () = assert!(size_of::<ExchangeStamps>() == 24);
 
-impl AtExchange {
-    /// Notes a stamp; `false` if there is one already.
-    pub(super) fn stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
+impl ExchangeStamps {
+    /// Sets a stamp. Returns `false` if it was set already.
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
         let (bit, ticks) = match point {
             Point::ExchangeRecv => (RECEIVED, &mut self.received),
             _ => (DONE, &mut self.done),
@@ -213,12 +216,12 @@ impl AtExchange {
         true
     }
 
-    /// Whether nothing was.
+    /// Returns `true` without any stamp.
     pub(super) const fn is_empty(&self) -> bool {
         self.points == 0
     }
 
-    /// The thread that stamped it.
+    /// Returns the thread that stamped it.
     pub(super) const fn thread(&self) -> usize {
         self.thread as usize
     }
@@ -227,18 +230,18 @@ impl AtExchange {
         (self.points & bit != 0).then_some(ticks)
     }
 
-    /// When it was taken, in ticks.
+    /// Returns the time at which the exchange received the order, in ticks.
     pub fn received(&self) -> Option<u64> {
         self.at(RECEIVED, self.received)
     }
 
-    /// When its first report was given, in ticks.
+    /// Returns the time at which the exchange produced the first report, in ticks.
     pub fn done(&self) -> Option<u64> {
         self.at(DONE, self.done)
     }
 
-    /// The parts of the order's time at its venue, in the order of [`ExchangeStage::ALL`]; none
-    /// where a stamp is missing or they are not in their order.
+    /// Returns the exchange stages of the order, in the order of [`ExchangeStage::ALL`]; `None` if
+    /// a stamp is missing or out of order.
     pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
         let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
         way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])

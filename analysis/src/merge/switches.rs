@@ -1,61 +1,60 @@
-//! Kill switches: what was dispatched although one was on, and how long the cancels took.
+//! Kill switches: orders that were dispatched although one was on, and the times of the cancels.
 //!
 //! The orchestrator logs each switch when it has seen it and when the last order that it cancels is
-//! confirmed. From the first on until it is turned off no new order that it concerns may have a t3;
-//! a cancel may, and its t3 says that it is one.
+//! confirmed. While it is on, no new order in its scope may have a t3; a cancel may, and its t3 is
+//! marked as one.
 
 use super::row::OrderRow;
-use super::violation::{Findings, ViolationKind, Violations, name_of};
+use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
 use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
-/// A switch that was turned on.
+/// A kill switch that was turned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kill {
-    /// What the log says of it.
+pub struct KillActivation {
+    /// Switch as logged.
     pub switch: KillSwitch,
-    /// When it was seen, in ticks.
+    /// Time at which the orchestrator saw it, in ticks.
     pub seen: u64,
-    /// When the last order that it cancels was confirmed; none if that did not happen.
+    /// Time at which the last order that it cancels was confirmed; `None` if that did not happen.
     pub done: Option<u64>,
-    /// When it was turned off.
+    /// Time at which it was turned off.
     pub revived: Option<u64>,
 }
 
-/// All switches of a run.
+/// The kill switches of a run.
 #[derive(Debug, Default)]
-pub(super) struct Switches {
-    kills: Vec<Kill>,
-    /// Between which turns each of them was on.
+pub(super) struct KillSwitches {
+    kills: Vec<KillActivation>,
+    /// For each activation: the turns between which it was on.
     spans: Vec<(usize, Option<usize>)>,
-    /// Turns so far in the orchestrator's log: it tells what came first, also where two times are
-    /// the same.
-    turns: usize,
-    /// Those that are on at this place of the orchestrator's log.
+    /// Switch turns so far in the orchestrator's log: they order events with equal times.
+    turn_count: usize,
+    /// Scopes that are on at the current position of the orchestrator's log.
     on: Vec<Scope>,
-    /// Orders dispatched while a venue or an instrument was killed, of which neither was known
-    /// then, each after so many turns.
+    /// Orders that were dispatched while a venue or an instrument was killed and whose own were not
+    /// known yet, each with the number of turns before it.
     suspects: Vec<(OrderId, usize)>,
-    /// What was found wrong while the logs were read.
+    /// Violations found while reading.
     pub found: Violations,
 }
 
-/// The t3 of what is no new order has this detail.
+/// Detail of a t3 that is not a new order.
 const NOT_NEW: u8 = 1;
 
-impl Switches {
-    /// Takes a record about a switch.
+impl KillSwitches {
+    /// Adds a record of a switch.
     #[cold]
-    pub fn take(&mut self, record: Record) {
+    pub fn record(&mut self, record: Record) {
         let Some(switch) = KillSwitch::from_record(&record) else {
             return self.found.add(ViolationKind::Killed, || {
                 format!("{}: a kill switch of no scope that there is", record.point.name())
             });
         };
-        let same = |kill: &&mut Kill| {
+        let same = |kill: &&mut KillActivation| {
             (kill.switch.number, kill.switch.scope, kill.switch.cause)
                 == (switch.number, switch.scope, switch.cause)
         };
@@ -69,32 +68,32 @@ impl Switches {
                 }),
             }
         } else if switch.is_on {
-            self.turns += 1;
-            self.spans.push((self.turns, None));
-            self.kills.push(Kill { switch, seen: record.value, done: None, revived: None });
+            self.turn_count += 1;
+            self.spans.push((self.turn_count, None));
+            self.kills.push(KillActivation { switch, seen: record.value, done: None, revived: None });
             self.on.push(switch.scope);
         } else {
-            self.turns += 1;
-            // Who revives everybody turns every switch off.
+            self.turn_count += 1;
+            // Reviving all turns every switch off.
             let is_off = |scope: Scope| switch.scope == Scope::All || scope == switch.scope;
             self.on.retain(|scope| !is_off(*scope));
-            let is_ended = |kill: &Kill| is_off(kill.switch.scope) && kill.revived.is_none();
+            let is_ended = |kill: &KillActivation| is_off(kill.switch.scope) && kill.revived.is_none();
             for (kill, span) in self.kills.iter_mut().zip(&mut self.spans).filter(|(kill, _)| is_ended(kill))
             {
-                (kill.revived, span.1) = (Some(record.value), Some(self.turns));
+                (kill.revived, span.1) = (Some(record.value), Some(self.turn_count));
             }
         }
     }
 
-    /// Whether any is on.
+    /// Returns `true` if any switch is on.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
-    /// An order is dispatched while a switch is on.
+    /// Handles an order that is dispatched while a switch is on.
     #[cold]
-    pub fn dispatched(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
+    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
             return;
         }
@@ -104,7 +103,7 @@ impl Switches {
                 if let Some(scope) =
                     concerning(self.on.iter().copied(), record.id, gateway, instrument, trading)
                 {
-                    through(record.id, scope, &mut self.found);
+                    add_killed(record.id, scope, &mut self.found);
                 }
             }
             None => {
@@ -114,17 +113,17 @@ impl Switches {
                     .copied()
                     .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
                 match concerning(known, record.id, 0, 0, trading) {
-                    Some(scope) => through(record.id, scope, &mut self.found),
-                    None if needs_more => self.suspects.push((record.id, self.turns)),
+                    Some(scope) => add_killed(record.id, scope, &mut self.found),
+                    None if needs_more => self.suspects.push((record.id, self.turn_count)),
                     None => {}
                 }
             }
         }
     }
 
-    /// Whether a kill switch that concerns an order had been seen when its venue was done with it
-    /// (the t5 of its last report): what cancelled it then was the switch. The venue was told
-    /// before a revival, and may confirm after it.
+    /// Returns `true` if a kill switch on the order's scope had been seen when its venue completed
+    /// it (the t5 of its last report): then the switch canceled it. The venue learned of it before
+    /// a revival and may confirm afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -141,8 +140,7 @@ impl Switches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Looks at those orders of which venue and instrument were not known when they were
-    /// dispatched.
+    /// Checks the orders whose venue and instrument were not known at their dispatch.
     pub fn check<'a>(
         &self,
         row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,
@@ -157,13 +155,13 @@ impl Switches {
                 was_on.then_some(kill.switch.scope)
             });
             if let Some(scope) = concerning(on, *id, gateway, instrument, trading) {
-                through(*id, scope, &mut findings.firm);
+                add_killed(*id, scope, &mut findings.firm);
             }
         }
     }
 
-    /// The switches that were turned on, in the order in which they were seen.
-    pub fn into_kills(self) -> Vec<Kill> {
+    /// Returns the activations in the order in which they were seen.
+    pub fn into_kills(self) -> Vec<KillActivation> {
         self.kills
     }
 }
@@ -181,14 +179,14 @@ fn concerning(
 }
 
 #[cold]
-fn through(id: OrderId, scope: Scope, found: &mut Violations) {
+fn add_killed(id: OrderId, scope: Scope, found: &mut Violations) {
     found.add(ViolationKind::Killed, || {
-        format!("{}: dispatched although the kill switch of {scope} had been seen", name_of(id))
+        format!("{}: dispatched although the kill switch of {scope} had been seen", order_name(id))
     });
 }
 
-impl Kill {
-    /// What turned it, in words: `operator`, `death`, `limit max-loss`.
+impl KillActivation {
+    /// Returns the cause of the activation: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {
             KillCause::Operator => "operator".into(),

@@ -1,24 +1,23 @@
-//! The table that stamps are joined in: a lane for each strategy and epoch, a row of 88 bytes for
-//! each order.
+//! The order table: a lane for each strategy and epoch, a row of 88 bytes for each order.
 //!
-//! A row's place is its order's sequence, so a join is an index, not a search, and costs the same
-//! for the first order and the last. A lane grows as its orders appear, up to a limit that the size
-//! of the logs bounds: a run that promises 2^60 orders and stamped ten costs ten rows. A strategy
-//! that is started again and again has a lane for each epoch, found by index as well; those after
-//! the first begin small and double.
+//! The index of a row is its order's sequence, so the join is an index operation, not a search,
+//! with equal cost for the first order and the last. A lane grows as its orders appear, up to a
+//! limit from the size of the logs: a run that plans 2^60 orders and stamped ten costs ten rows. A
+//! restarted strategy has a lane for each epoch, also found by index; later lanes start small and
+//! double.
 
 use super::MergeError;
-use super::hand_offs::{Return, Submit};
-use super::row::{AtExchange, OrderRow};
+use super::hand_offs::{ReturnOrder, SubmitOrder};
+use super::row::{ExchangeStamps, OrderRow};
 use protocol::wire::OrderId;
 use system::scratch::{Column, ColumnStore, Plain};
 
-/// The rows of a first epoch are made in chunks of this many, so that growing does not show.
+/// Rows of a first epoch are allocated in chunks of this many, to amortize growing.
 const CHUNK: u64 = 4096;
-/// Those of a later epoch in powers of two from this on.
+/// Rows of a later epoch are allocated in powers of two from this on.
 const LATER_CHUNK: u64 = 16;
-/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps
-/// are lost.
+/// Rows that a lane may have beyond the capacity of its strategy's log: for orders whose other
+/// stamps are lost.
 const SPARE_ROWS: u64 = 4096;
 
 /// The orders of one strategy in one epoch, by sequence.
@@ -26,27 +25,25 @@ const SPARE_ROWS: u64 = 4096;
 pub(super) struct Lane {
     pub strategy: u16,
     pub epoch: u16,
-    /// Its strategy's log proves nothing: nothing that it shows is a violation.
+    /// The strategy's log is untrusted: its stamps are never violations.
     pub is_excused: bool,
-    /// It misbehaved by the record, so that what the engine has of it may be anything as well.
+    /// The strategy misbehaved by the record, so that the engine's stamps of its orders may be
+    /// invalid as well.
     pub is_hostile: bool,
     pub rows: Column<OrderRow>,
-    /// What the orders trade, by their sequence; as long as the last one that does not trade
-    /// instrument 0.
+    /// Instruments by sequence, up to the last order that does not trade instrument 0.
     pub instruments: Column<u16>,
-    /// What an exchange stamped of them, by their sequence; as long as the last one that was at an
-    /// exchange.
-    at_exchange: Column<AtExchange>,
-    /// The version of a touch that triggered an order, by its own word, by their sequence; 0: none.
-    /// As long as the last one that was.
+    /// Exchange stamps by sequence, up to the last order that was at an exchange.
+    at_exchange: Column<ExchangeStamps>,
+    /// Claimed trigger versions by sequence, up to the last order that has one; 0 for none.
     triggers: Column<u64>,
-    /// How far the hand-offs of this incarnation have come.
-    pub submit: Submit,
-    pub returns: Return,
+    /// Order checks of this incarnation's hand-offs.
+    pub submit: SubmitOrder,
+    pub returns: ReturnOrder,
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &Bounds, room: &ColumnStore) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &LaneBounds, room: &ColumnStore) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         // Later epochs are many and short.
         let room = if epoch == 0 { room } else { &ColumnStore::memory() };
@@ -59,200 +56,201 @@ impl Lane {
             instruments: room.column(),
             at_exchange: room.column(),
             triggers: room.column(),
-            submit: Submit::default(),
-            returns: Return::default(),
+            submit: SubmitOrder::default(),
+            returns: ReturnOrder::default(),
         }
     }
 
-    /// What an order trades, by the log of its gateway.
+    /// Returns the instrument of an order, by the log of its gateway.
     #[inline]
     pub fn instrument(&self, sequence: u64) -> u16 {
         self.instruments.get(sequence as usize).copied().unwrap_or(0)
     }
 
-    /// An order, for which there is a row, trades that.
-    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), NoRow> {
-        *reach(&mut self.instruments, sequence)? = instrument;
+    /// Sets the instrument of an order that has a row.
+    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
+        *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
-    /// What an exchange stamped of an order.
+    /// Returns the exchange stamps of an order.
     #[inline]
-    pub fn at_exchange(&self, sequence: u64) -> AtExchange {
+    pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
     }
 
-    /// The same, to be stamped; for an order for which there is a row.
-    pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut AtExchange, NoRow> {
-        reach(&mut self.at_exchange, sequence)
+    /// Returns the exchange stamps of an order that has a row, to be changed.
+    pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut ExchangeStamps, MissingRow> {
+        grow_to(&mut self.at_exchange, sequence)
     }
 
-    /// The version that triggered an order, by its own word.
+    /// Returns the claimed trigger version of an order.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
     }
 
-    /// An order, for which there is a row, says that; `false` if it said so before.
-    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, NoRow> {
-        Ok(core::mem::replace(reach(&mut self.triggers, sequence)?, version) == 0)
+    /// Sets the claimed trigger version of an order that has a row. Returns `false` if it was set
+    /// already.
+    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, MissingRow> {
+        Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
-    /// The orders that say what triggered them.
+    /// Iterates over the sequences of orders with a claimed trigger.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
 
-    /// Whether any of its orders was at an exchange.
+    /// Returns `true` if any order of the lane was at an exchange.
     pub fn has_exchange(&self) -> bool {
         !self.at_exchange.is_empty()
     }
 
-    /// The id of the order in a row.
+    /// Returns the id of the order in a row.
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy, self.epoch, sequence)
     }
 }
 
-/// The value of an order, for which there is one from then on.
+/// Returns the value of an order, after growing the column to contain it.
 #[inline]
-fn reach<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, NoRow> {
-    let place = sequence as usize;
-    if column.len() <= place {
-        let bytes = (place + 1 - column.len()) * size_of::<T>();
-        column.resize(place + 1).map_err(|_| NoRow::Memory(bytes as u64))?;
+fn grow_to<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, MissingRow> {
+    let index = sequence as usize;
+    if column.len() <= index {
+        let bytes = (index + 1 - column.len()) * size_of::<T>();
+        column.resize(index + 1).map_err(|_| MissingRow::Memory(bytes as u64))?;
     }
-    Ok(&mut column[place])
+    Ok(&mut column[index])
 }
 
-/// Why an order has no row.
+/// The reason for which an order has no row.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoRow {
-    /// There is no such strategy.
+pub(super) enum MissingRow {
+    /// The strategy does not exist.
     Strategy,
-    /// Its strategy never had that epoch.
+    /// The strategy never had the epoch.
     Epoch,
-    /// Its sequence is past what the logs can hold.
+    /// The sequence exceeds the capacity of the logs.
     Limit,
-    /// The memory for it, or the room on the disk, is not there: this many bytes more.
+    /// Memory or disk space for it is missing: this many bytes.
     Memory(u64),
 }
 
-/// What the lanes of one strategy may come to.
+/// The limits of the lanes of one strategy.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds {
-    /// Rows in a lane.
+pub(super) struct LaneBounds {
+    /// Maximum rows in a lane.
     pub rows: u64,
-    /// Rows in all lanes of later epochs together.
+    /// Maximum rows in all lanes of later epochs together.
     pub later_rows: u64,
-    /// The last epoch.
+    /// Last possible epoch.
     pub last_epoch: u16,
-    /// Whether its lanes are excused.
+    /// Whether the strategy's log is untrusted.
     pub is_excused: bool,
-    /// And also what the engine has of them.
+    /// Whether the engine's stamps of its orders are untrusted as well.
     pub is_hostile: bool,
 }
 
-impl Bounds {
-    /// The bounds of a strategy with so many orders planned, so many records in its log and this
-    /// last epoch: no more rows than planned, and no more than there are records, with room for
-    /// orders that it stamped once and the engine stamped later. What memory is used follows the
-    /// files.
+impl LaneBounds {
+    /// Computes the limits from the number of planned orders, the records in the strategy's log and
+    /// its last epoch: no more rows than planned, and no more than records, plus a margin for
+    /// orders with lost stamps. Memory use follows the size of the files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
-        // A lane that doubles is at most twice as long as it must be.
+        // A lane that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
         let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
         Self { rows: planned.min(rows), later_rows, last_epoch, is_excused, is_hostile: is_excused }
     }
 }
 
-/// The lanes of one strategy's epochs from 1 on.
+/// The lanes of one strategy from epoch 1 on.
 #[derive(Debug)]
-struct Later {
-    bounds: Bounds,
-    /// Where they stand among all lanes, by epoch − 1; 0, where the first strategy's first lane is:
-    /// not made yet.
-    places: Vec<u32>,
+struct LaterEpochs {
+    bounds: LaneBounds,
+    /// Index among all lanes, by epoch − 1; 0 (the first strategy's first lane) if it does not
+    /// exist yet.
+    lane_indices: Vec<u32>,
 }
 
-/// All lanes. Those of epoch 0 stand at their strategy's index.
+/// The table: all lanes. Lanes of epoch 0 are at their strategy's index.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
-    later: Vec<Later>,
+    later: Vec<LaterEpochs>,
     pub room: ColumnStore,
 }
 
-/// So many rows are gone through between two looks at what is resident.
+/// Number of rows between two checks of the resident memory.
 pub(super) const BLOCK: usize = 1 << 12;
 
-impl Table {
-    /// A table for strategies with these bounds.
-    pub fn new(bounds: Vec<Bounds>, room: &ColumnStore) -> Self {
-        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds, room);
+impl OrderTable {
+    /// Creates a table for strategies with these limits.
+    pub fn new(bounds: Vec<LaneBounds>, room: &ColumnStore) -> Self {
+        let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
-        let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
+        let later =
+            bounds.into_iter().map(|bounds| LaterEpochs { bounds, lane_indices: Vec::new() }).collect();
         Self { lanes, later, room: room.clone() }
     }
 
-    /// Gives back what is resident of it, where that is too much: see [`Room::relieve`].
+    /// Releases resident pages above the limit: see [`Room::relieve`].
     #[inline]
     pub fn relieve(&self) {
         self.room.release_resident();
     }
 
-    /// There is no room for so many bytes more.
+    /// Creates the error for missing space: `bytes` more are needed.
     #[cold]
-    pub fn no_room(&self, bytes: u64) -> MergeError {
-        MergeError::no_room(&self.room, bytes)
+    pub fn out_of_space(&self, bytes: u64) -> MergeError {
+        MergeError::out_of_space(&self.room, bytes)
     }
 
-    /// The lane of an order, in which there is a row for it.
+    /// Returns the lane of an order, with a row for it.
     ///
     /// # Errors
-    /// [`NoRow`]: the run cannot have had such an order, or there is no memory.
+    /// [`MissingRow`]: the order is impossible, or memory is missing.
     #[inline]
-    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, NoRow> {
-        let mut place = usize::from(id.strategy());
-        if place >= self.later.len() {
-            return Err(NoRow::Strategy);
+    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
+        let mut lane_index = usize::from(id.strategy());
+        if lane_index >= self.later.len() {
+            return Err(MissingRow::Strategy);
         }
         if id.epoch() > 0 {
-            place = self.place_of_later(id)?;
+            lane_index = self.later_lane_index(id)?;
         }
-        if id.sequence() >= self.lanes[place].rows.len() as u64 {
-            self.grow(place, id.sequence())?;
+        if id.sequence() >= self.lanes[lane_index].rows.len() as u64 {
+            self.grow(lane_index, id.sequence())?;
         }
-        Ok(&mut self.lanes[place])
+        Ok(&mut self.lanes[lane_index])
     }
 
-    /// Where the lane of a later epoch stands, made if it is new.
-    fn place_of_later(&mut self, id: OrderId) -> Result<usize, NoRow> {
-        let Later { bounds, places } = &mut self.later[usize::from(id.strategy())];
+    /// Returns the index of a later epoch's lane, created if new.
+    fn later_lane_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
+        let LaterEpochs { bounds, lane_indices } = &mut self.later[usize::from(id.strategy())];
         let index = usize::from(id.epoch()) - 1;
-        match places.get(index) {
-            Some(place) if *place > 0 => return Ok(*place as usize),
-            _ if id.epoch() > bounds.last_epoch => return Err(NoRow::Epoch),
-            // Here and not when it grows, so that what is no order of the run makes no lane.
-            _ if id.sequence() >= bounds.rows => return Err(NoRow::Limit),
+        match lane_indices.get(index) {
+            Some(lane_index) if *lane_index > 0 => return Ok(*lane_index as usize),
+            _ if id.epoch() > bounds.last_epoch => return Err(MissingRow::Epoch),
+            // Checked here and not when it grows, so that an impossible order creates no lane.
+            _ if id.sequence() >= bounds.rows => return Err(MissingRow::Limit),
             _ => {}
         }
-        if places.len() <= index {
-            places.resize(index + 1, 0);
+        if lane_indices.len() <= index {
+            lane_indices.resize(index + 1, 0);
         }
-        // No more lanes than strategies and epochs: 20 bits.
-        places[index] = self.lanes.len() as u32;
+        // There are at most as many lanes as strategies and epochs: 20 bits.
+        lane_indices[index] = self.lanes.len() as u32;
         self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds, &self.room));
         Ok(self.lanes.len() - 1)
     }
 
-    /// Makes room in a lane for a sequence.
+    /// Grows a lane to contain a sequence.
     #[cold]
-    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), NoRow> {
-        let lane = &mut self.lanes[place];
+    fn grow(&mut self, lane_index: usize, sequence: u64) -> Result<(), MissingRow> {
+        let lane = &mut self.lanes[lane_index];
         let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
         if sequence >= bounds.rows {
-            return Err(NoRow::Limit);
+            return Err(MissingRow::Limit);
         }
         let is_later = lane.epoch > 0;
         let wanted = match is_later {
@@ -261,10 +259,10 @@ impl Table {
         };
         let more = wanted.min(bounds.rows) - lane.rows.len() as u64;
         if is_later && more > bounds.later_rows {
-            return Err(NoRow::Limit);
+            return Err(MissingRow::Limit);
         }
         if lane.rows.resize(lane.rows.len() + more as usize).is_err() {
-            return Err(NoRow::Memory(more * size_of::<OrderRow>() as u64));
+            return Err(MissingRow::Memory(more * size_of::<OrderRow>() as u64));
         }
         if is_later {
             bounds.later_rows -= more;
@@ -272,20 +270,20 @@ impl Table {
         Ok(())
     }
 
-    /// The lane of an incarnation, if any stamp of it was found.
+    /// Returns the lane of an incarnation, if any of its stamps was found.
     pub fn lane_of(&self, strategy: u16, epoch: u16) -> Option<&Lane> {
         let first = usize::from(strategy);
         match epoch.checked_sub(1) {
             None if first < self.later.len() => self.lanes.get(first),
             None => None,
             Some(index) => {
-                let place = *self.later.get(first)?.places.get(usize::from(index))? as usize;
-                if place == 0 { None } else { self.lanes.get(place) }
+                let lane_index = *self.later.get(first)?.lane_indices.get(usize::from(index))? as usize;
+                if lane_index == 0 { None } else { self.lanes.get(lane_index) }
             }
         }
     }
 
-    /// The log of a strategy proves nothing, as was found out while the logs were read.
+    /// Marks the log of a strategy as untrusted, found out while the logs were read.
     pub fn excuse(&mut self, strategy: u16) {
         if let Some(later) = self.later.get_mut(usize::from(strategy)) {
             later.bounds.is_excused = true;
@@ -299,34 +297,34 @@ impl Table {
         }
     }
 
-    /// The last epoch of a strategy of which any stamp was found.
+    /// Returns the last epoch of a strategy with any stamp.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
-        self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
+        self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
     }
 
-    /// The row of an order, if there is one.
+    /// Returns the row of an order, if it exists.
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
-    /// What an exchange stamped of an order.
-    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+    /// Returns the exchange stamps of an order.
+    pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         let lane = self.lane_of(id.strategy(), id.epoch());
-        lane.map_or_else(AtExchange::default, |lane| lane.at_exchange(id.sequence()))
+        lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
-    /// Every row that could hold an order, with the order's id.
+    /// Iterates over every row with its order's id.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-        self.blocks().flat_map(of_block)
+        self.blocks().flat_map(block_rows)
     }
 
-    /// The same of one strategy: what others have is not looked at.
+    /// Iterates over the rows of one strategy, without touching those of others.
     pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
-        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(of_block)
+        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(block_rows)
     }
 
-    /// The same in blocks, each with the id of its first row.
+    /// Iterates over the rows in blocks, each with the id of its first row.
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.lanes.iter().flat_map(|lane| self.blocks_of(lane))
     }
@@ -339,8 +337,8 @@ impl Table {
     }
 }
 
-/// The rows of a block, each with its id.
-fn of_block((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+/// Iterates over the rows of a block, each with its order's id.
+fn block_rows((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
     let id = move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
     rows.iter().enumerate().map(move |(at, row)| (id(at), row))
 }
@@ -352,16 +350,16 @@ mod tests {
 
     const LAST: usize = MAX_EPOCH as usize;
 
-    fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
-        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2], &ColumnStore::memory())
+    fn table(planned: u64, records: u64, last_epoch: u16) -> OrderTable {
+        OrderTable::new(vec![LaneBounds::new(planned, records, last_epoch, false); 2], &ColumnStore::memory())
     }
 
-    fn rows(table: &Table) -> usize {
+    fn rows(table: &OrderTable) -> usize {
         table.lanes.iter().map(|lane| lane.rows.len()).sum()
     }
 
     #[test]
-    fn an_epoch_costs_what_its_orders_do() {
+    fn epoch_memory_follows_its_orders() {
         let mut table = table(1_000_000, 6 * LAST as u64, MAX_EPOCH);
         for epoch in 1..=MAX_EPOCH {
             for sequence in 0..2 {
@@ -377,18 +375,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_cannot_have_had_has_no_row() {
+    fn impossible_orders_have_no_row() {
         let mut table = table(100, 1_000, 3);
         let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
-        assert_eq!(why(2, 0, 0), Some(NoRow::Strategy));
-        assert_eq!(why(1, 4, 0), Some(NoRow::Epoch));
-        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(NoRow::Limit), Some(NoRow::Limit)));
+        assert_eq!(why(2, 0, 0), Some(MissingRow::Strategy));
+        assert_eq!(why(1, 4, 0), Some(MissingRow::Epoch));
+        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(MissingRow::Limit), Some(MissingRow::Limit)));
         assert_eq!((why(1, 3, 99), why(1, 0, 99)), (None, None));
         assert_eq!(table.lanes.len(), 3);
     }
 
     #[test]
-    fn nonsense_in_a_log_does_not_multiply_its_memory() {
+    fn forged_sequences_do_not_multiply_memory() {
         let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
         let refused = (0..5_000u64).filter(|number| {
             let id = OrderId::new(0, 1 + (number % LAST as u64) as u16, number * 7_919 % 14_000);

@@ -1,40 +1,38 @@
-//! One thread's log as the merge knows it, beyond its stamps.
+//! Facts about one thread's log other than its stamps.
 
 use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, ThreadStatus};
 
-/// What the merge knows about one thread's log.
+/// Facts about one thread's log.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
-    /// The thread's name in the plan.
+    /// Name of the thread in the plan.
     pub name: String,
-    /// Records in its log.
+    /// Number of records in the log.
     pub records: u64,
-    /// Its status block, as it was at the end; empty if it proves nothing.
+    /// Final status block; empty for an untrusted log.
     pub status: ThreadStatus,
-    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    /// Final counters of the thread's agents; all zero for an untrusted log.
     pub counters: ThreadCounters,
-    /// Log and status block prove nothing: the strategy was quarantined, and may have written
-    /// anything there.
+    /// Log and status block are untrusted: the strategy was quarantined and may have overwritten
+    /// them.
     pub is_untrusted: bool,
-    /// Stamps that lie before the stamp in front of them: the thread's clock went back.
+    /// Number of stamps that precede their predecessor: the thread's clock went back.
     pub went_back: u64,
-    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times;
-    /// in the order of its log.
+    /// Gaps in its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS), in log order.
     pub gaps: Vec<Gap>,
-    /// When it had given its core away by its idle strategy, at most as often as its log has room
-    /// for; in the order of its log.
+    /// Sleeps by its own idle strategy, up to the capacity of its log, in log order.
     pub sleeps: Vec<Gap>,
 }
 
 impl ThreadLog {
-    /// A log that proves nothing.
+    /// Creates the facts of an untrusted log.
     pub(super) fn unproven(name: String, records: u64) -> Self {
         Self {
             name,
             records,
-            status: nothing(),
+            status: empty_status(),
             counters: ThreadCounters::default(),
             is_untrusted: true,
             went_back: 0,
@@ -44,7 +42,7 @@ impl ThreadLog {
     }
 }
 
-/// A status block that says nothing.
-pub(super) fn nothing() -> ThreadStatus {
+/// Returns an empty status block.
+pub(super) fn empty_status() -> ThreadStatus {
     ThreadStatus::from_words([0; STATUS_WORDS])
 }

@@ -1,28 +1,27 @@
-//! Violations: what a valid run must never show, counted by kind, with a first example each.
+//! Violations of a run's invariants, counted by kind with a first example each.
 
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation. Any of them makes the run invalid.
+/// A kind of violation. Any violation makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {
-    /// A point stamped twice for one order.
+    /// A point was stamped twice for one order.
     Duplicate,
-    /// A sequence that its strategy left out.
+    /// A strategy left out a sequence.
     Gap,
-    /// An order of a strategy or a sequence that the plan does not have, or of an epoch that the
-    /// record does not have.
+    /// An order has a strategy or a sequence outside the plan, or an epoch outside the record.
     NotInPlan,
-    /// An order that the engine saw and no strategy sent.
+    /// The engine received an order that no strategy sent.
     NeverSent,
-    /// A point in the log of a thread that has no business stamping it.
+    /// A thread stamped a point that does not belong to its roles.
     Misplaced,
-    /// A strategy's orders were stamped as sent out of their sequence.
+    /// A strategy sent orders out of sequence.
     SendOrder,
-    /// A strategy's orders reached the orchestrator in another order than they were sent, or were
-    /// dispatched when its next incarnation had begun.
+    /// A strategy's orders reached the orchestrator out of order, or were dispatched after its next
+    /// incarnation had begun.
     SubmitOrder,
     /// Orders reached a gateway in another order than they were dispatched.
     DispatchOrder,
@@ -30,67 +29,63 @@ pub enum ViolationKind {
     CompletionOrder,
     /// Reports reached a strategy in another order than they were returned.
     ReturnOrder,
-    /// An order of which not exactly one report is the last, or is not the last one.
+    /// Not exactly one report of an order is marked as last, or it is not the last one.
     LastReport,
-    /// A stamp before the one that it must follow.
+    /// A stamp precedes one that it must follow.
     TimeOrder,
-    /// An order that came back without having been stamped everywhere.
+    /// A returned order lacks a stamp.
     MissingPoint,
-    /// A rejected order that was dispatched all the same.
+    /// A rejected order was dispatched.
     RejectedDispatched,
-    /// An order that was cancelled, or refused, because its strategy was dead, and whose strategy
-    /// was not.
+    /// An order was canceled or refused because its strategy was dead, and the strategy was alive.
     NotDead,
-    /// An order that never came back, in a run that ended as if it had, and that no death explains.
+    /// An order never returned, in a run that completed and without a death that explains it.
     Lost,
-    /// Records that found their log full.
+    /// Records were dropped because their log was full.
     RecordsDropped,
-    /// A thread counted something else than it stamped.
+    /// The counters of a thread differ from its stamps.
     Counters,
-    /// A thread was handed what no honest peer hands over, and no death or fault of the record
-    /// explains it; or, outside the sandbox, a strategy was quarantined for its orders, and no
-    /// fault of the plan explains it.
+    /// A thread received an invalid message that no death or fault of the record explains; or,
+    /// outside the sandbox, a strategy was quarantined for its orders without a fault of the plan.
     PeerFaults,
-    /// A fill that no report carries, that stands there twice, or that has no price.
+    /// A fill belongs to no report, is duplicated, or has no price.
     Fill,
-    /// What the orchestrator says that a strategy holds is not what was filled.
+    /// A position logged by the orchestrator differs from the fills.
     Position,
-    /// A version of a touch that its exchange left out, wrote twice, or wrote before the one in
-    /// front of it.
+    /// An exchange skipped or repeated a touch version, or wrote it before its predecessor.
     Touch,
-    /// An order that says that a version of a touch triggered it which was never written, or not
-    /// yet when it was sent.
+    /// An order claims a trigger version that was never written, or not before it was sent.
     Trigger,
-    /// An order that was dispatched although a kill switch that concerns it was on.
+    /// An order was dispatched although a kill switch on its scope was on.
     Killed,
-    /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or
-    /// torn.
+    /// The checksums of the two ends of a hand-off differ: messages were lost, duplicated, forged
+    /// or torn.
     Checksum,
 }
 
-/// All violations of one kind.
+/// The violations of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
-    /// Which.
+    /// Kind of violation.
     pub kind: ViolationKind,
-    /// How often.
+    /// Number of violations.
     pub count: u64,
-    /// The first example, in words: `strategy 3 order 17: t5 before t4`.
+    /// First example: `strategy 3 order 17: t5 before t4`.
     pub first: String,
 }
 
-/// Collects violations; a list, since there are few kinds and mostly none.
+/// A collection of violations; a list, since there are few kinds and mostly none.
 #[derive(Clone, Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Counts one violation; `example` is only asked for the first of its kind.
+    /// Counts one violation. `example` is called only for the first of its kind.
     #[cold]
     pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations at once; none for 0.
+    /// Counts `count` violations; does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
@@ -102,44 +97,45 @@ impl Violations {
         }
     }
 
-    /// How many there are of all kinds.
+    /// Returns the number of violations of all kinds.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
 
-    /// The first that was found.
+    /// Returns the kind that was found first.
     pub fn first(&self) -> Option<&Violation> {
         self.0.first()
     }
 
-    /// Adds all of another list.
+    /// Adds all violations of another collection.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);
         }
     }
 
-    /// The violations, by kind.
+    /// Returns the violations sorted by kind.
     pub fn into_sorted(mut self) -> Vec<Violation> {
         self.0.sort_by_key(|violation| violation.kind);
         self.0
     }
 }
 
-/// Violations by who testifies to them.
+/// Violations by witness.
 ///
-/// A thread of the engine is believed. What contradicts it by the word of a strategy alone (the
-/// stamps and counters in memory that the strategy can write) is kept apart: where strategies may
-/// be hostile, it says that the strategy lies.
+/// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
+/// and counters in memory that the strategy can write) is kept separately: where strategies may be
+/// hostile, it shows that the strategy forged them.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What does not rest on a strategy's word.
+    /// Violations that do not rest on a strategy's word.
     pub firm: Violations,
     by_strategy: BTreeMap<u16, Violations>,
 }
 
 impl Findings {
-    /// Counts one violation that rests on the word of the strategy `witness`, or on nobody's alone.
+    /// Counts one violation that rests on the word of the strategy `witness`; `None` for one that
+    /// does not.
     #[cold]
     pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
         match witness {
@@ -148,17 +144,17 @@ impl Findings {
         }
     }
 
-    /// The strategies whose word contradicts the engine's, and how.
+    /// Iterates over the strategies that contradict the engine, with their violations.
     pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
         self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
     }
 
-    /// Forgets what rests on a strategy's word.
+    /// Removes the violations that rest on a strategy's word.
     pub fn disregard(&mut self, strategy: u16) {
         self.by_strategy.remove(&strategy);
     }
 
-    /// All of it, by kind.
+    /// Returns all violations sorted by kind.
     pub fn into_sorted(mut self) -> Vec<Violation> {
         for violations in core::mem::take(&mut self.by_strategy).into_values() {
             self.firm.append(violations);
@@ -167,8 +163,8 @@ impl Findings {
     }
 }
 
-/// How an order is named in examples: `strategy 3 order 17`.
-pub fn name_of(id: OrderId) -> String {
+/// Returns the name of an order in examples: `strategy 3 order 17`.
+pub fn order_name(id: OrderId) -> String {
     match id.epoch() {
         0 => format!("strategy {} order {}", id.strategy(), id.sequence()),
         epoch => format!("strategy {} epoch {epoch} order {}", id.strategy(), id.sequence()),

@@ -1,16 +1,15 @@
-//! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a
-//! run that had any.
+//! Exports of the stage table as CSV and Markdown, with the incidents of a run that has any.
 
 use super::tables::stages;
 use super::units::count;
 use super::{incidents, trading};
 use crate::escape::markdown as escaped;
-use crate::summary::{Summary, Trading};
+use crate::summary::{Summary, TradingSummary};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line of the CSV. A value that is not known is an empty field.
+/// A row of the CSV. An unknown value is an empty field.
 #[derive(Serialize)]
 struct StageRow {
     stage: &'static str,
@@ -25,14 +24,14 @@ struct StageRow {
     mean_ns: Option<f64>,
 }
 
-/// Incidents that a document lists; the others are in `summary.json`.
-const INCIDENTS: usize = 50;
+/// Maximum number of listed incidents; all are in `summary.json`.
+const MAX_INCIDENTS: usize = 50;
 
-/// Writes the stage table as CSV with a head, times in nanoseconds. In a run with incidents, what
-/// they did to the survivors follows.
+/// Writes the stage table as CSV with a header row, times in nanoseconds. In a run with incidents,
+/// their effect on survivors follows.
 ///
 /// # Errors
-/// What `out` answers.
+/// Any error of `out`.
 pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let stages = summary.measures().map(|measure| (measure.name(), summary.distribution(measure)));
@@ -55,7 +54,7 @@ pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// A line of the positions. A value that is not known is an empty field.
+/// A row of the positions. An unknown value is an empty field.
 #[derive(Serialize)]
 struct PositionRow<'a> {
     strategy: u16,
@@ -72,12 +71,11 @@ struct PositionRow<'a> {
     open_sell: i64,
 }
 
-/// Writes what each strategy holds of each instrument as CSV with a head: quantities in 1e-8 units,
-/// money in cents.
+/// Writes the positions as CSV with a header row: quantities in 1e-8 units, money in cents.
 ///
 /// # Errors
-/// What `out` answers.
-pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
+/// Any error of `out`.
+pub fn positions_csv(trading: &TradingSummary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for position in &trading.positions {
         let line = PositionRow {
@@ -89,8 +87,8 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
             volume: position.volume,
             average_price: position.average_price,
             last_price: position.last_price,
-            realised_cents: position.realised_cents,
-            unrealised_cents: position.unrealised_cents,
+            realised_cents: position.realized_cents,
+            unrealised_cents: position.unrealized_cents,
             open_buy: position.open_buy,
             open_sell: position.open_sell,
         };
@@ -99,11 +97,11 @@ pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// Writes the stage table as Markdown, with the verdict above it: a table that travels takes its
-/// doubts along.
+/// Writes the stage table as Markdown with the verdict above it, so that a copied table keeps its
+/// caveats.
 ///
 /// # Errors
-/// What `out` answers.
+/// Any error of `out`.
 pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     if summary.fit_for_latency {
         writeln!(out, "Run `{}`: fit for latency claims.\n", escaped(&summary.run))?;
@@ -123,7 +121,7 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
         {
             writeln!(out, "\n{table}")?;
         }
-        match trading::hidden(summary) {
+        match trading::hidden_positions(summary) {
             0 => {}
             hidden => writeln!(out, "\n{} more positions: see positions.csv.", count(hidden as u64))?,
         }
@@ -131,14 +129,15 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     let Some(containment) = &summary.containment else { return Ok(()) };
     writeln!(out, "\nIncidents: {}.\n", incidents::totals(containment).join(", "))?;
     writeln!(out, "{}\n", incidents::distributions(containment, ASCII_MARKDOWN))?;
-    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, INCIDENTS))?;
-    match summary.incidents.len().saturating_sub(INCIDENTS) {
+    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, MAX_INCIDENTS))?;
+    match summary.incidents.len().saturating_sub(MAX_INCIDENTS) {
         0 => Ok(()),
         hidden => writeln!(out, "\n{} more, felt less: see summary.json.", count(hidden as u64)),
     }
 }
 
-/// A CSV error is the error of the writer below it, or a bug in the line above.
+/// Converts a CSV error, which is an error of the underlying writer or a bug in the caller, to an
+/// I/O error.
 pub(crate) fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -1,18 +1,18 @@
-//! The strategies that died: what is said of each, and of all together.
+//! Report of incidents: each death of a strategy, and the totals.
 
 use super::tables::{STAGE_COLUMNS, cell, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
-use crate::escape::in_a_line;
+use crate::escape::single_line;
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
-use crate::table::{fitted, width};
+use crate::table::{fit_to_width, width};
 use comfy_table::{CellAlignment, Table, TableStyle};
 
-/// More incidents than this are not listed one by one: those that the survivors felt most are.
-const SHOWN: usize = 8;
-/// Causes are cut to so many characters, and further if the row would not fit the terminal.
+/// Maximum number of listed incidents: those with the greatest effect on survivors.
+const MAX_INCIDENTS: usize = 8;
+/// Maximum length of a cause in characters; less if the row exceeds the terminal.
 const CAUSE_WIDTH: usize = 30;
 
-/// How often what happened, in words.
+/// Returns the totals as texts.
 pub(super) fn totals(containment: &Containment) -> Vec<String> {
     let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
         containment;
@@ -29,7 +29,7 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
     ]
 }
 
-/// Who died: `3`, or `3.12` after a restart.
+/// Returns the name of the dead incarnation: `3`, or `3.12` after a restart.
 pub(crate) fn name(incident: &IncidentSummary) -> String {
     match incident.epoch {
         0 => incident.strategy.to_string(),
@@ -37,28 +37,27 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
     }
 }
 
-/// A cause in one line without control characters.
+/// Returns the cause on one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
-    in_a_line(&incident.cause)
+    single_line(&incident.cause)
 }
 
-/// At most `width` characters of a text.
-fn cut(text: &str, width: usize) -> String {
+/// Returns at most `width` characters of a text.
+fn truncate(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
         None => text.into(),
         Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 
-/// The lines of the table of incidents for the terminal.
+/// Returns the lines of the incident table for the terminal.
 pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
-    let shown = worst(&summary.incidents, SHOWN);
+    let shown = worst(&summary.incidents, MAX_INCIDENTS);
     let hidden = summary.incidents.len() - shown.len();
     let mut lines = lines_with(&shown, CAUSE_WIDTH);
     let widest = table_with(&shown, CAUSE_WIDTH).lines().map(|line| line.chars().count()).max().unwrap_or(0);
     if let Some(excess) = widest.checked_sub(width()) {
-        // What is cut off is the end of the longest cause, which may be shorter than the most that
-        // is shown.
+        // Only the longest cause is truncated, which may be shorter than the maximum.
         let longest = shown.iter().map(|incident| cause(incident).chars().count()).max().unwrap_or(0);
         lines = lines_with(&shown, longest.min(CAUSE_WIDTH).saturating_sub(excess).max(1));
     }
@@ -69,7 +68,7 @@ pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
 }
 
 fn lines_with(incidents: &[&IncidentSummary], cause_width: usize) -> Vec<String> {
-    fitted(&table_with(incidents, cause_width))
+    fit_to_width(&table_with(incidents, cause_width))
 }
 
 fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
@@ -79,10 +78,10 @@ fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
         table.add_row([
             name(incident),
             format!("{:.3}", incident.detected_ns as f64 / 1e9),
-            cut(&cause(incident), cause_width),
+            truncate(&cause(incident), cause_width),
             duration_or_dash(incident.detect_to_repair_ns),
             duration_or_dash(incident.repair_to_restart_ns),
-            short(incident.orders.all()),
+            short(incident.orders.total()),
             short(incident.survivors.orders),
             duration_or_dash(incident.survivors.max_ns),
         ]);
@@ -90,7 +89,7 @@ fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
     table
 }
 
-/// The table of the distributions over all incidents with the given style.
+/// Returns the table of the distributions over all incidents.
 pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Table {
     let mut columns = STAGE_COLUMNS;
     columns[0] = "all incidents";
@@ -101,13 +100,13 @@ pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Tab
     table
 }
 
-/// Its lines for the terminal.
+/// Returns the lines of the distribution table for the terminal.
 pub(super) fn distribution_lines(containment: &Containment) -> Vec<String> {
-    fitted(&distributions(containment, ruled()))
+    fit_to_width(&distributions(containment, ruled()))
 }
 
-/// The table of incidents with every column and the given style.
-pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Table {
+/// Returns the incident table with all columns.
+pub(super) fn incidents(summary: &Summary, style: TableStyle, max_rows: usize) -> Table {
     let columns = [
         "died",
         "at (s)",
@@ -123,7 +122,7 @@ pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Ta
         "max",
     ];
     let mut table = left(table(style, &columns), &[2]);
-    for incident in worst(&summary.incidents, room) {
+    for incident in worst(&summary.incidents, max_rows) {
         let IncidentSummary { orders, survivors, .. } = incident;
         table.add_row([
             name(incident),
@@ -143,7 +142,7 @@ pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Ta
     table
 }
 
-/// Aligns columns of text.
+/// Left-aligns columns.
 fn left(mut table: Table, columns: &[usize]) -> Table {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {

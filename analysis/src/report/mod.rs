@@ -1,8 +1,8 @@
-//! A summary for people: on the terminal, as CSV and as Markdown.
+//! Reports of a summary: for the terminal, as CSV and as Markdown.
 
-pub(crate) mod comebacks;
 pub mod export;
 pub mod incidents;
+pub(crate) mod role_restarts;
 pub mod strategies;
 pub mod tables;
 mod text;
@@ -11,7 +11,7 @@ pub(crate) mod venues;
 pub use crate::numbers as units;
 
 pub use crate::table::grid;
-pub use crate::table::{WIDTH, fitted, set_width, width};
+pub use crate::table::{DEFAULT_WIDTH, fit_to_width, set_width, width};
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
-pub(crate) use text::{setup, tallies};
+pub(crate) use text::{result_fields, setup_fields};

@@ -1,54 +1,57 @@
-//! Strategies of several kinds, or in several languages, beside each other.
+//! Report that compares strategies of several kinds or languages.
 
 use super::units::{count, duration, duration_or_dash as time, percent, short};
-use crate::escape::is_obeyed;
+use crate::escape::is_control;
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
 use crate::tail::Cause;
 use protocol::plan::Trading;
 
-/// More strategies than this are not listed one by one.
-const SHOWN: usize = 16;
-/// A name is no longer than this.
-const NAME: usize = 20;
+/// Maximum number of listed strategies.
+const MAX_STRATEGIES: usize = 16;
+/// Maximum length of a name.
+const MAX_NAME_WIDTH: usize = 20;
 
-/// The last part of a path.
-fn last(path: &str) -> &str {
+/// Returns the last component of a path.
+fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// What a kind is called in a table: one of bulkhead's own by its name; of a command the program,
-/// and behind one that runs others the last of its words that is no flag and no number: `python3
-/// strategy.py`.
-pub fn called(kind: &str) -> String {
+/// Returns the name of a strategy kind in tables: a built-in name as it is; for a command its
+/// program, and for an interpreter also its script: `python3 strategy.py`.
+pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();
-    let program = last(words.next().unwrap_or_default());
+    let program = file_name(words.next().unwrap_or_default());
     let is_name = |word: &&str| !word.starts_with('-') && word.parse::<f64>().is_err();
-    let what = words.rfind(is_name).map(last);
+    let what = words.rfind(is_name).map(file_name);
     let name = match what {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),
     };
-    let plain = name.chars().map(|c| if is_obeyed(c) { '?' } else { c });
-    if name.chars().count() <= NAME { plain.collect() } else { plain.take(NAME - 1).chain(['…']).collect() }
+    let plain = name.chars().map(|c| if is_control(c) { '?' } else { c });
+    if name.chars().count() <= MAX_NAME_WIDTH {
+        plain.collect()
+    } else {
+        plain.take(MAX_NAME_WIDTH - 1).chain(['…']).collect()
+    }
 }
 
-/// Mebibytes.
+/// Formats bytes in MiB.
 fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
 }
 
-/// The tables; none for a run whose strategies are all of one kind.
+/// Returns the tables; none for a run with a single kind of strategies.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let all = &summary.strategies;
     if all.is_empty() {
         return Vec::new();
     }
     let keys: [Column<'_, StrategySummary>; 2] =
-        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| called(&own.kind))];
+        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| display_name(&own.kind))];
     let grid = |name, title, columns: &[Column<'_, StrategySummary>]| {
-        Grid::of(name, title, 2, &[&keys, columns].concat(), all.iter().take(SHOWN))
+        Grid::from_rows(name, title, 2, &[&keys, columns].concat(), all.iter().take(MAX_STRATEGIES))
     };
     let latency = grid(
         "strategies",
@@ -59,8 +62,8 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
             ("p99", &|own| time(own.rt_venue.p99_ns)),
             ("p99.9", &|own| time(own.rt_venue.p999_ns)),
             ("max", &|own| time(own.rt_venue.max_ns)),
-            ("slip p50", &|own| time(own.slip.p50_ns)),
-            ("slip p99", &|own| time(own.slip.p99_ns)),
+            ("slip p50", &|own| time(own.send_lag.p50_ns)),
+            ("slip p99", &|own| time(own.send_lag.p99_ns)),
         ],
     );
     let took = grid(
@@ -77,11 +80,11 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         ],
     );
     let known = |number: Option<u64>| number.map_or_else(|| "–".into(), short);
-    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.touched));
+    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.stall_affected));
     let slowest = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.orders));
     let share =
         |cause| move |own: &StrategySummary| percent(own.tail.as_ref().and_then(|tail| tail.share(cause)));
-    let shares = Cause::SHOWN.map(|cause| (cause.name(), share(cause)));
+    let shares = Cause::DISPLAY_ORDER.map(|cause| (cause.name(), share(cause)));
     let mut columns: Vec<Column<'_, StrategySummary>> = vec![("touched", &touched), ("slowest", &slowest)];
     columns.extend(shares.iter().map(|(name, share)| (*name, share as _)));
     let why = grid(
@@ -90,7 +93,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         &columns,
     );
     let mut grids = vec![latency, took, why];
-    if let Some(hidden) = all.len().checked_sub(SHOWN).filter(|hidden| *hidden > 0) {
+    if let Some(hidden) = all.len().checked_sub(MAX_STRATEGIES).filter(|hidden| *hidden > 0) {
         let note = format!("… and {} more: see summary.json", count(hidden as u64));
         grids.iter_mut().for_each(|grid| grid.notes.push(note.clone()));
     }
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_called_by_what_it_is() {
+    fn display_name_strips_interpreter_and_flags() {
         for (kind, name) in [
             ("player", "player"),
             ("exec:./strategy", "strategy"),
@@ -112,7 +115,7 @@ mod tests {
             ("exec:./a-program-with-a-name-of-its-own", "a-program-with-a-na…"),
             ("exec:", ""),
         ] {
-            assert_eq!(called(kind), name, "{kind}");
+            assert_eq!(display_name(kind), name, "{kind}");
         }
     }
 }

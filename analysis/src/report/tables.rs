@@ -1,21 +1,20 @@
-//! The two tables of a report: the stages of the round trip, and the threads that made them.
+//! The two tables of a report: the stages of the round trip, and the threads.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
-use crate::escape::{in_a_line, markdown};
+use crate::escape::{markdown, single_line};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
-use crate::table::{fitted, parted, width};
+use crate::table::{fit_to_width, split_columns, width};
 pub use crate::table::{ruled, table};
 use comfy_table::{Table, TableStyle};
 use protocol::flow::Stage;
 
-/// More threads than this are not listed one by one: those of the engine are, and the strategies
-/// that suffered most.
-const THREADS_SHOWN: usize = 12;
+/// Maximum number of listed threads: those of the engine, then the most disturbed strategies.
+const MAX_THREADS: usize = 12;
 
-/// The head of the stage table.
+/// Column heads of the stage table.
 pub(super) const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// One row of the stage table.
+/// Returns a row of the stage table.
 pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
     let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
@@ -25,16 +24,17 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     cells
 }
 
-/// The stage table with the given style; the names are those of the summary's keys. Beside
-/// `stall-free` stands the share of the orders that a stall of the machine touched and that are not
-/// in it.
+/// Returns the stage table; names are the keys of the summary. `stall-free` shows the share of
+/// orders that it excludes.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
     for measure in summary.measures() {
-        // A part stands below what it is a part of.
+        // A part is listed below the measure that it is part of.
         let name = match (measure, &summary.stall_free) {
             (Measure::Exchange(_), _) => format!("· {}", measure.name()),
-            (Measure::StallFree, Some(free)) => format!("· stall-free −{}", percent(Some(free.taken_out))),
+            (Measure::StallFree, Some(free)) => {
+                format!("· stall-free −{}", percent(Some(free.excluded_share)))
+            }
             _ => measure.name().to_owned(),
         };
         table.add_row(stage_cells(&name, summary.distribution(measure)));
@@ -42,33 +42,33 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     table
 }
 
-/// The lines of the stage table for the terminal, with rules between stages, sums, and what
-/// surrounds them.
+/// Returns the lines of the stage table for the terminal, with rules between stages, sums and the
+/// remaining measures.
 pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let table = stages(summary, ruled());
     let mut lines: Vec<String> = table.lines().collect();
     if let Some(rule) = lines.get(1).cloned() {
-        // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays
-        // valid.
+        // Head and rule are lines 0 and 1. The higher index is inserted first, so that the lower
+        // one stays valid.
         let last = summary.measures().last().filter(|last| Measure::MARKET.contains(last));
         let before_market = last.map(|_| Measure::GatewayLateness);
         for after in before_market.into_iter().chain([Measure::RtVenueFromDue, Measure::Stage(Stage::Return)])
         {
-            let Some(place) = summary.measures().position(|measure| measure == after) else { continue };
-            let place = 2 + place + 1;
-            if place <= lines.len() {
-                lines.insert(place, rule.clone());
+            let Some(index) = summary.measures().position(|measure| measure == after) else { continue };
+            let index = 2 + index + 1;
+            if index <= lines.len() {
+                lines.insert(index, rule.clone());
             }
         }
     }
-    parted(lines, &table, width())
+    split_columns(lines, &table, width())
 }
 
-/// The lines of the table of threads for the terminal.
+/// Returns the lines of the thread table for the terminal.
 pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
     let mut table =
         table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "max gap", "busy"]);
-    let (shown, hidden) = chosen(summary);
+    let (shown, hidden) = listed_threads(summary);
     for thread in shown {
         table.add_row([
             thread.role.clone() + if thread.restarts(&summary.incidents) > 0 { " *" } else { "" },
@@ -79,10 +79,10 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
             short(thread.minor_faults.saturating_add(thread.major_faults)),
             duration(thread.cpu_ns),
             duration(thread.longest_gap_ns),
-            percent(thread.utilisation),
+            percent(thread.utilization),
         ]);
     }
-    let mut lines = fitted(&table);
+    let mut lines = fit_to_width(&table);
     if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
         lines.push("* started again: all but stamps is of its last incarnation".into());
     }
@@ -92,24 +92,24 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// The threads to list, in the order of the plan, and how many are left out.
-fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
+/// Returns the listed threads in the order of the plan, and the number of omitted ones.
+fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     let threads = &summary.processes;
-    if threads.len() <= THREADS_SHOWN {
+    if threads.len() <= MAX_THREADS {
         return (threads.iter().collect(), 0);
     }
     let is_strategy = |thread: &ThreadSummary| thread.role.starts_with("strategy-");
     let (mut strategies, mut shown): (Vec<usize>, Vec<usize>) =
         (0..threads.len()).partition(|index| is_strategy(&threads[*index]));
     strategies.sort_by_key(|index| std::cmp::Reverse(threads[*index].longest_gap_ns));
-    strategies.truncate(THREADS_SHOWN.saturating_sub(shown.len()).max(3));
+    strategies.truncate(MAX_THREADS.saturating_sub(shown.len()).max(3));
     shown.extend(strategies);
     shown.sort_unstable();
     let hidden = threads.len() - shown.len();
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
-/// What a cell of such a table has of a text that is not bulkhead's own.
+/// Escapes an external text for a cell of this style.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
-    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { in_a_line(text) }
+    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

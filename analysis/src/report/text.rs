@@ -1,54 +1,54 @@
-//! The report on the terminal: the verdict first, then what was run, then the figures.
+//! The terminal report: the verdict, then the settings, then the figures.
 
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use super::{comebacks, strategies, trading, venues};
-use crate::escape::in_a_line;
-use crate::summary::{ClockSummary, InFlight, Measure, Summary, leave_one_out_words};
+use super::{role_restarts, strategies, trading, venues};
+use crate::escape::single_line;
+use crate::summary::{ClockSummary, InFlight, Measure, Summary, format_leave_one_out};
 use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Copy)]
-enum Look {
+enum LineStyle {
     Good,
     Bad,
     Strong,
     Dim,
 }
 
-impl Look {
-    /// The code of "select graphic rendition" (ECMA-48).
+impl LineStyle {
+    /// Returns the SGR code (ECMA-48).
     const fn code(self) -> &'static str {
         match self {
-            Look::Good => "1;32",
-            Look::Bad => "1;31",
-            Look::Strong => "1",
-            Look::Dim => "2",
+            LineStyle::Good => "1;32",
+            LineStyle::Bad => "1;31",
+            LineStyle::Strong => "1",
+            LineStyle::Dim => "2",
         }
     }
 }
 
-/// The report, at most [`width`] columns wide; with escape codes only if `colour`.
-pub fn terminal(summary: &Summary, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+/// Returns the report, at most [`width`] columns wide; with escape codes only if `colour`.
+pub fn terminal(summary: &Summary, color: bool) -> String {
+    let mut page = TextReport { text: String::new(), color };
     verdict(&mut page, summary);
     page.blank();
-    for fields in [setup(summary).to_vec(), tallies(summary)] {
+    for fields in [setup_fields(summary).to_vec(), result_fields(summary)] {
         fields.iter().for_each(|(name, parts)| page.fields(name, parts));
         page.blank();
     }
     let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
     for (number, line) in stage_lines(summary).iter().enumerate() {
         let name = line.split_whitespace().next().unwrap_or("");
-        let look = (number == 0 || strong.contains(&name)).then_some(Look::Strong);
-        page.line(line, look);
+        let style = (number == 0 || strong.contains(&name)).then_some(LineStyle::Strong);
+        page.line(line, style);
     }
     incidents(&mut page, summary);
     let by_strategy = strategies::grids(summary);
-    for grid in comebacks::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
+    for grid in role_restarts::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
         page.blank();
         for line in grid.terminal(false).lines() {
             page.line(line, None);
@@ -59,26 +59,26 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
     }
     page.blank();
     for (number, line) in thread_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
     if !summary.notes.is_empty() {
         page.blank();
         for note in &summary.notes {
-            page.item("note: ", note, Some(Look::Dim));
+            page.item("note: ", note, Some(LineStyle::Dim));
         }
     }
     page.text
 }
 
-fn verdict(page: &mut Page, summary: &Summary) {
+fn verdict(page: &mut TextReport, summary: &Summary) {
     let mark = if summary.fit_for_latency { "✔" } else { "✘" };
     let text = summary.verdict().to_uppercase();
-    let look = if summary.fit_for_latency { Look::Good } else { Look::Bad };
+    let style = if summary.fit_for_latency { LineStyle::Good } else { LineStyle::Bad };
     match summary.reasons.as_slice() {
-        [] => page.line(&format!("{mark} {text}"), Some(look)),
-        [reason] => page.item(&format!("{mark} {text}: "), reason, Some(look)),
+        [] => page.line(&format!("{mark} {text}"), Some(style)),
+        [reason] => page.item(&format!("{mark} {text}: "), reason, Some(style)),
         reasons => {
-            page.line(&format!("{mark} {text}, for {} reasons:", reasons.len()), Some(look));
+            page.line(&format!("{mark} {text}, for {} reasons:", reasons.len()), Some(style));
             for reason in reasons {
                 page.item("  · ", reason, None);
             }
@@ -86,18 +86,18 @@ fn verdict(page: &mut Page, summary: &Summary) {
     }
     if !summary.valid {
         page.blank();
-        page.line("violations", Some(Look::Strong));
+        page.line("violations", Some(LineStyle::Strong));
         for violation in &summary.violations {
             page.item("  · ", &format!("{} × {}", count(violation.count), violation.first), None);
         }
     }
 }
 
-/// A name, and what is said of it in several parts.
-pub(crate) type Fields = (&'static str, Vec<String>);
+/// A named list of texts in the report.
+pub(crate) type NamedFields = (&'static str, Vec<String>);
 
-/// What was run, and on what.
-pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
+/// Returns the settings of the run and the machine.
+pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let parts = [
@@ -105,8 +105,8 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
         format!("isolation {}", summary.isolation),
         format!("threading {}", summary.threading),
         format!("idle {}", summary.idle),
-        many(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
-        many(plan.trading().venues, "venue", "venues") + &venue_kinds,
+        plural(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
+        plural(plan.trading().venues, "venue", "venues") + &venue_kinds,
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
             Pacing::Scheduled => arrivals(summary),
@@ -114,12 +114,13 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     ];
     let priority = plan.priority.map(|fifo| format!("priority fifo:{fifo}"));
     let run: Vec<String> = [summary.run.clone()].into_iter().chain(parts).chain(priority).collect();
-    let floor: String = match (summary.floor.before_ns, summary.floor.after_ns) {
+    let floor: String = match (summary.core_to_core_rtt.before_ns, summary.core_to_core_rtt.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
         (None, None) => "core to core not measured".into(),
     };
-    let out_of_step = summary.floor.out_of_step_ns.map(|ns| format!(", out of step {ns:.0} ns"));
+    let out_of_step =
+        summary.core_to_core_rtt.unsynchronized_ns.map(|ns| format!(", out of step {ns:.0} ns"));
     let floor = floor + &out_of_step.unwrap_or_default();
     let ClockSummary { source, read_ns, step_ns, stamps_ns, .. } = summary.clock;
     let stamps = format!("stamps ({}) {stamps_ns:.0} ns of rt_venue", summary.plan.stamps);
@@ -128,7 +129,7 @@ pub(crate) fn setup(summary: &Summary) -> [Fields; 2] {
     [("run", run), ("on", on)]
 }
 
-/// How the orders came; a recorded flow says over which time and how fast.
+/// Returns the arrivals; for a recorded flow with its length and speed.
 fn arrivals(summary: &Summary) -> String {
     let input = &summary.input;
     match (&input.file, input.offered_per_s) {
@@ -139,9 +140,9 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-/// What the run did, in figures.
-pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
-    let mut fields: Vec<Fields> = Vec::new();
+/// Returns the main figures of the run.
+pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
+    let mut fields: Vec<NamedFields> = Vec::new();
     let orders = &summary.orders;
     let named = |name: &str, number: u64| format!("{name} {}", count(number));
     let if_any = |name: &str, number: u64| if number > 0 { named(name, number) } else { String::new() };
@@ -171,12 +172,12 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
     let flight = [
         known("measured", flight.measured),
         known("by Little's law", flight.littles_law),
-        apart(flight),
+        open_orders_difference(flight),
         flight.max.map(|max| format!("at most {}", count(max))),
     ];
     fields.push(("in flight", flight.into_iter().flatten().collect()));
     let mut engine = vec![
-        format!("orchestrator busy {}", percent(summary.orchestrator_utilisation)),
+        format!("orchestrator busy {}", percent(summary.orchestrator_utilization)),
         format!("start-up {}", duration(summary.startup_ns)),
     ];
     if summary.work.requested_ns > 0 {
@@ -184,7 +185,7 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     fields.push(("engine", engine));
-    let mut less_one = leave_one_out_words(&summary.leave_one_out);
+    let mut less_one = format_leave_one_out(&summary.leave_one_out);
     if !less_one.is_empty() {
         less_one.push("whichever strategy is left out".into());
         fields.push(("less one", less_one));
@@ -207,8 +208,8 @@ pub(crate) fn tallies(summary: &Summary) -> Vec<Fields> {
     fields
 }
 
-/// By how much the two counts of open orders differ, and may.
-fn apart(flight: &InFlight) -> Option<String> {
+/// Returns the difference between the two counts of open orders, and the allowed one.
+fn open_orders_difference(flight: &InFlight) -> Option<String> {
     let (difference, allowed) = (flight.difference?, flight.allowed?);
     Some(format!(
         "{} apart in {} samples, {} allowed",
@@ -218,56 +219,57 @@ fn apart(flight: &InFlight) -> Option<String> {
     ))
 }
 
-/// The strategies that died, if any did.
-fn incidents(page: &mut Page, summary: &Summary) {
+/// Adds the incidents, if there are any.
+fn incidents(page: &mut TextReport, summary: &Summary) {
     let Some(containment) = &summary.containment else { return };
     page.blank();
     page.fields("incidents", &totals(containment));
     page.blank();
     for (number, line) in incident_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
     page.blank();
     for (number, line) in distribution_lines(containment).iter().enumerate() {
-        page.line(line, (number == 0).then_some(Look::Strong));
+        page.line(line, (number == 0).then_some(LineStyle::Strong));
     }
 }
 
-fn many(number: u16, one: &str, more: &str) -> String {
+fn plural(number: u16, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
-/// The text so far.
-struct Page {
+/// The report under construction.
+struct TextReport {
     text: String,
-    colour: bool,
+    color: bool,
 }
 
-impl Page {
+impl TextReport {
     fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    fn line(&mut self, line: &str, look: Option<Look>) {
-        let line = in_a_line(line.trim_end());
+    fn line(&mut self, line: &str, style: Option<LineStyle>) {
+        let line = single_line(line.trim_end());
         // Writing to a string cannot fail.
-        let _ = match look.filter(|_| self.colour) {
-            Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
+        let _ = match style.filter(|_| self.color) {
+            Some(style) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", style.code()),
             None => writeln!(self.text, "{line}"),
         };
     }
 
-    /// A paragraph that begins with `head` and continues below what follows it, or four columns in.
-    fn item(&mut self, head: &str, body: &str, look: Option<Look>) {
+    /// Adds a paragraph that begins with `head`; continuation lines are indented below the body, or
+    /// by four columns.
+    fn item(&mut self, head: &str, body: &str, style: Option<LineStyle>) {
         let head_width = head.chars().count();
         let indent = if head_width > 12 { 4 } else { head_width };
         for (number, line) in wrap(body.split(' '), " ", head_width, indent).iter().enumerate() {
             let front = if number == 0 { head.to_owned() } else { " ".repeat(indent) };
-            self.line(&format!("{front}{line}"), look);
+            self.line(&format!("{front}{line}"), style);
         }
     }
 
-    /// A name and what belongs to it, set apart by dots.
+    /// Adds a name and its texts, separated by dots.
     fn fields(&mut self, name: &str, fields: &[String]) {
         const NAME_WIDTH: usize = 11;
         let fields = fields.iter().filter(|field| !field.is_empty()).map(String::as_str);
@@ -278,19 +280,19 @@ impl Page {
     }
 }
 
-/// Parts joined to lines that end before [`width`]: the first begins at column `first`, the others
-/// at `indent`. A part that is wider than a line is cut into pieces.
+/// Joins texts to lines within [`width`]: the first begins at column `first`, the others at
+/// `indent`. A text wider than a line is split.
 fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let (mut room, mut used) = (width().saturating_sub(first), 0);
-    let next_room = width().saturating_sub(indent).max(1);
+    let (mut available, mut used) = (width().saturating_sub(first), 0);
+    let next_available = width().saturating_sub(indent).max(1);
     for part in parts {
-        let pieces: Vec<char> = in_a_line(part).chars().collect();
-        for piece in pieces.chunks(next_room) {
+        let pieces: Vec<char> = single_line(part).chars().collect();
+        for piece in pieces.chunks(next_available) {
             let joined = if used == 0 { 0 } else { joint.chars().count() };
-            if used + joined + piece.len() > room {
+            if used + joined + piece.len() > available {
                 lines.push(String::new());
-                (room, used) = (next_room, 0);
+                (available, used) = (next_available, 0);
             }
             if let Some(line) = lines.last_mut() {
                 if used > 0 {

@@ -1,23 +1,23 @@
-//! The trading section of the terminal report: positions, rejected orders, kill switches.
+//! Trading section of the terminal report: positions, rejected orders, kill switches.
 
 use super::tables::{cell, ruled, table};
 use super::units::{count, duration, duration_or_dash};
-use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
-use crate::table::fitted;
+use crate::summary::{KillSummary, PositionSummary, Summary, TradingSummary};
+use crate::table::fit_to_width;
 use comfy_table::{Table, TableStyle};
 use protocol::plan;
 
-/// Positions that a report lists; all are in `positions.csv` and `summary.json`.
-const POSITIONS: usize = 20;
+/// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
+const MAX_POSITIONS: usize = 20;
 
-/// The fields of the line that every run with something to say has: `fills 200 · volume 1.5 · …`.
-pub(crate) fn totals(trading: &Trading) -> Vec<String> {
+/// Returns the texts of the summary line: `fills 200 · volume 1.5 · …`.
+pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
         fields.push(format!("fills {}", count(trading.fills)));
         fields.push(format!("volume {}", units(trading.volume)));
-        fields.push(format!("realised {}", money(trading.realised_cents)));
-        fields.push(format!("unrealised {}", money(trading.unrealised_cents)));
+        fields.push(format!("realised {}", money(trading.realized_cents)));
+        fields.push(format!("unrealised {}", money(trading.unrealized_cents)));
     }
     fields.extend(trading.rejections.iter().map(|refused| {
         let fix = refused.fix_code.map(|code| format!(" (FIX {code})")).unwrap_or_default();
@@ -27,15 +27,15 @@ pub(crate) fn totals(trading: &Trading) -> Vec<String> {
     fields
 }
 
-/// Whether positions say no more than the line: every venue only waits and fills in full, and there
-/// is one instrument.
+/// Returns `true` if the positions add nothing to the summary line: every venue only delays and
+/// fills in full, and there is one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
     trading.instruments.len() <= 1
         && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
 }
 
-/// The positions, if they say more than the line.
+/// Returns the table of positions, if it adds to the summary line.
 pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     let trading = summary.trading.as_ref().filter(|trading| !trading.positions.is_empty())?;
     if is_plain(summary) {
@@ -45,7 +45,7 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
         style,
         &["position", "instrument", "fills", "net", "average", "last", "realised", "unrealised"],
     );
-    for position in trading.positions.iter().take(POSITIONS) {
+    for position in trading.positions.iter().take(MAX_POSITIONS) {
         let PositionSummary { strategy, name, fills, net, average_price, last_price, .. } = position;
         table.add_row([
             format!("strategy-{strategy}"),
@@ -54,21 +54,21 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
             units(*net as f64),
             average_price.map_or_else(|| "–".into(), money),
             last_price.map_or_else(|| "–".into(), |price| money(price as f64)),
-            money(position.realised_cents),
-            money(position.unrealised_cents),
+            money(position.realized_cents),
+            money(position.unrealized_cents),
         ]);
     }
     Some(table)
 }
 
-/// How many positions are not listed.
-pub(super) fn hidden(summary: &Summary) -> usize {
+/// Returns the number of omitted positions.
+pub(super) fn hidden_positions(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
-    listed.map_or(0, |trading| trading.positions.len().saturating_sub(POSITIONS))
+    listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))
 }
 
-/// The kill switches with their times.
-pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
+/// Returns the table of kill switches.
+pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table> {
     if trading.kills.is_empty() {
         return None;
     }
@@ -87,29 +87,29 @@ pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// The tables for the terminal, with an empty line before each.
+/// Returns the tables for the terminal, each after an empty line.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
     for table in [positions(summary, ruled()), kills].into_iter().flatten() {
         lines.push(String::new());
-        lines.extend(fitted(&table));
+        lines.extend(fit_to_width(&table));
     }
-    match hidden(summary) {
+    match hidden_positions(summary) {
         0 => {}
         hidden => lines.push(format!("… and {} more positions: see positions.csv", count(hidden as u64))),
     }
     lines
 }
 
-/// A quantity in whole units: `1.5`, at most eight digits behind the point.
+/// Formats a quantity in whole units: `1.5`, with at most eight decimals.
 pub(crate) fn units(quantity: f64) -> String {
     let text = format!("{:.8}", quantity / 1e8);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// An amount in cents as `12.34`.
+/// Formats an amount in cents as `12.34`.
 pub(crate) fn money(cents: f64) -> String {
     let text = format!("{:.2}", cents / 100.0);
     if text == "-0.00" { "0.00".into() } else { text }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_short_and_exact() {
+    fn amounts_print_short_and_exact() {
         assert_eq!(units(150_000_000.0), "1.5");
         assert_eq!(units(-1.0), "-0.00000001");
         assert_eq!(units(0.0), "0");

@@ -1,10 +1,10 @@
-//! Venues with faults: what they did to their own orders, and to those of the others.
+//! Report of venue faults: their effects on the venue's own orders and on those of others.
 
 use super::units::{count, duration, duration_or_dash as time};
 use crate::summary::{Summary, VenueIncident};
 use crate::table::Grid;
 
-/// The two tables; nothing for a run in which no venue had a fault.
+/// Returns the two tables; none for a run without venue faults.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let incidents = &summary.venue_incidents;
     if incidents.is_empty() {
@@ -13,7 +13,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let lasted = |incident: &VenueIncident| {
         incident.until_ns.map_or_else(|| "–".into(), |until| duration(until.saturating_sub(incident.from_ns)))
     };
-    let own = Grid::of(
+    let own = Grid::from_rows(
         "venue_incidents",
         "venues with faults: orders there then, and those kept longer than any before",
         2,
@@ -31,7 +31,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         ],
         incidents,
     );
-    let others = Grid::of(
+    let others = Grid::from_rows(
         "venue_incidents_others",
         "rt_venue of the orders at venues without a fault, before and during",
         2,

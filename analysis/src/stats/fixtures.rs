@@ -1,11 +1,12 @@
-//! Made-up outlines for tests.
+//! Synthetic run outlines for tests.
 
-use super::{MachineKey, Outline};
+use super::{MachineKey, RunOutline};
 use crate::summary::Distribution;
 use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 
-/// A made-up run of a schedule whose rt_venue has this median, and twice that as p99.
-pub fn run(hash: usize, ns: f64) -> Outline {
+/// Returns a synthetic run of a schedule whose rt_venue has this median, and twice the median as
+/// p99.
+pub fn run(hash: usize, ns: f64) -> RunOutline {
     let figures = Distribution {
         count: 100_000,
         p50_ns: Some(ns as u64),
@@ -15,7 +16,7 @@ pub fn run(hash: usize, ns: f64) -> Outline {
     let stage = Distribution { mean_ns: Some(ns), ..figures };
     let measures =
         [("rt_venue", figures), ("rt_venue_from_due", figures), ("submit", stage), ("completion", stage)];
-    Outline {
+    RunOutline {
         run: format!("run-{hash}-{ns}"),
         technique: Technique::default(),
         isolation: Isolation::Thread,
@@ -40,15 +41,15 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         reasons: Vec::new(),
         offered_per_s: Some(20_000.0),
         achieved_per_s: Some(19_990.0),
-        utilisation: Some(0.1),
+        utilization: Some(0.1),
         returned: 100_000,
         cpu_ns: 1,
         startup_ns: 1,
         pss_bytes: None,
         page_faults: 0,
         context_switches: 0,
-        floor_ns: Some(100.0),
-        floor_after_ns: Some(100.0),
+        core_rtt_ns: Some(100.0),
+        core_rtt_after_ns: Some(100.0),
         clock_step_ns: 0.0,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
     }

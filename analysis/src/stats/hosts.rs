@@ -1,20 +1,20 @@
-//! Several hosts: whether each of them says the same of B against A.
+//! Comparisons over several hosts: whether the hosts agree on B against A.
 //!
-//! A comparison combines its hosts as it combines the placements of one: only runs of one host are
-//! compared with each other. That is an answer if the hosts agree about it. They disagree where the
-//! intervals of two of them have nothing in common.
+//! A comparison combines hosts as it combines the placements of one host: runs are compared only
+//! with runs of the same host. The result is valid if the hosts agree. They disagree if the
+//! intervals of two hosts do not overlap.
 
-use super::interval::{Difference, ratio};
+use super::interval::{Difference, format_ratio};
 use serde::{Deserialize, Serialize};
 
-/// B against A on one host.
+/// The difference of B against A on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostDifference {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// Its pairs.
+    /// Number of pairs on the host.
     pub pairs: usize,
-    /// What they say; null: they are too few.
+    /// Difference with its interval; null with too few pairs.
     pub difference: Option<Difference>,
 }
 
@@ -22,23 +22,22 @@ fn known(hosts: &[HostDifference]) -> impl Iterator<Item = (&HostDifference, &Di
     hosts.iter().filter_map(|host| Some((host, host.difference.as_ref()?)))
 }
 
-fn words(low: (&HostDifference, &Difference), high: (&HostDifference, &Difference)) -> String {
+fn describe_pair(low: (&HostDifference, &Difference), high: (&HostDifference, &Difference)) -> String {
     let of = |(host, difference): (&HostDifference, &Difference)| {
-        format!("B/A {} on {} ({} pairs)", ratio(difference), host.host, host.pairs)
+        format!("B/A {} on {} ({} pairs)", format_ratio(difference), host.host, host.pairs)
     };
     format!("{}, {}", of(low), of(high))
 }
 
-/// That B is faster on one host and slower on another, in words; `None`: it is not.
+/// Returns a description if B is faster on one host and slower on another.
 pub(super) fn opposed(hosts: &[HostDifference]) -> Option<String> {
     let of = |wanted| known(hosts).find(|(_, difference)| difference.direction() == wanted);
-    Some(format!("the hosts disagree: {}", words(of(-1)?, of(1)?)))
+    Some(format!("the hosts disagree: {}", describe_pair(of(-1)?, of(1)?)))
 }
 
-/// That two hosts have intervals without anything in common, in words; `None`: all have, or fewer
-/// than two have pairs enough.
+/// Returns a description if the intervals of two hosts do not overlap.
 pub(super) fn disagreement(hosts: &[HostDifference]) -> Option<String> {
-    let least = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
-    let most = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
-    (least.1.ratio.high < most.1.ratio.low).then(|| words(least, most))
+    let lowest = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
+    let highest = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
+    (lowest.1.ratio.high < highest.1.ratio.low).then(|| describe_pair(lowest, highest))
 }

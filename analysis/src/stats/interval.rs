@@ -1,61 +1,60 @@
-//! The ratio and the difference of two settings that were measured in pairs, each with a 95 %
+//! Ratio and difference of two settings that were measured in pairs, each with a 95 % confidence
 //! interval.
 //!
-//! A repeat runs both settings one right after the other on the same schedule, so that what
-//! disturbs one disturbs the other. A virtual machine may move its cores between the two, and then
-//! every hand-off takes twice as long: so runs are compared with runs of the same
-//! [placement](super::placement) only.
+//! A repeat runs both settings one after the other on the same schedule, so that both see the same
+//! disturbances. A virtual machine may move its cores between the two, after which every hand-off
+//! takes twice as long. Runs are therefore compared only within one [placement](super::placement).
 //!
 //! # The method
 //!
-//! A stratified rank sum: [`super::shift`] says how it is computed. Its null distribution:
+//! A stratified rank sum: [`super::shift`] describes the computation. Its null distribution:
 //!
-//! - From [`FLIPS_FROM`] pairs on: **A and B change places within pairs**, at random.
+//! - From [`MIN_PAIRS_FOR_FLIPS`] pairs on: **A and B are exchanged within pairs**, at random (a
+//!   permutation test).
 //! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32
-//!   ways to change places: the rarest two together are above 5 %.)
+//!   exchanges: the rarest two together are above 5 %.)
 //!
-//! Chosen by simulation: the test `study` prints the whole table, 500 comparisons a figure. Here,
-//! in percent: how often a method excludes the ratio of 1 where both settings are equal, in the
-//! worst of 24 kinds of noise (should be 5); then how often it sees a true difference of 50 ns
-//! where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs lie 2 % apart as
-//! wholes; then the same if they lie 15 % apart.
+//! Chosen by simulation: the test `study` prints the whole table, from 500 comparisons per figure.
+//! The table below shows, in percent: how often a method excludes the ratio of 1 for equal
+//! settings, in the worst of 24 kinds of noise (should be 5); how often it detects a true
+//! difference of 50 ns where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs
+//! differ from each other by 2 %; and the same if they differ by 15 %.
 //!
-//! | pairs | bootstrap | Student's t | whole pairs only | bootstrap within | ranks | flips |
+//! | pairs | bootstrap | Student's t | whole pairs | stratified | ranks | flips |
 //! |---|---|---|---|---|---|---|
-//! | 5 | 6.4 · 21 · 22 | 5.0 · 9 · 9 | 3.2 · 3 · 2 | 8.6 · 74 · 42 | 3.2 · 53 · 6 | 0.0 · 0 · 0 |
-//! | 8 | 5.8 · 12 · 11 | 7.0 · 9 · 9 | 4.8 · 21 · 20 | 5.0 · 71 · 42 | 4.0 · 87 · 16 | 4.4 · 85 · 57 |
-//! | 12 | 5.6 · 10 · 10 | 6.6 · 10 · 9 | 4.6 · 50 · 50 | 4.6 · 72 · 47 | 4.2 · 97 · 26 | 4.4 · 96 · 78 |
+//! | 5 | 6.4·21·22 | 5.0·9·9 | 3.2·3·2 | 8.6·74·42 | 3.2·53·6 | 0.0·0·0 |
+//! | 8 | 5.8·12·11 | 7.0·9·9 | 4.8·21·20 | 5.0·71·42 | 4.0·87·16 | 4.4·85·57 |
+//! | 12 | 5.6·10·10 | 6.6·10·9 | 4.6·50·50 | 4.6·72·47 | 4.2·97·26 | 4.4·96·78 |
 //!
-//! The first two take the placements together, as was done here before: they see a fifth of the
-//! median in one comparison of ten, however many pairs there are. Flips hold their level in every
-//! case and see most of all where pairs lie apart; ranks are for the few pairs with which flips can
-//! refuse nothing.
+//! The first two mix the placements, as an earlier version did: they detect a difference of a fifth
+//! of the median in one comparison of ten, however many pairs there are. Flips keep their level in
+//! every case and detect most if pairs differ; ranks are for the few pairs with which flips can
+//! reject nothing.
 
 use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
 use serde::{Deserialize, Serialize};
 
-/// Fewer pairs than this say nothing that can be relied on.
-pub const FEWEST_PAIRS: usize = 5;
-/// From so many pairs on changing places within pairs is test enough.
-pub const FLIPS_FROM: usize = 8;
-/// Percentiles come out of histograms with three significant figures: a ratio is known no better
-/// than this.
+/// Minimum number of pairs for a comparison.
+pub const MIN_PAIRS: usize = 5;
+/// Minimum number of pairs for the permutation test.
+pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
+/// Relative resolution of a ratio: percentiles come from histograms with three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
-/// How an interval was made.
+/// The method that computed an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Rank sums within placements; A and B change places within pairs.
+    /// Rank sums within placements; permutation test that exchanges A and B within pairs.
     PairFlips,
-    /// Rank sums within placements; any order of a placement's runs.
+    /// Rank sums within placements; any order of a placement's runs is equally likely.
     Ranks,
 }
 
 impl Method {
-    /// The method in words, for below a table.
-    pub const fn words(self) -> &'static str {
+    /// Returns a description for the note below a table.
+    pub const fn describe(self) -> &'static str {
         match self {
             Method::PairFlips => {
                 "median of B/A within a placement, rank sums, A and B changing places within pairs"
@@ -65,22 +64,22 @@ impl Method {
     }
 }
 
-/// B against A over pairs of repeats.
+/// The difference of B against A over pairs of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// How the intervals were made.
+    /// Method of the intervals.
     pub method: Method,
-    /// B / A: 1.05 is 5 % slower.
+    /// Ratio B / A: 1.05 is 5 % slower.
     pub ratio: Estimate,
-    /// B − A, in the unit of the figures.
+    /// Difference B − A, in the unit of the figures.
     pub difference: Estimate,
 }
 
 impl Difference {
-    /// Whether the ratio's interval, widened by [`RESOLUTION`], excludes 1: -1 B is less, 1 B is
-    /// more, 0 neither.
+    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
+    /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -92,8 +91,8 @@ impl Difference {
     }
 }
 
-/// A ratio with its interval, as it is printed: `1.032 [0.990–1.071]`.
-pub fn ratio(difference: &Difference) -> String {
+/// Formats a ratio with its interval: `1.032 [0.990–1.071]`.
+pub fn format_ratio(difference: &Difference) -> String {
     let text = |value: f64| match value {
         value if value < 2.0 => format!("{value:.3}"),
         value if value < 10.0 => format!("{value:.2}"),
@@ -104,19 +103,18 @@ pub fn ratio(difference: &Difference) -> String {
     format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }
 
-/// Compares B with A, of which the entries with one index are a pair. `step`: how finely the
-/// figures are known, in their unit; what lies a step apart may be equal, so no interval reaches
-/// less far than that.
+/// Compares B with A; entries with equal indices are pairs. `step` is the resolution of the
+/// figures, in their unit: every interval extends at least that far.
 ///
-/// `None`: fewer than [`FEWEST_PAIRS`] pairs, a figure that is not above 0, or too few runs of both
-/// sides in one placement.
+/// Returns `None` with fewer than [`MIN_PAIRS`] pairs, with a figure that is not above 0, or
+/// with too few runs of both sides in one placement.
 pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     let pairs = a.len();
     let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
-    if pairs != b.len() || pairs < FEWEST_PAIRS || !positive {
+    if pairs != b.len() || pairs < MIN_PAIRS || !positive {
         return None;
     }
-    let method = if pairs >= FLIPS_FROM { Method::PairFlips } else { Method::Ranks };
+    let method = if pairs >= MIN_PAIRS_FOR_FLIPS { Method::PairFlips } else { Method::Ranks };
     let shift = match method {
         Method::PairFlips => flips,
         Method::Ranks => ranks,
@@ -128,15 +126,15 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     Some(Difference {
         pairs,
         method,
-        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).no_finer_than(step / usual),
-        difference: shift(a, b)?.no_finer_than(step),
+        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).with_min_half_width(step / usual),
+        difference: shift(a, b)?.with_min_half_width(step),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::draws::Draws;
-    use super::super::study::{Moves, Noise, moving_pairs, recorded};
+    use super::super::seeded_rng::SeededRng;
+    use super::super::study::{CoreMoves, Noise, moving_pairs, recorded};
     use super::*;
     use proptest::prelude::*;
 
@@ -148,9 +146,9 @@ mod tests {
         super::difference(&one_placement(a), &one_placement(b), 0.0)
     }
 
-    /// How many of `rounds` comparisons see a difference.
+    /// Returns how many of `rounds` comparisons detect a difference.
     fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
-        let mut draws = Draws::new(seed);
+        let mut draws = SeededRng::new(seed);
         let differs = |_: &usize| {
             let (a, b) = noise.pairs(pairs, ratio, &mut draws);
             difference(&a, &b).unwrap().direction() != 0
@@ -159,29 +157,29 @@ mod tests {
     }
 
     #[test]
-    fn the_same_setting_against_itself_is_no_difference_at_the_nominal_rate() {
+    fn false_positive_rate_is_nominal_for_equal_settings() {
         for pairs in [5, 7, 8, 12] {
             for noise in Noise::ALL {
                 let wrong = seen(noise, pairs, 1.0, 500, pairs as u64);
-                // 5 % of 500 are 25; by chance alone 40 come once in a few hundred simulations.
+                // 5 % of 500 are 25; by chance alone 40 occur once in a few hundred simulations.
                 assert!(wrong <= 40, "{noise:?}, {pairs} pairs: {wrong} of 500 are called a difference");
             }
         }
     }
 
     #[test]
-    fn twenty_comparisons_with_itself_see_one_difference_or_two_at_most() {
+    fn twenty_aa_tests_rarely_see_a_difference() {
         for noise in Noise::ALL {
             let wrong = seen(noise, 10, 1.0, 20, 20);
             assert!(wrong <= 3, "{noise:?}: {wrong} of 20");
         }
     }
 
-    /// Runs that were recorded, dealt out to two sides at random as alternation deals them.
-    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut Draws) -> usize {
+    /// Counts differences between recorded runs that are dealt to two sides at random.
+    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut SeededRng) -> usize {
         let differs = |_: &usize| {
             let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
-            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let mut deal = || left.swap_remove(draws.next_below(left.len()));
             let a: Vec<f64> = (0..pairs).map(|_| deal()).collect();
             let b: Vec<f64> = (0..pairs).map(|_| deal()).collect();
             difference(&a, &b).unwrap().direction() != 0
@@ -190,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn recorded_repeats_against_themselves_are_no_difference_at_the_nominal_rate() {
-        let mut draws = Draws::new(4);
+    fn false_positive_rate_is_nominal_for_recorded_repeats() {
+        let mut draws = SeededRng::new(4);
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             for pairs in [5, 8, 10, 20] {
                 let wrong = seen_in_recorded(&figures, pairs, 500, &mut draws);
@@ -203,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn recorded_neighbours_are_no_difference() {
-        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B
-        // in turn.
+    fn recorded_neighbor_runs_show_no_difference() {
+        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; A and B alternate as the first
+        // of a pair.
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
             let side = |side: usize| -> Vec<f64> {
                 (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
@@ -214,10 +212,10 @@ mod tests {
         }
     }
 
-    /// How many of `rounds` comparisons on a machine that moves its cores see a difference of that
-    /// many nanoseconds.
-    fn seen_in_moving(moves: Moves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = Draws::new(18);
+    /// Returns how many of `rounds` comparisons detect a difference of `by_ns` on a machine that
+    /// moves its cores.
+    fn seen_in_moving(moves: CoreMoves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
+        let mut draws = SeededRng::new(18);
         let differs = |_: &usize| {
             let (a, b) = moving_pairs((Noise::Quiet, moves, 0.02), pairs, by_ns, &mut draws);
             super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
@@ -226,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn fifty_nanoseconds_are_seen_in_twelve_pairs_also_where_the_cores_are_moved() {
-        for moves in Moves::ALL {
+    fn fifty_ns_difference_is_detected_despite_core_moves() {
+        for moves in CoreMoves::ALL {
             let found = seen_in_moving(moves, 12, 50.0, 200);
             assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
             let wrong = seen_in_moving(moves, 12, 0.0, 200);
@@ -235,16 +233,16 @@ mod tests {
         }
     }
 
-    /// Recorded runs of one setting with their placements, dealt out to two sides; B takes that
-    /// many nanoseconds more.
+    /// Counts detected differences between recorded runs with their placements, dealt to two sides,
+    /// where B takes `by_ns` more.
     fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = Draws::new(19);
+        let mut draws = SeededRng::new(19);
         let differs = |_: &usize| {
             let mut left: Vec<Sample> = figures
                 .iter()
                 .map(|(floor, p50)| Sample { value: f64::from(*p50), placement: usize::from(*floor > 100) })
                 .collect();
-            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let mut deal = || left.swap_remove(draws.next_below(left.len()));
             let a: Vec<Sample> = (0..pairs).map(|_| deal()).collect();
             let later = |run: Sample| Sample { value: run.value + by_ns, ..run };
             let b: Vec<Sample> = (0..pairs).map(|_| later(deal())).collect();
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_nanoseconds_are_seen_in_recorded_runs_of_two_placements() {
+    fn fifty_ns_difference_is_detected_in_recorded_placements() {
         let found = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 50.0, 200);
         assert!(found >= 180, "50 ns are seen in {found} of 200");
         let wrong = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 0.0, 200);
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_never_narrower_than_the_steps_of_the_clock() {
+    fn interval_is_never_finer_than_clock_step() {
         let steady = |ns| one_placement(&[ns; 12]);
         let ten = super::difference(&steady(250.0), &steady(260.0), 10.0).unwrap();
         assert_eq!((ten.difference.low, ten.difference.high, ten.direction()), (0.0, 20.0, 0));
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_difference_is_seen() {
+    fn real_difference_is_detected() {
         for pairs in [5, 10, 20] {
             let found = seen(Noise::Quiet, pairs, 1.1, 200, 1);
             assert!(found >= 190, "{pairs} pairs: 10 % is seen in {found} of 200");
@@ -281,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_no_comparison() {
+    fn too_few_pairs_give_no_comparison() {
         let five = [1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(difference(&five[..4], &five[..4]), None);
         assert_eq!(difference(&five, &five[..4]), None);
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_histogram_cannot_tell_apart_is_no_difference() {
+    fn difference_below_histogram_resolution_is_ignored() {
         let a = [10_000.0; 9];
         assert_eq!(difference(&a, &[10_005.0; 9]).unwrap().direction(), 0);
         assert_eq!(difference(&a, &[10_100.0; 9]).unwrap().direction(), 1);
@@ -299,8 +297,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_holds_its_estimate_and_turns_round_with_its_sides(
-            pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), FEWEST_PAIRS..20),
+        fn interval_contains_estimate_and_inverts_with_sides(
+            pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), MIN_PAIRS..20),
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let there = difference(&a, &b).unwrap();

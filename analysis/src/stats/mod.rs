@@ -1,9 +1,9 @@
-//! Statistics of repeated runs: medians and spread, ratios with intervals, verdicts, and M/D/1.
+//! Statistics of repeated runs: medians and spread, ratios with confidence intervals, verdicts, and
+//! the M/D/1 model.
 //!
-//! A run is one sample. However many orders it holds, they share one start, one placement in memory
-//! and one mood of the machine; so everything here counts runs, never orders.
+//! A run is one sample. However many orders it has, they share one start, one placement in memory
+//! and one state of the machine; so all statistics here count runs, never orders.
 
-mod draws;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod hosts;
@@ -12,17 +12,20 @@ pub mod md1;
 mod outline;
 pub mod placement;
 mod sample;
+mod seeded_rng;
 mod shift;
 mod spread;
 #[cfg(test)]
 mod study;
 mod verdict;
 
-pub use draws::Draws;
 pub use hosts::HostDifference;
-pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
-pub use outline::{MachineKey, Outline, Percentile, values};
+pub use interval::{
+    Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
+};
+pub use outline::{MachineKey, Percentile, RunOutline, values};
 pub use sample::median;
+pub use seeded_rng::SeededRng;
 pub use shift::{Estimate, Sample};
 pub use spread::Spread;
-pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};
+pub use verdict::{ComparisonLine, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs};

@@ -1,4 +1,4 @@
-//! The part of a run's summary that comparisons need.
+//! Run outlines: the part of a run's summary that comparisons need.
 
 use crate::machine::Machine;
 use crate::record::RunOutcome;
@@ -7,75 +7,78 @@ use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run, outlined. Sums are over the run's threads.
+/// The settings, costs and distributions of a run that comparisons need. Sums are over the run's
+/// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outline {
-    /// The run's id.
+pub struct RunOutline {
+    /// Run id.
     pub run: String,
-    /// What carried submit and completion.
+    /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
-    /// What stood between strategies and engine.
+    /// Isolation between strategies and engine.
     pub isolation: Isolation,
-    /// How the engine's agents shared threads.
+    /// Threading of the engine's agents.
     pub threading: Threading,
-    /// What the orchestrator's thread did when there was nothing to do.
+    /// Idle strategy of the orchestrator's thread.
     pub idle: Idle,
-    /// Strategies.
+    /// Number of strategies.
     pub strategies: u16,
-    /// Venues.
+    /// Number of venues.
     pub venues: u16,
-    /// Slots of every ring.
+    /// Slots of each ring.
     pub capacity: u32,
-    /// Which points were stamped.
+    /// Points that were stamped.
     #[serde(default = "all_stamps")]
     pub stamps: Stamps,
-    /// Extra work asked for, in nanoseconds an order.
+    /// Requested extra work, in nanoseconds per order.
     pub work_ns: u64,
-    /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older
-    /// launcher did not save it.
+    /// Measured extra work, in nanoseconds per order; `None` if an older launcher did not save it.
     #[serde(default)]
     pub work_done_ns: Option<f64>,
-    /// The machine, as far as it makes figures comparable.
+    /// Machine, as far as it makes figures comparable.
     pub machine: MachineKey,
-    /// The schedule's hash.
+    /// Hash of the schedule.
     pub schedule_hash: String,
     /// Whether threads shared a core.
     pub oversubscribed: bool,
-    /// Whether every order was sent and came back.
+    /// Whether every order was sent and returned.
     pub complete: bool,
     /// Whether every check held.
     pub valid: bool,
     /// Whether the latencies may be quoted.
     pub fit_for_latency: bool,
-    /// If not, why.
+    /// Reasons against quoting the latencies.
     pub reasons: Vec<String>,
-    /// Orders a second in the schedule.
+    /// Offered rate: orders per second in the schedule.
     pub offered_per_s: Option<f64>,
-    /// Orders a second sent.
+    /// Achieved rate: orders sent per second.
     pub achieved_per_s: Option<f64>,
-    /// The orchestrator's share of busy time.
-    pub utilisation: Option<f64>,
-    /// Orders that came back.
+    /// Utilization of the orchestrator's thread, 0 to 1.
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
+    /// Number of orders that returned.
     pub returned: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// From the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn to the start, in nanoseconds.
     pub startup_ns: u64,
-    /// Proportional memory of the run's processes in its middle, in bytes.
+    /// Proportional set size of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<u64>,
     /// Page faults, minor and major.
     pub page_faults: u64,
     /// Context switches, voluntary and not.
     pub context_switches: u64,
     /// Core-to-core round trip before the run, in nanoseconds.
-    pub floor_ns: Option<f64>,
-    /// The same after the run; `None` also where an older launcher did not save it here.
-    #[serde(default)]
-    pub floor_after_ns: Option<f64>,
-    /// The step in which the run's clock counts, in nanoseconds; 0: not measured.
+    #[serde(rename = "floor_ns")]
+    pub core_rtt_ns: Option<f64>,
+    /// Core-to-core round trip after the run, in nanoseconds; `None` also if an older launcher did
+    /// not save it.
+    #[serde(rename = "floor_after_ns", default)]
+    pub core_rtt_after_ns: Option<f64>,
+    /// Resolution of the run's clock, in nanoseconds; 0 if not measured.
     #[serde(default)]
     pub clock_step_ns: f64,
-    /// Every measure by its name.
+    /// Distributions by the name of their measure.
     pub measures: BTreeMap<String, Distribution>,
 }
 
@@ -84,19 +87,19 @@ const fn all_stamps() -> Stamps {
     Stamps::All
 }
 
-/// Two runs of the same of these were on the same machine, with the same cores.
+/// The identity of a machine: runs with equal keys used the same machine and cores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
-    /// The host's name.
+    /// Host name.
     pub hostname: String,
-    /// The processor's model name.
+    /// CPU model name.
     pub cpu_model: String,
-    /// The cores that the launcher might use.
+    /// CPUs that the launcher could use.
     pub cores_allowed: Vec<u32>,
 }
 
 impl MachineKey {
-    fn of(machine: &Machine) -> Self {
+    fn from_machine(machine: &Machine) -> Self {
         Self {
             hostname: machine.hostname.clone(),
             cpu_model: machine.cpu_model.clone(),
@@ -105,9 +108,9 @@ impl MachineKey {
     }
 }
 
-impl Outline {
-    /// Outlines a summary.
-    pub fn of(summary: &Summary) -> Self {
+impl RunOutline {
+    /// Creates the outline of a summary.
+    pub fn from_summary(summary: &Summary) -> Self {
         let plan = &summary.plan;
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
         let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
@@ -125,7 +128,7 @@ impl Outline {
             stamps: plan.stamps,
             work_ns: plan.trading().work_ns,
             work_done_ns: Some(summary.work.achieved_ns),
-            machine: MachineKey::of(&summary.machine),
+            machine: MachineKey::from_machine(&summary.machine),
             schedule_hash: summary.input.hash.clone(),
             oversubscribed: cores.len() < plan.threads.len(),
             complete: summary.outcome == RunOutcome::Complete,
@@ -134,7 +137,7 @@ impl Outline {
             reasons: summary.reasons.clone(),
             offered_per_s: summary.rate.offered_per_s,
             achieved_per_s: summary.rate.achieved_per_s,
-            utilisation: summary.orchestrator_utilisation,
+            utilization: summary.orchestrator_utilization,
             returned: summary.orders.returned,
             cpu_ns: sum(|thread| thread.cpu_ns),
             startup_ns: summary.startup_ns,
@@ -143,8 +146,8 @@ impl Outline {
             context_switches: sum(|thread| {
                 thread.voluntary_switches.saturating_add(thread.involuntary_switches)
             }),
-            floor_ns: summary.floor.before_ns,
-            floor_after_ns: summary.floor.after_ns,
+            core_rtt_ns: summary.core_to_core_rtt.before_ns,
+            core_rtt_after_ns: summary.core_to_core_rtt.after_ns,
             clock_step_ns: summary.clock.step_ns,
             measures: summary
                 .measures()
@@ -153,37 +156,36 @@ impl Outline {
         }
     }
 
-    /// A measure's distribution; empty if this version knows none of that name.
+    /// Returns the distribution of a measure; empty if the outline does not have it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// The share of the orders that a stall of the machine touched: those that are not in
-    /// [`Measure::StallFree`]. `None`: not known.
-    pub fn taken_out(&self) -> Option<f64> {
+    /// Returns the share of orders that stalls affected and that [`Measure::StallFree`] excludes;
+    /// `None` if unknown.
+    pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was
-    /// asked for.
+    /// Returns the extra work per order, in nanoseconds: measured, or requested if unknown.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
 
-    /// Whether the run counts in a comparison at all.
+    /// Returns `true` if the run counts in comparisons.
     pub const fn is_sound(&self) -> bool {
         self.complete && self.valid
     }
 
-    /// CPU seconds for a million orders; `None` if none came back.
+    /// Returns CPU seconds per million orders; `None` if none returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
     }
 
-    /// Whether the senders kept up with the schedule; true where there is no schedule to keep.
-    pub fn kept_up(&self) -> bool {
+    /// Returns `true` if the senders kept up with the schedule, or if there is none.
+    pub fn has_kept_up(&self) -> bool {
         match (self.offered_per_s, self.achieved_per_s) {
             (Some(offered), Some(achieved)) => achieved >= offered * 0.99,
             _ => true,
@@ -206,16 +208,16 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All that are compared.
+    /// All percentiles that are compared.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
-    /// Its name.
+    /// Returns the name of the percentile.
     pub const fn name(self) -> &'static str {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Its value, where there are samples enough.
-    pub const fn of(self, figures: &Distribution) -> Option<u64> {
+    /// Returns its value in a distribution, if there are enough samples.
+    pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,
             Percentile::P99 => figures.p99_ns,
@@ -224,7 +226,7 @@ impl Percentile {
     }
 }
 
-/// A figure of several runs: one value each. `None` if a run lacks it.
-pub fn values(runs: &[&Outline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
-    runs.iter().map(|run| percentile.of(&run.measure(measure)).map(|ns| ns as f64)).collect()
+/// Returns one value per run; `None` if any run lacks it.
+pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
+    runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

@@ -1,7 +1,7 @@
-//! Median and spread of one figure over a handful of repeats.
+//! Median of one figure over a few repeats.
 
-/// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what
-/// is no number.
+/// Returns the median: the middle value, or the mean of the two middle ones. Returns `None` for no
+/// values, or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
     let middle = sorted.len() / 2;
@@ -12,7 +12,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     })
 }
 
-/// The values in ascending order. `None` of nothing, or if one is not finite.
+/// Returns the values in ascending order, or `None` if there are none or one is not finite.
 fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -28,7 +28,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_middle_of_few() {
+    fn median_of_few_values() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!([median(&[]), median(&[f64::NAN, 1.0])], [None, None]);
@@ -36,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_median_lies_within_and_half_on_either_side(values in prop::collection::vec(-1e9f64..1e9, 1..40)) {
+        fn median_splits_values_in_half(values in prop::collection::vec(-1e9f64..1e9, 1..40)) {
             let middle = median(&values).unwrap();
             let below = values.iter().filter(|value| **value < middle).count();
             let above = values.iter().filter(|value| **value > middle).count();

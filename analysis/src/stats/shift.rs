@@ -1,29 +1,27 @@
-//! By how much one side's figures are shifted against the other's, where both are compared within a
-//! placement only.
+//! Estimates the shift between two groups of runs, comparing only within placements.
 //!
 //! One statistic, two ways to judge it. The statistic is Wilcoxon's rank sum within each placement,
 //! weighted as P. van Elteren (1960) weights strata: every difference *B − A* of two runs of one
 //! placement counts 1 / (runs there + 1). The estimate is the weighted median of these differences
-//! (Hodges and Lehmann); the interval holds every shift that a test at 5 % does not refuse. What
-//! the test takes for equally likely if nothing differs:
+//! (Hodges and Lehmann); the interval holds every shift that a test at 5 % does not reject. The two
+//! tests differ in what is equally likely if nothing differs:
 //!
-//! - [`flips`]: that A and B change places within a pair. It needs no assumption about the noise,
-//!   not even that two pairs are alike, and is exact. With fewer than six pairs it can refuse
-//!   nothing.
-//! - [`ranks`]: any order of a placement's runs, by the normal approximation with correction for
-//!   continuity.
+//! - [`flips`]: exchanging A and B within a pair. It needs no assumption about the noise, not even
+//!   that pairs are alike, and is exact. With fewer than six pairs it can reject nothing.
+//! - [`ranks`]: any order of a placement's runs, by the normal approximation with continuity
+//!   correction.
 
-use super::draws::Draws;
+use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its 95 % interval.
+/// An estimate with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The estimate.
+    /// Point estimate.
     pub value: f64,
-    /// The interval's lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The interval's upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -32,33 +30,33 @@ impl Estimate {
         Self { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 
-    /// The same, reaching at least so far to both sides.
-    pub(super) fn no_finer_than(self, reach: f64) -> Self {
+    /// Returns the estimate with its interval extended to at least `reach` on both sides.
+    pub(super) fn with_min_half_width(self, reach: f64) -> Self {
         Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
     }
 }
 
-/// One run's figure and the placement in which it was measured.
+/// The figure of one run with its placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// The figure.
+    /// Figure of the run.
     pub value: f64,
-    /// The placement.
+    /// Placement of the run.
     pub placement: usize,
 }
 
-/// Up to so many pairs all flips are tried; of more, [`FLIPS`] drawn ones.
-const ALL_FLIPS: usize = 10;
-/// Flips that are drawn.
-const FLIPS: usize = 999;
-/// The seed of the drawing: the same repeats always give the same interval.
+/// Up to this many pairs all exchanges are tried; with more, a random sample of [`SAMPLED_FLIPS`].
+const MAX_EXHAUSTIVE_PAIRS: usize = 10;
+/// Number of sampled exchanges.
+const SAMPLED_FLIPS: usize = 999;
+/// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
-/// What a test may get wrong.
+/// Significance level.
 const LEVEL: f64 = 0.05;
-/// The normal distribution's quantile for [`LEVEL`], at both ends together.
+/// Quantile of the normal distribution for [`LEVEL`], two-sided.
 const Z: f64 = 1.959_964;
 
-/// Every difference of two runs of one placement, ascending, with its weight.
+/// Returns the difference of every two runs of one placement, ascending, with its weight.
 fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
     let runs = |placement| a.iter().chain(b).filter(|run| run.placement == placement).count();
     let mut found: Vec<(f64, f64)> = a
@@ -70,14 +68,14 @@ fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
     found
 }
 
-/// The value at which the weights that lie below reach `wanted`.
+/// Returns the value at which the cumulative weight reaches `wanted`.
 fn quantile(differences: &[(f64, f64)], wanted: f64) -> f64 {
     let mut sum = 0.0;
-    for (place, (value, weight)) in differences.iter().enumerate() {
+    for (index, (value, weight)) in differences.iter().enumerate() {
         sum += weight;
         if (sum - wanted).abs() < 1e-9 {
-            // Exactly between two: the middle, so that the sides may be exchanged.
-            return differences.get(place + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
+            // Exactly between two values: their mean, so that the sides are exchangeable.
+            return differences.get(index + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
         }
         if sum > wanted {
             return *value;
@@ -90,13 +88,13 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// The shift with its interval, where any order of a placement's runs is equally likely. `None`:
-/// too few runs of both sides in one placement to limit it.
+/// Returns the shift with its interval if any order of a placement's runs is equally likely.
+/// Returns `None` with too few runs of both sides in one placement.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
-    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n + 1)
-    // / 12.
+    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n
+    // + 1) / 12.
     let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
     let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
     let cut = total / 2.0 - Z * variance.sqrt() - continuity;
@@ -107,19 +105,19 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// The shift with its interval, where A and B may change places within each pair. `None`: too few
-/// runs of both sides in one placement to limit it.
+/// Returns the shift with its interval if A and B are exchangeable within pairs. Returns `None`
+/// with too few runs of both sides in one placement.
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
-    // Where even the ranks limit nothing, A and B were hardly ever in one placement: then what the
-    // flips would refuse is that the placements came by chance.
+    // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
+    // test would then only reject that the placements are random.
     ranks(a, b)?;
     let mut steps: Vec<f64> = differences(a, b).into_iter().map(|(value, _)| value).collect();
     let value = middle(&differences(a, b));
     let (first, last) = (*steps.first()?, *steps.last()?);
     let same = 1e-12 * (1.0 + first.abs().max(last.abs()));
     steps.dedup_by(|a, b| (*a - *b).abs() <= same);
-    // Between two neighbouring differences the statistic does not change: one shift of each gap is
-    // tried.
+    // The statistic is constant between two neighboring differences: one shift of each gap is
+    // tested.
     let gap = |gap: usize| match gap {
         0 => steps[0] - 1.0,
         gap if gap == steps.len() => steps[gap - 1] + 1.0,
@@ -130,7 +128,7 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
         return None;
     }
     let centre = steps.partition_point(|step| *step < value - same);
-    // The last gap below the estimate and the first above it that are refused.
+    // The last rejected gap below the estimate and the first above it.
     let (mut below, mut inside) = (0, centre);
     while below + 1 < inside {
         let half = usize::midpoint(below, inside);
@@ -147,7 +145,7 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     Some(Estimate { value, low: steps[below].min(value), high: steps[above - 1].max(value) })
 }
 
-/// Whether the exact test says that B is not A shifted by that much.
+/// Returns `true` if the exact test rejects that B is A shifted by `shift`.
 fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
     let scores = scores(a, b, shift);
     let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
@@ -156,20 +154,20 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
         let signed = |(bit, score): (usize, &f64)| if signs >> bit & 1 == 0 { *score } else { -score };
         scores[start..].iter().take(64).enumerate().map(signed).sum()
     };
-    let (as_far, all) = if pairs <= ALL_FLIPS {
+    let (as_far, all) = if pairs <= MAX_EXHAUSTIVE_PAIRS {
         let all = 1u64 << pairs;
         ((0..all).filter(|signs| flipped(*signs, 0).abs() >= found).count(), all as usize)
     } else {
-        let mut draws = Draws::new(SEED);
-        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.word(), start)).sum::<f64>();
-        // What was found is one of the possible ones.
-        (1 + (0..FLIPS).filter(|_| sum().abs() >= found).count(), FLIPS + 1)
+        let mut draws = SeededRng::new(SEED);
+        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.next_u64(), start)).sum::<f64>();
+        // The observed assignment is one of the possible ones.
+        (1 + (0..SAMPLED_FLIPS).filter(|_| sum().abs() >= found).count(), SAMPLED_FLIPS + 1)
     };
     as_far as f64 <= LEVEL * all as f64
 }
 
-/// For each pair: B's rank less A's among the runs of their placements, as shares, with B shifted
-/// back.
+/// Returns for each pair B's rank minus A's among the runs of their placements, as shares, after
+/// shifting B back.
 fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
     let values: Vec<Sample> =
         a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();
@@ -201,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_unlike_placement_are_never_compared() {
-        // Near 250, far 650, and B takes 50 more in both; A was far more often.
+    fn runs_of_different_placements_are_never_compared() {
+        // Near 250, far 650, B takes 50 more in both; A was far more often.
         let a = samples(&[
             (650.0, 1),
             (250.0, 0),
@@ -232,17 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_never_shared_a_placement_have_no_difference() {
+    fn sides_without_shared_placement_have_no_difference() {
         let (a, b) = (samples(&[(250.0, 0); 9]), samples(&[(650.0, 1); 9]));
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
-        // One run of B beside them limits nothing either.
+        // One run of B in their placement gives no limit either.
         let mut b = b;
         b[0] = Sample { value: 300.0, placement: 0 };
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
     }
 
     #[test]
-    fn without_noise_the_interval_is_the_difference() {
+    fn noiseless_interval_equals_the_difference() {
         let (a, b) = (samples(&[(250.0, 0); 12]), samples(&[(260.0, 0); 12]));
         let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
@@ -250,7 +248,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_interval_holds_what_the_test_does_not_refuse(
+        fn interval_contains_shifts_not_rejected(
             pairs in prop::collection::vec((0i32..40, 0i32..40, 0usize..2), 8..11),
         ) {
             let side = |of: fn(&(i32, i32, usize)) -> i32| -> Vec<Sample> {

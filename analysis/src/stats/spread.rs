@@ -1,19 +1,19 @@
-//! A figure over several runs: the middle one and the outermost.
+//! Spread of a figure over several runs: median, minimum and maximum.
 
-/// A figure over several runs: the median and the outermost.
+/// Median, minimum and maximum of a figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median.
+    /// Median.
     pub median: f64,
-    /// The least.
+    /// Minimum.
     pub low: f64,
-    /// The greatest.
+    /// Maximum.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of values; nothing of none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    /// Computes the spread of the values; `None` without any.
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = (*values.first()?, *values.last()?);

@@ -1,50 +1,50 @@
-//! Orders open at a time: as the launcher saw them, and by Little's law.
+//! Orders in flight: sampled by the launcher, and by Little's law.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::labels::StrategyCounter;
 use serde::{Deserialize, Serialize};
 
-/// Orders open at a time, by two witnesses that know nothing of each other: the strategies'
-/// counters, which the launcher samples from outside, and the stamps, by Little's law. Both over
-/// the time from the first t1 to the last t8.
+/// The mean number of open orders from two independent sources: the strategies' counters, which the
+/// launcher samples, and the stamps, by Little's law. Both over the time from the first t1 to the
+/// last t8.
 ///
-/// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run
-/// with incidents all that comes from the strategies' own counts is null. Little's law is over the
-/// orders that came back, which stamps tell in any run.
+/// The counters of a strategy restart at 0 with each incarnation: in a run with incidents every
+/// figure from the counters is null. Little's law uses the returned orders, which have stamps in
+/// any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// The mean of the launcher's samples, weighted by time.
+    /// Mean of the launcher's samples, weighted by time.
     pub measured: Option<f64>,
-    /// How many samples that are.
+    /// Number of samples.
     pub samples: u64,
-    /// Little's law: completions a second times the mean round trip.
+    /// Little's law: completions per second times the mean round trip.
     pub littles_law: Option<f64>,
-    /// By how much the two differ, in orders: measured less law.
+    /// Difference in orders: measured minus Little's law.
     pub difference: Option<f64>,
-    /// By how much they may differ, in orders; see `allowed_difference`.
+    /// Allowed difference in orders; see `allowed_difference`.
     pub allowed: Option<f64>,
-    /// The sum of each strategy's most: no more than this were ever open at once.
+    /// Sum of each strategy's maximum: an upper bound of the orders open at once.
     pub max: Option<u64>,
 }
 
-/// By what share samples may always differ from Little's law: counters are stored after each duty
-/// cycle, stamps within it.
+/// Relative tolerance between samples and Little's law: counters are stored after each duty cycle,
+/// stamps within it.
 const LITTLE_TOLERANCE: f64 = 0.05;
-/// How many standard deviations sampling may be off: an honest run is beyond it once in 16,000.
+/// Allowed sampling error in standard deviations: a correct run exceeds it once in 16,000.
 const LITTLE_DEVIATIONS: f64 = 4.0;
 
-/// By how much samples may differ from Little's law: 5 % for the counters' lag, and four standard
-/// deviations of the sampling error. That is told by how the samples change from one to the next,
-/// and is no less than that of counting orders that come and go as they please (a Poisson number of
-/// mean `law`), so that a few samples that agree by chance prove nothing.
+/// Returns the allowed difference from Little's law: 5 % for the counters' lag, and four standard
+/// deviations of the sampling error. That error follows from the changes between samples, and is at
+/// least that of a Poisson number with mean `law`, so that a few samples that agree by chance prove
+/// nothing.
 fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
     let chance = (law / samples.max(1) as f64).sqrt();
     law * LITTLE_TOLERANCE + LITTLE_DEVIATIONS * deviation.max(chance)
 }
 
-/// Both over the same time, first t1 to last t8: before and after it nothing is open.
-pub(super) fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
+/// Computes both over the time from first t1 to last t8: outside of it nothing is open.
+pub(super) fn in_flight(record: &RunRecord, merged: &MergedRun) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);
     let threads = merged.threads.iter().zip(&record.plan.threads);
@@ -53,7 +53,7 @@ pub(super) fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
     let nobody_died = record.incidents.is_empty();
     // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out.
     let law = ticks.map(|ticks| span.open_ticks as f64 / ticks as f64);
-    // The samples are of everybody's counters.
+    // The samples include every strategy's counters.
     let all_count = nobody_died && merged.threads.iter().all(|thread| !thread.is_untrusted);
     let sampled = record.open_orders.filter(|open| all_count && open.samples > 0);
     let measured = sampled.zip(ticks).map(|(open, ticks)| open.order_ticks / ticks as f64);

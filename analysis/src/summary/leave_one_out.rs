@@ -1,70 +1,69 @@
-//! How much the pooled figures depend on each strategy: the pooled percentiles again, without its
-//! orders (leave-one-out).
+//! Leave-one-out: how much the pooled percentiles depend on each strategy.
 //!
-//! A strategy stamps t1 and t8 itself. One that moves its stamps consistently contradicts nobody as
-//! long as t1 stays before the engine's t2 and t8 behind its t7. So nobody can prove these stamps;
-//! what can be said is how far one strategy moves the pool.
+//! A strategy stamps t1 and t8 itself. If it shifts its stamps consistently, it contradicts no
+//! other thread as long as t1 stays before the engine's t2 and t8 after its t7. These stamps cannot
+//! be verified, but the influence of one strategy on the pool can be shown.
 
 use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, rt_venue};
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::numbers::duration;
 use hdrhistogram::Histogram;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
 
-/// A pooled percentile that one strategy moves by more than this share of the smaller value gets a
+/// A pooled percentile that one strategy shifts by more than this share of the smaller value gets a
 /// note.
-const MOVED: f64 = 0.5;
+const NOTABLE_SHIFT: f64 = 0.5;
 
-/// The figures that rest on stamps of the strategies.
+/// The measures that depend on stamps of the strategies.
 const MEASURES: [Measure; 3] =
     [Measure::Stage(Stage::Submit), Measure::Stage(Stage::Return), Measure::RtVenue];
 
-/// The pooled figures of a run without the orders of one strategy.
+/// The pooled percentiles of a run without the orders of one strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveOneOut {
-    /// The strategy that is left out.
+    /// Index of the excluded strategy.
     pub strategy: u16,
-    /// Its orders in the pool.
+    /// Number of its orders in the pool.
     pub orders: u64,
-    /// Of the stage `submit`, without it.
+    /// Percentiles of the stage `submit` without it.
     pub submit: PooledPercentiles,
-    /// Of the stage `return`, without it.
+    /// Percentiles of the stage `return` without it.
     #[serde(rename = "return")]
     pub returned: PooledPercentiles,
-    /// Of `rt_venue`, without it.
+    /// Percentiles of `rt_venue` without it.
     pub rt_venue: PooledPercentiles,
 }
 
-/// Two percentiles of a pool, in nanoseconds; null where there are too few orders.
+/// Two percentiles of a pool, in nanoseconds; null with too few orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledPercentiles {
-    /// The median.
+    /// Median.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99_ns: Option<u64>,
 }
 
 impl PooledPercentiles {
-    fn of(pool: &Histogram<u64>) -> Self {
+    fn from_histogram(pool: &Histogram<u64>) -> Self {
         let at = |quantile, needed| (pool.len() >= needed).then(|| pool.value_at_quantile(quantile));
         Self { p50_ns: at(0.5, SAMPLES_FOR_P50), p99_ns: at(0.99, SAMPLES_FOR_P99) }
     }
 
-    /// Of a pool without these samples of it.
+    /// Computes the percentiles of a pool without some of its samples.
     fn without(pool: &Histogram<u64>, own: &Histogram<u64>) -> Self {
         let mut rest = pool.clone();
         match rest.subtract(own) {
-            Ok(()) => Self::of(&rest),
+            Ok(()) => Self::from_histogram(&rest),
             Err(_) => Self::default(),
         }
     }
 }
 
-/// Leaves out each strategy that has orders in the pool; none if it is the only one.
+/// Computes the pooled percentiles without each strategy; none if only one has orders.
 pub(super) fn leave_one_out(
     strategies: u16,
-    merged: &Merged,
+    merged: &MergedRun,
     figures: &Figures,
     ns_per_tick: f64,
 ) -> Vec<LeaveOneOut> {
@@ -75,7 +74,7 @@ pub(super) fn leave_one_out(
         for (_, row) in merged.orders_of(strategy).filter(|(_, row)| row.is_measured()) {
             let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
             for (series, ticks) in own.iter_mut().zip(ticks) {
-                ticks.into_iter().for_each(|ticks| series.take(ticks, ns_per_tick));
+                ticks.into_iter().for_each(|ticks| series.record(ticks, ns_per_tick));
             }
         }
         let [submit, returned, rt_venue] = [0, 1, 2].map(|at| (pooled[at], own[at].histogram()));
@@ -92,8 +91,8 @@ pub(super) fn leave_one_out(
     all
 }
 
-/// One line for each percentile that one strategy alone moves far: the measure and the strategy for
-/// which that is most.
+/// Returns a note for each percentile that a single strategy shifts far, with the strategy of the
+/// largest shift.
 pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     let pooled = MEASURES.map(|measure| {
         let all = figures.distribution(measure);
@@ -111,8 +110,8 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
                 Some(((high - low.min(high)) as f64 / low as f64, one.strategy, measure, with, without))
             })
         });
-        let most = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|most| most.0 > MOVED);
-        notes.extend(most.map(|(_, strategy, measure, with, without)| {
+        let largest = moved.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|largest| largest.0 > NOTABLE_SHIFT);
+        notes.extend(largest.map(|(_, strategy, measure, with, without)| {
             format!(
                 "{name} of {} is {} with strategy-{strategy} and {} without it: the pooled figure depends on the stamps of one strategy",
                 measure.name(),
@@ -124,9 +123,9 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Between which values the pooled percentiles of rt_venue lie if one strategy is left out: a part
-/// for each percentile.
-pub fn leave_one_out_words(all: &[LeaveOneOut]) -> Vec<String> {
+/// Formats the range of the pooled rt_venue percentiles when one strategy is left out: one text for
+/// each percentile.
+pub fn format_leave_one_out(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;
         let high = all.iter().filter_map(of).max()?;

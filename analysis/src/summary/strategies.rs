@@ -1,83 +1,85 @@
-//! Each strategy by itself, in a run whose strategies are of several kinds or programs of somebody
-//! else's: what its orders cost, what its process took, and why its slowest orders were slow.
+//! Summary of each strategy, in runs with several kinds of strategies or external programs: latency
+//! of its orders, resources of its process, and causes of its slowest orders.
 
 use super::figures::{
     Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
 use super::threads::ThreadSummary;
-use crate::cause::{Cause, Causes};
-use crate::merge::Merged;
+use crate::cause::{Cause, NanosByCause};
+use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
-/// One strategy.
+/// The summary of one strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
-    /// Which one, from 0.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// Its kind: one of bulkhead's own, or `exec:` and a command.
+    /// Kind: a built-in name, or `exec:` and a command.
     pub kind: String,
-    /// Orders that it sent.
+    /// Number of orders sent.
     pub sent: u64,
-    /// What the engine added to its orders.
+    /// rt_venue of its orders: the time that the engine adds.
     pub rt_venue: Distribution,
-    /// t1 − due of its orders: how late it was. Of orders that were due at a time.
-    pub slip: Distribution,
-    /// From the touch that triggered an order to its t1: how fast it is.
+    /// Send lag t1 − due of its orders with a due time.
+    #[serde(rename = "slip")]
+    pub send_lag: Distribution,
+    /// Tick-to-trade: from the touch that triggered an order to its t1.
     pub tick_to_trade: Distribution,
-    /// How often it was away from its duty cycles for longer than 3 µs.
+    /// Number of gaps in its duty cycles of more than 3 µs.
     pub gaps: u64,
-    /// The longest time between the starts of two of its duty cycles, in nanoseconds.
+    /// Longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// What the kernel says of its process; null: it shares one with others.
+    /// Resource usage of its process; null if it shares one.
     pub usage: Option<ProcessUsage>,
-    /// Why its slowest orders were slow; null: it has too few.
+    /// Causes of its slowest orders; null with too few orders.
     pub tail: Option<StrategyTail>,
 }
 
 impl StrategySummary {
-    /// CPU time of its process from the barrier on, in nanoseconds.
+    /// Returns the CPU time of its process from the barrier on, in nanoseconds.
     pub fn cpu_ns(&self) -> Option<u64> {
         let usage = self.usage?;
         usage.cpu_ns?.checked_sub(usage.startup_cpu_ns?)
     }
 }
 
-/// Why the slowest 1 % of a strategy's orders were slow.
+/// The causes of the slowest 1 % of a strategy's orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyTail {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// Its orders that were explained.
+    /// Number of its orders that were explained.
     pub explained: u64,
-    /// Of them, those that a gap or the backlog behind one touched.
-    pub touched: u64,
-    /// How many the slowest 1 % are.
+    /// Number of them that a gap or the backlog after one affected.
+    #[serde(rename = "touched")]
+    pub stall_affected: u64,
+    /// Number of orders in the slowest 1 %.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause: machine, memory, backlog, queueing, usual,
-    /// unexplained, wake-up.
-    pub causes_ns: Causes,
+    /// Their time in nanoseconds by cause: machine, memory, backlog, queueing, usual, unexplained,
+    /// wake-up.
+    pub causes_ns: NanosByCause,
 }
 
 impl StrategyTail {
-    /// The share of a cause in that time, 0 to 1.
+    /// Returns the share of a cause in that time, 0 to 1.
     pub fn share(&self, cause: Cause) -> Option<f64> {
         let all = self.causes_ns.total();
-        (all > 0).then(|| self.causes_ns.of(cause) as f64 / all as f64)
+        (all > 0).then(|| self.causes_ns.get(cause) as f64 / all as f64)
     }
 }
 
-/// The times of orders, in ticks.
+/// The times of one strategy's orders, in ticks.
 #[derive(Default)]
-struct Times {
+struct StrategyTimes {
     rt_venue: Vec<u64>,
-    slip: Vec<u64>,
+    send_lag: Vec<u64>,
     tick_to_trade: Vec<u64>,
 }
 
-/// The same figures as of a histogram, exact.
+/// Computes the distribution exactly, with the fields of a histogram's.
 fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
     let ns = |ticks| to_ns(ticks, ns_per_tick);
     let (min_ns, max_ns) = (times.iter().min().copied().map(ns), times.iter().max().copied().map(ns));
@@ -98,7 +100,7 @@ fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
     }
 }
 
-/// What the kernel said of the process that is the strategy's alone.
+/// Returns the resource usage of the process that the strategy has for itself.
 fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage> {
     let is_alone = |process: &&protocol::plan::ProcessPlan| {
         let mut roles = plan.roles_of(process);
@@ -108,10 +110,11 @@ fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage>
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
 
-/// Every strategy of a run that tells them apart; takes 24 bytes an order while it counts.
-pub(super) fn summarise(
+/// Summarizes every strategy of a run that distinguishes them. Allocates 24 bytes per order during
+/// the call.
+pub(super) fn summarize(
     record: &RunRecord,
-    merged: &Merged,
+    merged: &MergedRun,
     threads: &[ThreadSummary],
     ns_per_tick: f64,
 ) -> Vec<StrategySummary> {
@@ -119,8 +122,8 @@ pub(super) fn summarise(
     if !trading.has_several_kinds() {
         return Vec::new();
     }
-    let mut times: Vec<Times> = Vec::new();
-    times.resize_with(trading.strategies.into(), Times::default);
+    let mut times: Vec<StrategyTimes> = Vec::new();
+    times.resize_with(trading.strategies.into(), StrategyTimes::default);
     let mut sent = vec![0; times.len()];
     for (id, row) in merged.orders() {
         let Some(times) = times.get_mut(usize::from(id.strategy())) else { continue };
@@ -129,18 +132,18 @@ pub(super) fn summarise(
             continue;
         }
         times.rt_venue.push(rt_venue(row));
-        times.slip.extend(row.at(Point::Due).map(|due| row.began().saturating_sub(due)));
+        times.send_lag.extend(row.at(Point::Due).map(|due| row.began().saturating_sub(due)));
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
-    let one = |(strategy, mut times): (u16, Times)| {
+    let one = |(strategy, mut times): (u16, StrategyTimes)| {
         let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
             sent: sent[usize::from(strategy)],
             rt_venue: distribution(&mut times.rt_venue, ns_per_tick),
-            slip: distribution(&mut times.slip, ns_per_tick),
+            send_lag: distribution(&mut times.send_lag, ns_per_tick),
             tick_to_trade: distribution(&mut times.tick_to_trade, ns_per_tick),
             gaps: thread.map_or(0, |thread| thread.gaps),
             longest_gap_ns: thread.map_or(0, |thread| thread.longest_gap_ns),
@@ -152,8 +155,8 @@ pub(super) fn summarise(
 }
 
 impl super::Summary {
-    /// Adds to each strategy why its slowest orders were slow.
-    pub fn explain(&mut self, tails: &[StrategyTail]) {
+    /// Adds the causes of its slowest orders to each strategy.
+    pub fn attach_tails(&mut self, tails: &[StrategyTail]) {
         for own in &mut self.strategies {
             own.tail = tails.iter().find(|tail| tail.strategy == own.strategy).cloned();
         }

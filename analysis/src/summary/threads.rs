@@ -1,9 +1,9 @@
-//! Cost and disturbance of each thread, from its status block. A strategy that was started again
-//! tells what its last incarnation did.
+//! Cost and disturbances of each thread, from its status block. For a restarted strategy, of its
+//! last incarnation.
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
@@ -12,80 +12,80 @@ use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One thread of the run.
+/// The summary of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
-    /// The thread's name: its role, or `engine` for the composite of orchestrator and gateways.
+    /// Name of the thread: its role, or `engine` for orchestrator and gateways on one thread.
     pub role: String,
-    /// The process that it ran in.
+    /// Name of its process.
     pub process: String,
-    /// That process's id.
+    /// Process id.
     pub pid: u32,
-    /// The core that it was found on when its affinity was read back; null: not pinned.
+    /// Core by its affinity mask as read back; null if not pinned.
     pub core: Option<u32>,
-    /// Stamps in its log.
+    /// Number of records in its log.
     pub records: u64,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Context switches that the kernel forced on it.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Page faults served from memory.
     pub minor_faults: u64,
     /// Page faults that had to read from a device.
     pub major_faults: u64,
-    /// CPU time in nanoseconds: spinning is not free.
+    /// CPU time in nanoseconds, including spinning.
     pub cpu_ns: u64,
-    /// The longest time between the starts of two duty cycles, in nanoseconds.
+    /// Longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// How often it was away from its duty cycles for longer than 3 µs; no more are counted than
-    /// its log holds.
+    /// Number of gaps in its duty cycles of more than 3 µs, up to the capacity of its log.
     #[serde(default)]
     pub gaps: u64,
-    /// Of those, how often the kernel had taken its core away.
+    /// Number of them in which the kernel had preempted it.
     #[serde(default)]
     pub gaps_preempted: u64,
-    /// Gaps that its log did not keep, shorter ones first: how many.
+    /// Number of gaps that its log dropped, shorter ones first.
     #[serde(default)]
     pub gaps_dropped: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of the dropped ones, in nanoseconds.
     #[serde(default)]
     pub gaps_dropped_ns: u64,
-    /// How often it had given its core away by its idle strategy for longer than 3 µs and then had
-    /// work; no more are counted than its log holds.
+    /// Number of sleeps by its idle strategy of more than 3 µs that ended with work, up to the
+    /// capacity of its log.
     #[serde(default)]
     pub sleeps: u64,
-    /// Those that its log did not keep, shorter ones first: how many.
+    /// Number of sleeps that its log dropped, shorter ones first.
     #[serde(default)]
     pub sleeps_dropped: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of the dropped ones, in nanoseconds.
     #[serde(default)]
     pub sleeps_dropped_ns: u64,
-    /// Duty cycles.
+    /// Number of duty cycles.
     pub cycles: u64,
-    /// From its first duty cycle to its last, in nanoseconds; null if it never ended.
+    /// Time from its first to its last duty cycle, in nanoseconds; null if it did not end.
     pub running_ns: Option<u64>,
-    /// The share of that time in duty cycles that found work, 0 to 1.
-    pub utilisation: Option<f64>,
-    /// Heap allocations after the start; `None`: the program does not count them.
+    /// Share of that time in duty cycles with work, 0 to 1.
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
+    /// Heap allocations after the start; `None` if the program does not count them.
     pub allocations: Option<u64>,
-    /// Pushes of its agents that found a ring full.
+    /// Number of pushes of its agents that found a ring full.
     pub full: u64,
-    /// What peers wrote that none may, seen by its agents.
+    /// Number of invalid values that its agents read from peers.
     pub peer_faults: u64,
-    /// Stamps that lie before the stamp in front of them in its log: its clock went back.
+    /// Number of stamps in its log that precede their predecessor: its clock went back.
     #[serde(default)]
     pub went_back: u64,
-    /// What each of its agents counted.
+    /// Counters of its agents.
     #[serde(default)]
     pub agents: Vec<AgentSummary>,
-    /// Nothing of the above is known: the strategy was quarantined, and may have written anything
-    /// into its log.
+    /// Whether the values above are unknown: the strategy was quarantined and may have overwritten
+    /// its log.
     #[serde(default)]
     pub untrusted: bool,
 }
 
 impl ThreadSummary {
-    /// How often the strategy of this thread was started again: the figures are of its last
+    /// Returns the number of restarts of the thread's strategy: the figures are of its last
     /// incarnation only.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
@@ -93,12 +93,12 @@ impl ThreadSummary {
     }
 }
 
-/// What one agent counted.
+/// The counters of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
-    /// Its role: `orchestrator`, `gateway-1`.
+    /// Role: `orchestrator`, `gateway-1`.
     pub role: String,
-    /// Its counters by their names; see `protocol::counters` for their units.
+    /// Counters by name; `protocol::counters` has their units.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -107,8 +107,8 @@ fn agent(counted: AgentCounters) -> AgentSummary {
     AgentSummary { role: counted.role().to_string(), counters: counters.collect() }
 }
 
-/// Every thread of the merge, in the order of the plan.
-pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<ThreadSummary> {
+/// Summarizes every thread of the merge, in the order of the plan.
+pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Vec<ThreadSummary> {
     let process_of = |thread: usize| {
         let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));
         owner.map_or_else(String::new, |process| process.name.clone())
@@ -143,7 +143,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             sleeps_dropped_ns: to_ns(sleeps_dropped.ticks, ns_per_tick),
             cycles: status.get(StatusField::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
-            utilisation: running.map(|ticks| status.get(StatusField::BusyTicks) as f64 / ticks as f64),
+            utilization: running.map(|ticks| status.get(StatusField::BusyTicks) as f64 / ticks as f64),
             allocations: status.get(StatusField::AllocationsPlusOne).checked_sub(1),
             full: log.counters.total(roles, FULL),
             peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),

@@ -1,111 +1,116 @@
-//! Trading figures of a run: positions, profit and loss, rejected orders and kill switches.
+//! Trading summary of a run: positions, profit and loss, rejected orders and kill switches.
 
-use crate::merge::{Kill, Merged, Position};
+use crate::merge::{KillActivation, MergedRun, Position};
 use crate::record::RunRecord;
 use protocol::plan::Plan;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// What was traded. Absent from runs in which nothing was filled, refused or killed.
+/// Fills, positions, rejections and kill switches of a run. Absent without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trading {
-    /// Fills of all venues.
+pub struct TradingSummary {
+    /// Number of fills of all venues.
     pub fills: u64,
-    /// Quantity of all fills, in 1e-8 units.
+    /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
-    /// Realised profit of all strategies, in cents.
-    pub realised_cents: f64,
-    /// What closing everything at the last prices would realise beyond that, in cents.
-    pub unrealised_cents: f64,
-    /// What each strategy holds of each instrument in the end.
+    /// Realized profit of all strategies, in cents.
+    #[serde(rename = "realised_cents")]
+    pub realized_cents: f64,
+    /// Additional profit from closing all positions at the last prices, in cents.
+    #[serde(rename = "unrealised_cents")]
+    pub unrealized_cents: f64,
+    /// Final position of each strategy in each instrument.
     pub positions: Vec<PositionSummary>,
     /// Refused orders by reason.
-    pub rejections: Vec<Rejection>,
-    /// Kill switches that were turned on, in the order in which they were seen.
+    pub rejections: Vec<RejectionCount>,
+    /// Kill switches that were turned on, in the order in which the orchestrator saw them.
     pub kills: Vec<KillSummary>,
 }
 
-/// What a strategy holds of an instrument, by the logged fills; in a valid run the same as the
-/// orchestrator's.
+/// The final position of a strategy in an instrument, by the logged fills; in a valid run equal to
+/// the orchestrator's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
-    /// The strategy.
+    /// Index of the strategy.
     pub strategy: u16,
-    /// The instrument's index.
+    /// Index of the instrument.
     pub instrument: u16,
-    /// Its name.
+    /// Name of the instrument.
     pub name: String,
-    /// Bought less sold, in 1e-8 units.
+    /// Net quantity (bought − sold), in 1e-8 units.
     pub net: i64,
-    /// Fills.
+    /// Number of fills.
     pub fills: u64,
-    /// Quantity of all fills, in 1e-8 units.
+    /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
-    /// Average price of what is open, in cents; null where nothing is.
+    /// Average price of the open quantity, in cents; null if none is open.
     pub average_price: Option<f64>,
     /// Price of the last trade in the instrument, in cents.
     pub last_price: Option<i64>,
-    /// Realised profit, in cents.
-    pub realised_cents: f64,
-    /// What closing at the last price would realise beyond that, in cents.
-    pub unrealised_cents: f64,
-    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units; in a
-    /// valid complete run 0.
+    /// Realized profit, in cents.
+    #[serde(rename = "realised_cents")]
+    pub realized_cents: f64,
+    /// Additional profit from closing at the last price, in cents.
+    #[serde(rename = "unrealised_cents")]
+    pub unrealized_cents: f64,
+    /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
+    /// complete run.
     #[serde(default)]
     pub open_buy: i64,
-    /// The same of its sell orders.
+    /// Open quantity of its sell orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
+    /// complete run.
     #[serde(default)]
     pub open_sell: i64,
 }
 
-/// Orders that were refused for a reason.
+/// The number of orders refused for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rejection {
-    /// The reason's name; `code 97` where this program knows none.
+pub struct RejectionCount {
+    /// Name of the reason; `code 97` if unknown to this build.
     pub reason: String,
-    /// The reason's code in reports and logs.
+    /// Code of the reason in reports and logs.
     pub code: u8,
-    /// FIX OrdRejReason (tag 103) that comes closest; null where the reason is not known.
+    /// Closest FIX OrdRejReason (tag 103); null for an unknown reason.
     pub fix_code: Option<u16>,
-    /// How many orders.
+    /// Number of orders.
     pub orders: u64,
 }
 
-/// A kill switch that was turned on. Times are nanoseconds since the start of the run.
+/// An activation of a kill switch. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
-    /// Whom it concerned: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+    /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
     pub scope: String,
-    /// What turned it: `operator`, `death`, or the limit.
+    /// Cause: `operator`, `death`, or the limit.
     pub cause: String,
-    /// When the orchestrator saw it: no new order passed after that.
+    /// Time at which the orchestrator saw it: no new order passed afterwards.
     pub seen_ns: u64,
-    /// From the operator's command to that; null where no operator gave one.
+    /// Time from the operator's command to that; null without an operator.
     pub order_to_seen_ns: Option<u64>,
-    /// From seen to the last confirmed cancel; null where one was never confirmed.
+    /// Time from there to the last confirmed cancel; null if one was never confirmed.
     pub seen_to_done_ns: Option<u64>,
-    /// When it was turned off; null: never.
+    /// Time at which it was turned off; null if never.
     pub revived_ns: Option<u64>,
 }
 
-/// A quantity is counted in 1e-8 units.
+/// Quantities are in 1e-8 units.
 const UNITS: f64 = 1e8;
 
-/// What was traded; none where there is nothing to say.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Option<Trading> {
+/// Summarizes trading; `None` without anything to report.
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Option<TradingSummary> {
     if merged.positions.is_empty() && merged.rejections.is_empty() && merged.kills.is_empty() {
         return None;
     }
     let plan = &record.plan;
     let positions: Vec<PositionSummary> =
         merged.positions.iter().map(|position| position_of(position, plan)).collect();
-    // Not `sum`, of which nothing is -0.
+    // Not `sum`, which returns -0 for no values.
     let sum = |of: fn(&PositionSummary) -> f64| positions.iter().map(of).fold(0.0, |sum, value| sum + value);
-    Some(Trading {
+    Some(TradingSummary {
         fills: positions.iter().fold(0, |sum: u64, position| sum.saturating_add(position.fills)),
         volume: sum(|position| position.volume),
-        realised_cents: sum(|position| position.realised_cents),
-        unrealised_cents: sum(|position| position.unrealised_cents),
+        realized_cents: sum(|position| position.realized_cents),
+        unrealized_cents: sum(|position| position.unrealized_cents),
         rejections: merged.rejections.iter().map(|(code, orders)| rejection(*code, *orders)).collect(),
         kills: merged.kills.iter().map(|kill| kill_of(kill, record, ns_per_tick)).collect(),
         positions,
@@ -114,7 +119,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
 
 fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
     let Position { strategy, instrument, account, last_price, open_buy, open_sell } = *position;
-    let unrealised = last_price.map_or(0, |price| account.unrealised(price));
+    let unrealised = last_price.map_or(0, |price| account.unrealized(price));
     PositionSummary {
         strategy,
         instrument,
@@ -124,16 +129,16 @@ fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
         volume: account.volume as f64,
         average_price: (account.net != 0).then(|| account.basis() as f64 / account.net as f64),
         last_price,
-        realised_cents: account.realised as f64 / UNITS,
-        unrealised_cents: unrealised as f64 / UNITS,
+        realized_cents: account.realized as f64 / UNITS,
+        unrealized_cents: unrealised as f64 / UNITS,
         open_buy,
         open_sell,
     }
 }
 
-fn rejection(code: u8, orders: u64) -> Rejection {
+fn rejection(code: u8, orders: u64) -> RejectionCount {
     let reason = Reject::from_code(code);
-    Rejection {
+    RejectionCount {
         reason: reason.map_or_else(|| format!("code {code}"), |reason| reason.name().into()),
         code,
         fix_code: reason.map(Reject::fix_code),
@@ -141,7 +146,7 @@ fn rejection(code: u8, orders: u64) -> Rejection {
     }
 }
 
-fn kill_of(kill: &Kill, record: &RunRecord, ns_per_tick: f64) -> KillSummary {
+fn kill_of(kill: &KillActivation, record: &RunRecord, ns_per_tick: f64) -> KillSummary {
     let ns = |from: u64, to: u64| (to.saturating_sub(from) as f64 * ns_per_tick) as u64;
     let given = record.commands.iter().find(|command| {
         kill.switch.cause == protocol::kill::KillCause::Operator && command.number == kill.switch.number

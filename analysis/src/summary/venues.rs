@@ -1,66 +1,66 @@
-//! Effects of venue faults on their own orders and on those of other venues.
+//! Effects of venue faults on the venue's own orders and on those of other venues.
 //!
-//! When a fault began and ended is the launcher's word, from the plan; everything else follows from
-//! the stamps of the gateways, and nothing from what a venue says.
+//! Start and end of a fault are from the plan; everything else follows from the gateways' stamps,
+//! and nothing from the venue's own statements.
 //!
 //! ```text
-//! its order        t4 ───────────────── t5            at the venue then: t4 before the end, t5 after the beginning
-//! fault                 from ──── until               stuck: of those, what took longer than any that came back before
-//! another's order     t1 ─ t4 ······ t5 ─ t8          touched: on its way out or home then
+//! its order        t4 ───────────────── t5      at the venue: t4 < until, t5 > from
+//! fault                 from ──── until         stuck: took longer than any order before
+//! another's order     t1 ─ t4 ······ t5 ─ t8    affected: in the engine during the fault
 //! ```
 
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
-use crate::merge::{Merged, OrderRow};
+use crate::merge::{MergedRun, OrderRow};
 use crate::record::RunRecord;
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
 
-/// A time in which a venue had a fault. Times are nanoseconds since the start of the run.
+/// A venue fault and its effects. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
-    /// The venue.
+    /// Index of the venue.
     pub venue: u16,
-    /// What it did.
+    /// Kind of fault.
     pub fault: FaultKind,
-    /// When it began.
+    /// Start of the fault.
     pub from_ns: u64,
-    /// When it was over; null: never.
+    /// End of the fault; null if it lasted.
     pub until_ns: Option<u64>,
-    /// Orders that were at the venue then and came back.
+    /// Number of orders that were at the venue during the fault and returned.
     pub orders: u64,
-    /// The longest that one of its orders was there before; the longest delay of the schedule if
-    /// there was none.
+    /// Longest time of an order at the venue before; the longest delay of the schedule if there was
+    /// none.
     pub usual_ns: u64,
-    /// Orders at the venue then that it kept for longer.
+    /// Number of orders at the venue during the fault that took longer than that.
     pub stuck: u64,
-    /// The longest that one of them was there; null where there was none.
+    /// Longest time of one of them at the venue; null if there was none.
     pub longest_ns: Option<u64>,
-    /// From the end of the fault until the last stuck order was closed; null where it never ended,
-    /// 0 where none was open then.
+    /// Time from the end of the fault until the last stuck order was closed; null if it never
+    /// ended, 0 if none was open.
     pub recover_ns: Option<u64>,
-    /// Orders that the venue refused, or that found its session down, in the whole run.
+    /// Number of orders that the venue refused or that found its session down, in the whole run.
     pub refused: u64,
-    /// Messages of it that cannot be, in the whole run.
+    /// Number of invalid messages from it, in the whole run.
     pub errors: u64,
-    /// Orders that its gateway closed because it said nothing about them, in the whole run.
+    /// Number of orders that its gateway closed without an answer from it, in the whole run.
     pub closed: u64,
-    /// rt_venue of the orders at venues without a fault that had come back before.
+    /// rt_venue of the orders at venues without a fault that had returned before.
     pub others_before: Distribution,
-    /// The same of those that were on their way out or home while the fault lasted.
+    /// rt_venue of the orders at venues without a fault that were in the engine during the fault.
     pub others_during: Distribution,
 }
 
-/// A fault with its time in ticks.
-struct Window {
+/// A venue fault with its time in ticks.
+struct VenueFaultWindow {
     venue: u16,
     fault: FaultKind,
     from: u64,
     until: u64,
 }
 
-/// What is gathered of one.
-struct Gathered {
+/// Totals of one venue fault.
+struct VenueFaultTotals {
     usual: Option<u64>,
     orders: u64,
     stuck: u64,
@@ -70,21 +70,21 @@ struct Gathered {
     during: MeasureSeries,
 }
 
-/// When an order was at its venue, from its gateway's stamps.
+/// Returns the time in which an order was at its venue, from its gateway's stamps.
 fn at_venue(row: &OrderRow) -> (u64, u64) {
     let [_, _, _, t4, t5, ..] = row.stamps();
     (t4, t5)
 }
 
-/// Every fault of a venue that began in the run, in the order of the plan. Linear in orders and
-/// faults.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<VenueIncident> {
+/// Summarizes every venue fault that began in the run, in the order of the plan. Linear in orders
+/// and faults.
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<VenueIncident> {
     let (plan, trading) = (&record.plan, record.plan.trading());
     let start = record.clock.start_ticks;
-    // As the gateways made ticks of nanoseconds: with the calibration before the run.
+    // With the calibration before the run, which the gateways used.
     let ticks = |ns: u64| start.saturating_add((ns as f64 / plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
-        (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(Window {
+        (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(VenueFaultWindow {
             venue,
             fault: fault.kind,
             from: ticks(ns),
@@ -92,14 +92,14 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         }),
         _ => None,
     };
-    let windows: Vec<Window> = plan.faults.iter().filter_map(window).collect();
+    let windows: Vec<VenueFaultWindow> = plan.faults.iter().filter_map(window).collect();
     if windows.is_empty() {
         return Vec::new();
     }
     let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
-    let mut all: Vec<Gathered> = windows
+    let mut all: Vec<VenueFaultTotals> = windows
         .iter()
-        .map(|_| Gathered {
+        .map(|_| VenueFaultTotals {
             usual: None,
             orders: 0,
             stuck: 0,
@@ -126,9 +126,9 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
                 let is_touched = (row.began() < window.until && t4 >= window.from)
                     || (t5 < window.until && row.ended() >= window.from);
                 if row.ended() < window.from {
-                    gathered.before.take(rt_venue(row), ns_per_tick);
+                    gathered.before.record(rt_venue(row), ns_per_tick);
                 } else if is_touched {
-                    gathered.during.take(rt_venue(row), ns_per_tick);
+                    gathered.during.record(rt_venue(row), ns_per_tick);
                 }
             } else if venue == Some(window.venue) && t4 < window.until && t5 >= window.from {
                 gathered.orders += 1;
@@ -142,7 +142,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         }
     }
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
-    let incident = |(window, gathered): (&Window, &Gathered)| VenueIncident {
+    let incident = |(window, gathered): (&VenueFaultWindow, &VenueFaultTotals)| VenueIncident {
         venue: window.venue,
         fault: window.fault,
         from_ns: ns(window.from.saturating_sub(start)),
@@ -161,8 +161,8 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     windows.iter().zip(&all).map(incident).collect()
 }
 
-/// What the gateways of a venue counted together.
-fn counted(plan: &Plan, merged: &Merged, venue: u16, counter: GatewayCounter) -> u64 {
+/// Returns the sum of a counter over the gateways of a venue.
+fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
     let of = |gateway| {
         let thread = plan.thread_of(Role::Gateway(gateway))?;
         let counters = &merged.threads.get(thread)?.counters;

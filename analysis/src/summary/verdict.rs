@@ -1,8 +1,8 @@
-//! The verdict: may the latencies of this run be quoted?
+//! The verdict on a run: may its latencies be quoted?
 //!
-//! Each check looks at one thing that makes a latency figure worthless or weak, and says in one
-//! line what is wrong and what to do next. A run without a reason against it is fit. The thresholds
-//! are judgements; they stand here, named, so that they can be argued about in one place.
+//! Each check covers one condition that makes latency figures worthless or weak, and returns one
+//! line that names it and the remedy. A run without such a reason is fit. The thresholds are
+//! judgments; they are named constants here so that they can be discussed in one place.
 
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
@@ -10,24 +10,25 @@ use crate::numbers::{count, duration, plain};
 use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
 
-/// The share of the offered rate that a run must reach.
-const RATE_REACHED: f64 = 0.99;
-/// A sender whose slip (p99) is more than this many times rt_venue (p50) lags behind its schedule.
-const SLIP_FACTOR: u64 = 2;
-/// Involuntary context switches a second and thread: a kernel's own housekeeping is a few.
-const SWITCHES_PER_S: f64 = 10.0;
-/// By how much the clock may run differently before and over the run, in parts per million.
-const DRIFT_PPM: f64 = 50.0;
-/// By how much the core-to-core floor may change during the run.
-const FLOOR_TOLERANCE: f64 = 0.25;
-/// The longest time that an engine thread may be away from its rings, in nanoseconds.
-const GAP_NS: u64 = 1_000_000;
-/// Strategies that stayed down are named one by one, up to so many.
+/// Minimum share of the offered rate that a run must achieve.
+const MIN_RATE_SHARE: f64 = 0.99;
+/// A sender whose send lag (p99) exceeds this many times rt_venue (p50) lags behind its schedule.
+const SEND_LAG_FACTOR: u64 = 2;
+/// Maximum involuntary context switches per second and thread: the kernel's own housekeeping causes
+/// a few.
+const MAX_SWITCHES_PER_S: f64 = 10.0;
+/// Maximum difference of the clock's calibration before and over the run, in parts per million.
+const MAX_DRIFT_PPM: f64 = 50.0;
+/// Maximum relative change of the core-to-core round trip during the run.
+const CORE_RTT_TOLERANCE: f64 = 0.25;
+/// Maximum gap of an engine thread, in nanoseconds.
+const MAX_GAP_NS: u64 = 1_000_000;
+/// Maximum number of failed strategies that are named individually.
 const MAX_NAMED: usize = 8;
-/// The utilisation above which queueing, not the hand-offs, makes the latency.
-const UTILISATION: f64 = 0.9;
+/// Utilization above which queueing dominates the latency, not the hand-offs.
+const MAX_UTILIZATION: f64 = 0.9;
 
-/// Every reason not to quote the latencies, the gravest first.
+/// Returns every reason not to quote the latencies, the most severe first.
 pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(outcome(summary));
@@ -35,23 +36,23 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(lost(summary));
     reasons.extend(deaths(summary));
     reasons.extend(stayed_down(summary));
-    reasons.extend(comebacks(summary));
+    reasons.extend(role_restarts(summary));
     reasons.extend(outages(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
     reasons.extend(offered(summary));
-    reasons.extend(slip(summary));
+    reasons.extend(send_lag(summary));
     reasons.extend(full(summary));
-    reasons.extend(utilisation(summary));
+    reasons.extend(utilization(summary));
     reasons.extend(affinity(summary));
     reasons.extend(gap(summary));
     reasons.extend(switches(summary));
     reasons.extend(faults(summary));
-    reasons.extend(little(summary));
+    reasons.extend(littles_law(summary));
     reasons.extend(drift(summary));
     reasons.extend(backwards(summary));
-    reasons.extend(floor(summary));
+    reasons.extend(core_to_core_rtt(summary));
     reasons
 }
 
@@ -82,8 +83,8 @@ fn invalid(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Where the ledger holds and orders are missing all the same: a process died, or the run was
-/// broken off.
+/// Orders that are missing although all are accounted for: a process died, or the run was
+/// interrupted.
 fn lost(summary: &Summary) -> Option<String> {
     let (valid, lost) = (summary.valid, summary.orders.lost);
     (!valid && summary.violations.is_empty()).then(|| {
@@ -95,15 +96,14 @@ fn deaths(summary: &Summary) -> Option<String> {
     let containment = summary.containment.as_ref()?;
     let (deaths, strategies) = (containment.incidents, containment.strategies);
     let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
-    let many =
+    let count_incidents =
         if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
-    Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
+    Some(format!("{count_incidents} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
-/// The strategies that were to be started again and were given up: each by name, as far as there is
-/// room for them.
+/// Strategies that stayed down after failed restarts, by name up to a maximum.
 fn stayed_down(summary: &Summary) -> Vec<String> {
-    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.of(incident.strategy));
+    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.describe(incident.strategy));
     let mut all: Vec<String> =
         summary.incidents.iter().filter_map(said).map(|said| one_line(&said)).collect();
     let hidden = all.len().saturating_sub(MAX_NAMED);
@@ -114,16 +114,15 @@ fn stayed_down(summary: &Summary) -> Vec<String> {
     all
 }
 
-fn comebacks(summary: &Summary) -> Option<String> {
-    let times = summary.comebacks.len() as u64;
+fn role_restarts(summary: &Summary) -> Option<String> {
+    let times = summary.role_restarts.len() as u64;
     let often = if times == 1 { "once".into() } else { format!("{} times", count(times)) };
     (times > 0).then(|| {
         format!("a role of the engine was dead {often} and came back: figures hold the time until then")
     })
 }
 
-/// The venues that were down because their gateway died: each outage, as far as there is room for
-/// them.
+/// Venues that were down because their gateway died: each outage, up to a maximum.
 fn outages(summary: &Summary) -> Vec<String> {
     let said = |outage: &Outage| {
         let at = duration(outage.detected_ns);
@@ -131,7 +130,7 @@ fn outages(summary: &Summary) -> Vec<String> {
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
         one_line(&format!(
             "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
-            outage.in_words(&summary.plan)
+            outage.describe(&summary.plan)
         ))
     };
     let mut all: Vec<String> = summary.outages.iter().take(MAX_NAMED).map(said).collect();
@@ -153,14 +152,14 @@ fn samples(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only where everybody's orders are known: the dead send nothing, and what a strategy says that is
-/// not believed does not count.
+/// Only if all orders are known: dead strategies send nothing, and orders of distrusted ones do not
+/// count.
 fn offered(summary: &Summary) -> Option<String> {
     if summary.containment.is_some() || summary.processes.iter().any(|thread| thread.untrusted) {
         return None;
     }
     let (offered, achieved) = (summary.rate.offered_per_s?, summary.rate.achieved_per_s?);
-    (achieved < offered * RATE_REACHED).then(|| {
+    (achieved < offered * MIN_RATE_SHARE).then(|| {
         format!(
             "offered {}/s but sent {}/s: the senders fell behind; lower the rate or give them cores",
             plain(offered),
@@ -169,9 +168,9 @@ fn offered(summary: &Summary) -> Option<String> {
     })
 }
 
-fn slip(summary: &Summary) -> Option<String> {
-    let (slip, typical) = (summary.slip.p99_ns?, summary.rt_venue.p50_ns?);
-    (slip > typical.saturating_mul(SLIP_FACTOR)).then(|| {
+fn send_lag(summary: &Summary) -> Option<String> {
+    let (slip, typical) = (summary.send_lag.p99_ns?, summary.rt_venue.p50_ns?);
+    (slip > typical.saturating_mul(SEND_LAG_FACTOR)).then(|| {
         format!(
             "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, or give each strategy a core",
             duration(slip),
@@ -191,8 +190,8 @@ fn full(summary: &Summary) -> Option<String> {
     })
 }
 
-fn utilisation(summary: &Summary) -> Option<String> {
-    let used = summary.orchestrator_utilisation.filter(|used| *used > UTILISATION)?;
+fn utilization(summary: &Summary) -> Option<String> {
+    let used = summary.orchestrator_utilization.filter(|used| *used > MAX_UTILIZATION)?;
     Some(format!(
         "the orchestrator was busy {:.0}% of its time: orders queue for it; lower the rate or --work",
         used * 100.0
@@ -216,14 +215,14 @@ fn affinity(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Only where the idle strategy never sleeps: otherwise a long gap is what was asked for.
+/// Only if the idle strategy never sleeps: otherwise a long gap is intended.
 fn gap(summary: &Summary) -> Option<String> {
     let engine = summary.plan.threads.iter().zip(&summary.processes).filter(|(plan, _)| {
         let in_engine = plan.roles.iter().any(|role| !matches!(role, Role::Strategy(_)));
         in_engine && matches!(plan.idle, Idle::Spin | Idle::Yield)
     });
     let (_, worst) = engine.max_by_key(|(_, thread)| thread.longest_gap_ns)?;
-    (worst.longest_gap_ns > GAP_NS).then(|| {
+    (worst.longest_gap_ns > MAX_GAP_NS).then(|| {
         format!(
             "{} was away for {} at a stretch: something else ran on its core; isolate it or use fewer threads",
             worst.role,
@@ -232,19 +231,19 @@ fn gap(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only where the thread never gives its core away: the kernel counts `sched_yield` among the
-/// involuntary switches.
+/// Only if the thread never yields its core: the kernel counts `sched_yield` as an involuntary
+/// switch.
 fn switches(summary: &Summary) -> Option<String> {
     let per_s = |thread: &ThreadSummary| {
         let seconds = thread.running_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
-        // One or two in a short run are no rate.
+        // One or two in a short run do not make a rate.
         Some(thread.involuntary_switches as f64 / seconds.max(1.0))
     };
     let spinning =
         summary.plan.threads.iter().zip(&summary.processes).filter(|(plan, _)| plan.idle == Idle::Spin);
     let rates = spinning.filter_map(|(_, thread)| Some((thread, per_s(thread)?)));
     let (worst, rate) = rates.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    (rate > SWITCHES_PER_S).then(|| {
+    (rate > MAX_SWITCHES_PER_S).then(|| {
         format!(
             "{} was preempted {} times a second: other threads want its core; isolate it or plan fewer threads",
             worst.role,
@@ -264,12 +263,12 @@ fn faults(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only for complete runs: an order that never came back is in flight for ever and in no mean.
-fn little(summary: &Summary) -> Option<String> {
+/// Only for complete runs: an order that never returned is in flight forever and in no mean.
+fn littles_law(summary: &Summary) -> Option<String> {
     let flight = &summary.in_flight;
     let (measured, law) = (flight.measured?, flight.littles_law?);
     let (difference, allowed) = (flight.difference?, flight.allowed?);
-    // Not a number agrees with nothing.
+    // NaN agrees with nothing.
     let agrees = difference.abs() <= allowed;
     (!agrees && summary.outcome == RunOutcome::Complete).then(|| {
         format!(
@@ -283,7 +282,7 @@ fn little(summary: &Summary) -> Option<String> {
     })
 }
 
-/// What a strategy wrote about itself and nobody believes.
+/// Strategies whose own log is distrusted.
 fn distrusted(summary: &Summary) -> Option<String> {
     let by_record = |role: &str| {
         summary.incidents.iter().any(|incident| {
@@ -301,13 +300,13 @@ fn distrusted(summary: &Summary) -> Option<String> {
 
 fn drift(summary: &Summary) -> Option<String> {
     let drift = summary.clock.drift_ppm;
-    // Not a number is not steady either.
-    (drift.is_nan() || drift.abs() > DRIFT_PPM).then(|| {
+    // NaN is not steady either.
+    (drift.is_nan() || drift.abs() > MAX_DRIFT_PPM).then(|| {
         format!("the clock drifted by {drift:.0} ppm during the run: use --clock monotonic or a longer run")
     })
 }
 
-/// Of a strategy whose log is its own affair that is a reason to believe nothing of it: see
+/// For a strategy that alone writes its log, its whole log is distrusted instead: see
 /// [`distrusted`].
 fn backwards(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.went_back)?;
@@ -320,9 +319,9 @@ fn backwards(summary: &Summary) -> Option<String> {
     })
 }
 
-fn floor(summary: &Summary) -> Option<String> {
-    let (before, after) = (summary.floor.before_ns?, summary.floor.after_ns?);
-    ((after - before).abs() > before * FLOOR_TOLERANCE).then(|| {
+fn core_to_core_rtt(summary: &Summary) -> Option<String> {
+    let (before, after) = (summary.core_to_core_rtt.before_ns?, summary.core_to_core_rtt.after_ns?);
+    ((after - before).abs() > before * CORE_RTT_TOLERANCE).then(|| {
         format!(
             "the machine changed: core to core took {before:.0} ns before the run, {after:.0} ns after: run again",
         )

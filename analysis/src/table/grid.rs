@@ -1,49 +1,49 @@
-//! A table as a value: printed on the terminal within its width, written as Markdown and as CSV.
+//! Tables as values: printed within the terminal's width, written as Markdown and as CSV.
 
 use super::{ruled, table, width};
-use crate::escape::{in_a_line, markdown as escaped};
+use crate::escape::{markdown as escaped, single_line};
 use comfy_table::presets::ASCII_MARKDOWN;
 use std::fmt::Write;
 
-/// A table.
+/// A table with a title, rows of text cells and notes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
-    /// The name of its CSV file, without the ending.
+    /// Name of its CSV file, without the extension.
     pub name: String,
-    /// What it shows, with the unit.
+    /// Title with the unit.
     pub title: String,
-    /// The heads of its columns.
+    /// Column heads.
     pub head: Vec<String>,
-    /// How many columns, from the left, say what a row is about.
+    /// Number of key columns, from the left.
     pub keys: usize,
-    /// Its rows.
+    /// Rows.
     pub rows: Vec<GridRow>,
-    /// What to know about it, below it; one line each.
+    /// Notes below the table; one line each.
     pub notes: Vec<String>,
 }
 
-/// A row.
+/// A row of a [`Grid`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
-    /// One cell for each column.
+    /// One cell per column.
     pub cells: Vec<String>,
-    /// The columns that stand out.
+    /// Indices of highlighted columns.
     pub best: Vec<usize>,
 }
 
 impl GridRow {
-    /// A row in which nothing stands out.
+    /// Creates a row without highlights.
     pub fn plain(cells: Vec<String>) -> Self {
         Self { cells, best: Vec::new() }
     }
 }
 
-/// A column: its head, and what it shows of a row.
+/// A column: its head, and the function that formats its cell of a row.
 pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
-    /// A table with a row for each of `rows`.
-    pub fn of<'r, R: 'r>(
+    /// Creates a table with a row for each of `rows`.
+    pub fn from_rows<'r, R: 'r>(
         name: impl Into<String>,
         title: impl Into<String>,
         keys: usize,
@@ -61,19 +61,19 @@ impl Grid {
         }
     }
 
-    /// The table with one more note.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// The table on the terminal, no wider than that: what is too wide is split into several, each
-    /// with the key columns. What stands out is bold, if `colour`.
-    pub fn terminal(&self, colour: bool) -> String {
-        let mut text = format!("{}\n", in_lines(&self.title, ""));
+    /// Formats the table for the terminal within its width: a table that is too wide is split into
+    /// several, each with the key columns. Highlights are bold if `colour`.
+    pub fn terminal(&self, color: bool) -> String {
+        let mut text = format!("{}\n", wrap_indented(&self.title, ""));
         let all: Vec<usize> = (0..self.head.len()).collect();
-        // comfy-table puts one space between columns; a second one where there is room for it.
+        // comfy-table puts one space between columns; a second one is added if it fits.
         let padding = u16::from(self.width(&all, 1) > width() && self.width(&all, 0) <= width()) ^ 1;
         let parts = if padding == 0 { vec![all] } else { self.split() };
         for columns in parts {
@@ -87,20 +87,24 @@ impl Grid {
                 }
             }
             for row in &self.rows {
-                shown.add_row(columns.iter().map(|column| row.cell(*column, colour)));
+                shown.add_row(columns.iter().map(|column| row.cell(*column, color)));
             }
-            // The marks for bold are put in after the layout, so that they take no room.
+            // The bold markers have no width during the layout.
             for line in shown.lines() {
-                let _ = writeln!(text, "{}", line.trim_end().replace(ON, "\x1b[1m").replace(OFF, "\x1b[0m"));
+                let _ = writeln!(
+                    text,
+                    "{}",
+                    line.trim_end().replace(BOLD_ON, "\x1b[1m").replace(BOLD_OFF, "\x1b[0m")
+                );
             }
         }
         for note in &self.notes {
-            let _ = writeln!(text, "{}", wrapped(note));
+            let _ = writeln!(text, "{}", wrap_list_item(note));
         }
         text
     }
 
-    /// The table in Markdown; what stands out is bold.
+    /// Formats the table as Markdown; highlights are bold.
     pub fn markdown(&self) -> String {
         let heads: Vec<String> = self.head.iter().map(|head| escaped(head)).collect();
         let mut shown = table(ASCII_MARKDOWN, &heads.iter().map(String::as_str).collect::<Vec<_>>());
@@ -126,7 +130,7 @@ impl Grid {
         text
     }
 
-    /// The table as CSV: heads and cells as shown, an empty field where there is no value.
+    /// Formats the table as CSV: heads and cells as shown, an empty field for a missing value.
     pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.head)?;
@@ -136,7 +140,7 @@ impl Grid {
         writer.into_inner().map_err(|error| error.into_error().into())
     }
 
-    /// How wide the columns are side by side, with so much padding and the space between them.
+    /// Returns the width of some columns with this padding and the space between them.
     fn width(&self, columns: &[usize], padding: usize) -> usize {
         let widest = |column: &usize| {
             let cells = self.rows.iter().map(|row| row.cells[*column].chars().count());
@@ -145,7 +149,7 @@ impl Grid {
         columns.iter().map(widest).sum::<usize>() + columns.len().saturating_sub(1) * (padding + 1)
     }
 
-    /// The columns of each part that fits the width.
+    /// Returns the columns of each part that fits the width.
     fn split(&self) -> Vec<Vec<usize>> {
         let keys: Vec<usize> = (0..self.keys).collect();
         let mut parts = vec![keys.clone()];
@@ -161,20 +165,20 @@ impl Grid {
     }
 }
 
-/// Stand for the codes of bold during the layout: characters of no width.
-const ON: &str = "\u{200b}";
-const OFF: &str = "\u{2060}";
+/// Zero-width placeholders for the bold codes during the layout.
+const BOLD_ON: &str = "\u{200b}";
+const BOLD_OFF: &str = "\u{2060}";
 
 impl GridRow {
-    fn cell(&self, column: usize, colour: bool) -> String {
-        let cell = in_a_line(&self.cells[column]).replace(ON, "").replace(OFF, "");
-        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell }
+    fn cell(&self, column: usize, color: bool) -> String {
+        let cell = single_line(&self.cells[column]).replace(BOLD_ON, "").replace(BOLD_OFF, "");
+        if color && self.best.contains(&column) { format!("{BOLD_ON}{cell}{BOLD_OFF}") } else { cell }
     }
 }
 
-/// A text broken at the terminal's width; all lines but the first begin with `indent`.
-pub(crate) fn in_lines(text: &str, indent: &str) -> String {
-    let (text, mut lines) = (in_a_line(text), vec![String::new()]);
+/// Wraps a text at the terminal's width; continuation lines begin with `indent`.
+pub(crate) fn wrap_indented(text: &str, indent: &str) -> String {
+    let (text, mut lines) = (single_line(text), vec![String::new()]);
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
         if line + 1 + word.chars().count() > width() && line > 0 {
@@ -190,15 +194,15 @@ pub(crate) fn in_lines(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
-/// A text as a list item, broken at the terminal's width.
-pub fn wrapped(text: &str) -> String {
-    in_lines(&format!("· {text}"), " ")
+/// Wraps a text as a list item at the terminal's width.
+pub fn wrap_list_item(text: &str) -> String {
+    wrap_indented(&format!("· {text}"), " ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::WIDTH;
+    use crate::table::DEFAULT_WIDTH;
 
     fn grid(columns: usize, width: usize) -> Grid {
         let cells = |name: &str| (0..columns).map(|n| format!("{name}{n:0width$}")).collect::<Vec<_>>();
@@ -213,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_no_column_is_lost() {
+    fn grid_fits_terminal_and_keeps_all_columns() {
         for columns in 1..30 {
             let grid = grid(columns, 14);
             let text = grid.terminal(false);
-            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= DEFAULT_WIDTH), "{text}");
             for cell in &grid.rows[0].cells {
                 assert!(text.contains(cell.as_str()), "{cell} is missing:\n{text}");
             }
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_and_csv_hold_the_same_cells() {
+    fn markdown_and_csv_have_equal_cells() {
         let mut grid = grid(2, 1);
         grid.rows[0].cells[2] = "–".into();
         let text = grid.markdown();

@@ -1,16 +1,16 @@
-//! Tables: a value ([`Grid`]) that is printed within the terminal's width, written as Markdown and
-//! as CSV.
+//! Tables: [`Grid`] values that are printed within the terminal's width, or written as Markdown and
+//! CSV.
 
 pub mod grid;
 mod width;
 
 pub use grid::{Column, Grid, GridRow};
-pub(crate) use width::parted;
-pub use width::{WIDTH, fitted, set_width, width};
+pub(crate) use width::split_columns;
+pub use width::{DEFAULT_WIDTH, fit_to_width, set_width, width};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-/// A table whose first column is text and whose others are numbers.
+/// Creates a table whose first column is text and whose others are numbers.
 pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -27,7 +27,7 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     table
 }
 
-/// No lines but a rule below the head.
+/// Returns the style without lines other than a rule below the head.
 pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }
@@ -37,13 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_is_too_wide_stands_in_parts_and_loses_no_cell() {
+    fn wide_table_splits_without_losing_cells() {
         let mut wide = table(ruled(), &["stage", "p50", "p90", "p99", "greatest"]);
         wide.add_row(["orch_pre_dispatch", "1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs"]);
         wide.add_row(["submit", "5 ns", "6 ns", "7 ns", "8 ns"]);
         let lines: Vec<String> = wide.lines().collect();
         for width in [20, 30, 40, 50, 80] {
-            let text = parted(lines.clone(), &wide, width);
+            let text = split_columns(lines.clone(), &wide, width);
             assert!(width < 40 || text.iter().all(|line| line.chars().count() <= width), "{text:#?}");
             for cell in ["1,111 ns", "2,222 ns", "3,333 ns", "44.4 µs", "greatest"] {
                 assert_eq!(
@@ -53,8 +53,8 @@ mod tests {
                 );
             }
         }
-        assert_eq!(parted(lines.clone(), &wide, 80), lines);
-        let parts = parted(lines, &wide, 40);
+        assert_eq!(split_columns(lines.clone(), &wide, 80), lines);
+        let parts = split_columns(lines, &wide, 40);
         assert_eq!(parts.iter().filter(|line| line.starts_with("orch_pre_dispatch")).count(), 2);
         assert_eq!(parts.iter().filter(|line| line.starts_with('─')).count(), 2);
     }

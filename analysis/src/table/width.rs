@@ -1,36 +1,35 @@
-//! How wide a report may be: as the terminal it is printed on, if somebody said so, else 80
-//! columns.
+//! Width of reports: that of the terminal if it was set, else 80 columns.
 
 use comfy_table::Table;
 use std::sync::OnceLock;
 
-/// The width where nobody says otherwise: in a file, in a pipe.
-pub const WIDTH: usize = 80;
-/// Narrower than that nothing is wrapped any further; wider, lines are hard to read.
+/// Default width, for files and pipes.
+pub const DEFAULT_WIDTH: usize = 80;
+/// Minimum and maximum width: longer lines are hard to read.
 const BOUNDS: (usize, usize) = (60, 132);
 
 static COLUMNS: OnceLock<usize> = OnceLock::new();
 
-/// Says how many columns the terminal has; only the first word counts.
+/// Sets the width of the terminal. Only the first call has an effect.
 pub fn set_width(columns: usize) {
-    // Said before: the process has one terminal.
+    // Set already: the process has one terminal.
     let _ = COLUMNS.set(columns.clamp(BOUNDS.0, BOUNDS.1));
 }
 
-/// No line of a report is wider than this.
+/// Returns the maximum width of a line of a report.
 pub fn width() -> usize {
-    COLUMNS.get().copied().unwrap_or(WIDTH)
+    COLUMNS.get().copied().unwrap_or(DEFAULT_WIDTH)
 }
 
-/// The lines of a table, in parts below each other where it is wider than the terminal: each with
-/// the first column.
-pub fn fitted(table: &Table) -> Vec<String> {
-    parted(table.lines().collect(), table, width())
+/// Returns the lines of a table, split into parts below each other if it exceeds the terminal; each
+/// part has the first column.
+pub fn fit_to_width(table: &Table) -> Vec<String> {
+    split_columns(table.lines().collect(), table, width())
 }
 
-/// Cuts lines that have the columns of a table into parts of so many columns; a column wider than
-/// that stays whole.
-pub(crate) fn parted(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
+/// Splits the lines of a table into parts of at most `width` columns; a wider table column stays
+/// whole.
+pub(crate) fn split_columns(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
     // Two spaces between columns: see `table`.
     let widths: Vec<usize> =
         table.column_max_content_widths().into_iter().map(|width| usize::from(width) + 2).collect();
@@ -64,7 +63,7 @@ pub(crate) fn parted(lines: Vec<String>, table: &Table, width: usize) -> Vec<Str
         let cut = |line: &String| {
             let cells = std::iter::once(0).chain(part.iter().copied()).map(|column| slice(line, column));
             let text = cells.collect::<String>();
-            // A rule ends where the part does.
+            // A rule ends with its part.
             text.trim_end().chars().take(used_by(part, &widths)).collect()
         };
         all.extend(lines.iter().map(cut));

@@ -1,198 +1,204 @@
-//! The rule: from passages and times away to parts. Pure, and linear but for a search in what a
-//! thread has served.
+//! The attribution rule: splits the time of stage spans by cause. Pure, and linear except for a
+//! binary search in a thread's history.
 
 use super::Cause;
-use super::away::{Away, Calendar, Why};
-use crate::select::Bits;
+use super::pauses::{Pause, PauseCause, PauseIndex};
+use crate::radix_select::BitSet;
 use std::collections::VecDeque;
 
-/// A stage of an order, or its wait for the sender before the first.
+/// A stage of an order with its two stamps, or the wait from its due time until it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// Whose: from 0, without holes.
+pub struct StageSpan {
+    /// Index of the order, from 0, without holes.
     pub order: usize,
-    /// Which stage: a place in [`Rules::usual`]. `None`: no stage of the engine. It is a stamp of
-    /// its receiver, and what kept the receiver from `from` on touches the order: that is how a
-    /// sender which was away, and the burst behind that, are known.
+    /// Index of the stage in [`AttributionParams::usual`]. `None` for a span that is not a stage of
+    /// the engine: it is a stamp of its receiver, and a pause of the receiver from `from` on
+    /// affects the order. This is how paused senders and the bursts after them are detected.
     pub stage: Option<usize>,
-    /// The stamp at its beginning, in ticks; of a first stamp, when the order was due.
+    /// Time of the first stamp, in ticks; of a first stamp, the due time.
     pub from: u64,
-    /// The stamp at its end.
+    /// Time of the second stamp, in ticks.
     pub to: u64,
-    /// The thread of the first stamp.
+    /// Thread of the first stamp.
     pub sender: usize,
-    /// That of the second.
+    /// Thread of the second stamp.
     pub receiver: usize,
 }
 
-/// What is usual.
+/// The parameters of the attribution.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
-    /// The median of each stage, in ticks.
+pub struct AttributionParams {
+    /// Median of each stage, in ticks.
     pub usual: Vec<u64>,
-    /// From this length on, in ticks, something between two stamps is no order's service.
-    pub longest: u64,
-    /// No passage with a stage is longer, in ticks: what a thread served before that is forgotten.
+    /// Maximum service time in ticks: longer times between two stamps are not the service of an
+    /// order.
+    pub max_service: u64,
+    /// Maximum length of a span with a stage, in ticks: older history of a thread is dropped.
     pub horizon: u64,
-    /// A broken rule, for the tests of the check: backlog touches nobody.
-    pub forgets_backlog: bool,
+    /// A deliberately broken rule, for tests: backlog affects no order.
+    pub ignores_backlog: bool,
 }
 
 /// Ticks by cause, in the order of [`Cause::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts(pub [u64; Cause::ALL.len()]);
+pub struct TicksByCause(pub [u64; Cause::ALL.len()]);
 
-impl Parts {
-    /// Of one cause.
-    pub const fn of(&self, cause: Cause) -> u64 {
+impl TicksByCause {
+    /// Returns the ticks of one cause.
+    pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// All together.
+    /// Returns the sum over all causes.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// With another one's.
+    /// Adds another one, cause by cause.
     pub fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
     }
 
-    fn take(&mut self, cause: Cause, ticks: u64) {
+    fn add_ticks(&mut self, cause: Cause, ticks: u64) {
         self.0[cause as usize] += ticks;
     }
 }
 
-/// What a thread has served up to a stamp, in ticks: of touched orders, of others, of nobody.
+/// Service time of a thread up to a stamp, in ticks: for affected orders, for others, for none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Served {
+struct ServiceTotals {
     at: u64,
     sums: [u64; 3],
-    /// Whether the order of this stamp was touched.
-    touched: bool,
+    /// Whether the order of this stamp was affected.
+    is_affected: bool,
 }
 
 #[derive(Default)]
-struct Thread {
-    away: Calendar,
-    served: VecDeque<Served>,
+struct ThreadHistory {
+    pauses: PauseIndex,
+    served: VecDeque<ServiceTotals>,
 }
 
-impl Thread {
-    /// From its last stamp until then: by whom it was kept. Who has slept is through with the order
-    /// of that stamp.
-    fn since(&self, last: &Served, at: u64, longest: u64) -> [u64; 3] {
+impl ThreadHistory {
+    /// Returns the totals at `at`, by continuing from the last stamp. A thread that slept has
+    /// finished the order of that stamp.
+    fn totals_at(&self, last: &ServiceTotals, at: u64, longest: u64) -> [u64; 3] {
         let mut sums = last.sums;
         let mut kept = |from: u64, to: u64, touched: bool| {
-            let there = to.saturating_sub(from).saturating_sub(self.away.within(from, to).iter().sum());
+            let there =
+                to.saturating_sub(from).saturating_sub(self.pauses.ticks_within(from, to).iter().sum());
             let served = there.min(longest);
             sums[usize::from(!touched)] += served;
             sums[2] += there - served;
         };
-        match self.away.first_sleep(last.at, at) {
+        match self.pauses.first_sleep(last.at, at) {
             Some(slept) => {
-                kept(last.at, slept, last.touched);
+                kept(last.at, slept, last.is_affected);
                 kept(slept, at, false);
             }
-            None => kept(last.at, at, last.touched),
+            None => kept(last.at, at, last.is_affected),
         }
         sums
     }
 
-    fn stamp(&mut self, at: u64, touched: bool, rules: &Rules) {
-        let sums = self.served.back().map_or([0; 3], |last| self.since(last, at, rules.longest));
-        self.served.push_back(Served { at, sums, touched });
-        // The last one that lies before all that will be asked for stays.
+    fn stamp(&mut self, at: u64, touched: bool, rules: &AttributionParams) {
+        let sums = self.served.back().map_or([0; 3], |last| self.totals_at(last, at, rules.max_service));
+        self.served.push_back(ServiceTotals { at, sums, is_affected: touched });
+        // The last entry before everything that will be requested stays.
         while self.served.get(1).is_some_and(|second| second.at < at.saturating_sub(rules.horizon)) {
             self.served.pop_front();
         }
     }
 
-    /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped
-    /// nothing since.
-    fn since_then(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
+    /// Returns the service times from `from` to its last stamp, and the time of that stamp; `None`
+    /// if it has not stamped since.
+    fn served_since(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
         let last = self.served.back().filter(|last| last.at > from)?;
-        let place = self.served.partition_point(|served| served.at <= from);
+        let index = self.served.partition_point(|served| served.at <= from);
         let mut sums = last.sums;
-        match place.checked_sub(1) {
-            Some(place) => {
-                let before = self.since(&self.served[place], from, longest);
+        match index.checked_sub(1) {
+            Some(index) => {
+                let before = self.totals_at(&self.served[index], from, longest);
                 sums.iter_mut().zip(before).for_each(|(sum, before)| *sum -= before);
             }
-            // It had served nobody yet.
+            // Before its first stamp it served no order.
             None => {
                 let first = self.served[0].at;
-                sums[2] += (first - from) - self.away.within(from, first).iter().sum::<u64>();
+                sums[2] += (first - from) - self.pauses.ticks_within(from, first).iter().sum::<u64>();
             }
         }
         Some((sums, last.at))
     }
 }
 
-/// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then.
-/// Passages come in the order of their ends; a thread's times away are ascending and do not
-/// overlap, as `away` gives them. Gives which orders are touched in the end.
+/// Splits each span by cause and passes it to `on_span`, with whether its order is affected so far.
+/// Spans are sorted by their ends; the pauses of a thread are ascending and disjoint, as `pauses`
+/// returns them. Returns the set of affected orders.
 ///
 /// # Panics
-/// If a passage names a thread or a stage that there is not. A passage that is longer than
-/// [`Rules::horizon`] may get less backlog and queueing than it had.
+/// If a span names a thread or stage that does not exist. A span longer than
+/// [`AttributionParams::horizon`] may get less backlog and queueing than it had.
 pub fn attribute(
-    passages: impl IntoIterator<Item = Passage>,
+    spans: impl IntoIterator<Item = StageSpan>,
     orders: usize,
-    threads: Vec<Vec<Away>>,
-    rules: &Rules,
-    mut hear: impl FnMut(&Passage, &Parts, bool),
-) -> Bits {
-    let thread = |away| Thread { away: Calendar::new(away), served: VecDeque::new() };
-    let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
-    let mut touched = Bits::new(orders);
-    for mut passage in passages {
-        let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
-        if passage.stage.is_none() {
-            // Orders that were late before it were sent within that time, and hand on what touched
+    threads: Vec<Vec<Pause>>,
+    rules: &AttributionParams,
+    mut on_span: impl FnMut(&StageSpan, &TicksByCause, bool),
+) -> BitSet {
+    let thread = |away| ThreadHistory { pauses: PauseIndex::new(away), served: VecDeque::new() };
+    let mut threads: Vec<ThreadHistory> = threads.into_iter().map(thread).collect();
+    let mut affected = BitSet::new(orders);
+    for mut span in spans {
+        let usual = span.stage.map_or(0, |stage| rules.usual[stage]);
+        if span.stage.is_none() {
+            // Orders that were late before it were sent within that time and pass on what affected
             // them.
-            passage.from = passage.from.max(passage.to.saturating_sub(rules.horizon));
+            span.from = span.from.max(span.to.saturating_sub(rules.horizon));
         }
-        let parts = cut(&passage, &threads, usual, rules.longest);
-        let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
-        let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
-        let sender = threads[passage.sender].away.since(passage.from, passage.to);
-        if backlog || receiver[Why::Fault as usize] + receiver[Why::Gone as usize] > 0 || sender.is_some() {
-            touched.set(passage.order);
+        let parts = split_span(&span, &threads, usual, rules.max_service);
+        let backlog = parts.get(Cause::Backlog) > 0 && !rules.ignores_backlog;
+        let receiver = threads[span.receiver].pauses.ticks_within(span.from, span.to);
+        let sender = threads[span.sender].pauses.pause_from(span.from, span.to);
+        if backlog
+            || receiver[PauseCause::PageFault as usize] + receiver[PauseCause::OffCpu as usize] > 0
+            || sender.is_some()
+        {
+            affected.set(span.order);
         }
-        let is_touched = touched.get(passage.order);
-        threads[passage.receiver].stamp(passage.to, is_touched, rules);
-        hear(&passage, &parts, is_touched);
+        let is_affected = affected.get(span.order);
+        threads[span.receiver].stamp(span.to, is_affected, rules);
+        on_span(&span, &parts, is_affected);
     }
-    touched
+    affected
 }
 
-fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts {
-    let (sender, receiver) = (&threads[passage.sender], &threads[passage.receiver]);
-    let mut parts = Parts::default();
-    let mut from = passage.from;
-    let mut away = |ticks: [u64; Why::ALL.len()]| {
-        for (why, ticks) in Why::ALL.into_iter().zip(ticks) {
-            parts.take(why.cause(), ticks);
+fn split_span(span: &StageSpan, threads: &[ThreadHistory], usual: u64, longest: u64) -> TicksByCause {
+    let (sender, receiver) = (&threads[span.sender], &threads[span.receiver]);
+    let mut parts = TicksByCause::default();
+    let mut from = span.from;
+    let mut away = |ticks: [u64; PauseCause::ALL.len()]| {
+        for (why, ticks) in PauseCause::ALL.into_iter().zip(ticks) {
+            parts.add_ticks(why.cause(), ticks);
         }
         ticks.iter().sum::<u64>()
     };
-    if let Some(gone) = sender.away.since(from, passage.to) {
-        let mut ticks = [0; Why::ALL.len()];
-        ticks[gone.why as usize] = gone.to - from;
+    if let Some(gone) = sender.pauses.pause_from(from, span.to) {
+        let mut ticks = [0; PauseCause::ALL.len()];
+        ticks[gone.cause as usize] = gone.to - from;
         away(ticks);
         from = gone.to;
     }
-    // What the receiver served while the order waited; it was away in between, and behind that.
-    let behind = receiver.since_then(from, longest);
-    let (served, last) = behind.unwrap_or(([0; 3], from));
-    away(receiver.away.within(from, last));
-    let own = passage.to.saturating_sub(last).saturating_sub(away(receiver.away.within(last, passage.to)));
+    // The receiver's service while the order waited; the receiver may have paused within and after
+    // it.
+    let served_since = receiver.served_since(from, longest);
+    let (served, last) = served_since.unwrap_or(([0; 3], from));
+    away(receiver.pauses.ticks_within(from, last));
+    let own = span.to.saturating_sub(last).saturating_sub(away(receiver.pauses.ticks_within(last, span.to)));
     for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Unexplained].into_iter().zip(served) {
-        parts.take(cause, ticks);
+        parts.add_ticks(cause, ticks);
     }
     let over = own.saturating_sub(usual);
-    parts.take(Cause::Usual, own - over);
-    parts.take(if over <= longest { Cause::Memory } else { Cause::Unexplained }, over);
+    parts.add_ticks(Cause::Usual, own - over);
+    parts.add_ticks(if over <= longest { Cause::Memory } else { Cause::Unexplained }, over);
     parts
 }

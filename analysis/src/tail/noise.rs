@@ -1,7 +1,7 @@
-//! The machine's noise: the gaps of each thread over time, small enough to be drawn, and what its
-//! log did not keep of them.
+//! The machine's noise: the gaps of each thread over time, reduced to a drawable size, and the gaps
+//! that logs dropped.
 
-use crate::merge::{Merged, ThreadLog};
+use crate::merge::{MergedRun, ThreadLog};
 use crate::numbers::{count, duration};
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
@@ -12,68 +12,68 @@ use protocol::stamps::{Gap, KernelEvents};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Parts that a run is cut into: as many as can be told apart on a page.
-const SLICES: u64 = 400;
-/// So many threads with lost gaps are named.
-const NAMED: usize = 3;
+/// Maximum number of time slices: as many as a page can show.
+const MAX_SLICES: u64 = 400;
+/// Maximum number of threads with dropped gaps that are named.
+const MAX_NAMED_THREADS: usize = 3;
 
 /// The gaps of all threads over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
-    /// The length of a part in nanoseconds, 1 or more; part 0 begins with the schedule.
+pub struct MachineNoise {
+    /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
     pub slice_ns: u64,
-    /// How many parts there are.
+    /// Number of slices.
     pub slices: u64,
-    /// The threads of the run, in the order of the plan.
+    /// Threads of the run, in the order of the plan.
     pub threads: Vec<ThreadNoise>,
 }
 
-/// The gaps of one thread.
+/// The gaps of one thread over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadNoise {
-    /// Its name.
+    /// Name of the thread.
     pub thread: String,
-    /// Its core; null: not pinned.
+    /// Core of the thread; null if not pinned.
     pub core: Option<u32>,
-    /// Gaps that its log kept.
+    /// Number of gaps in its log.
     pub gaps: u64,
-    /// How long they were together, in nanoseconds.
+    /// Total length of the gaps, in nanoseconds.
     pub gaps_ns: u64,
-    /// Those of them in which the kernel took the core away.
+    /// Number of them in which the kernel preempted the thread.
     pub preempted: u64,
-    /// How long those were together, in nanoseconds.
+    /// Total length of those, in nanoseconds.
     pub preempted_ns: u64,
-    /// How often it had given its core away by its idle strategy and then had work, as far as its
-    /// log kept it. No gaps: in no picture.
+    /// Number of sleeps in its log, by its idle strategy, that ended with work. Sleeps are not gaps
+    /// and are not drawn.
     #[serde(default)]
     pub sleeps: u64,
-    /// How long that was together, in nanoseconds.
+    /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
-    /// The parts of the run with gaps in them.
+    /// Slices with gaps in them.
     pub slices: Vec<NoiseSlice>,
 }
 
-/// A part of the run. A gap counts where it begins.
+/// A time slice of a run. A gap counts in the slice in which it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseSlice {
-    /// Which part.
+    /// Index of the slice.
     pub slice: u64,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// The longest, in nanoseconds.
+    /// Longest gap, in nanoseconds.
     pub longest_ns: u64,
-    /// The longest of those in which the kernel took the core away, in nanoseconds; 0: none.
+    /// Longest gap with a preemption, in nanoseconds; 0 if none.
     pub preempted_ns: u64,
 }
 
-impl Noise {
-    /// Of a merged run.
-    pub fn of(record: &RunRecord, merged: &Merged) -> Self {
+impl MachineNoise {
+    /// Computes the noise of a merged run.
+    pub fn from_run(record: &RunRecord, merged: &MergedRun) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);
         let span_ns = to_ns(last.saturating_sub(start), ns_per_tick);
-        let slice_ns = span_ns / SLICES + 1;
+        let slice_ns = span_ns / MAX_SLICES + 1;
         let slices = span_ns / slice_ns + 1;
         let thread = |log: &ThreadLog| {
             let mut noise = ThreadNoise {
@@ -95,7 +95,7 @@ impl Noise {
                     noise.preempted += 1;
                     noise.preempted_ns = noise.preempted_ns.saturating_add(ns);
                 }
-                // What lies before or behind the orders is no part of the picture.
+                // Gaps before or after the orders are not drawn.
                 let begun = gap.ended.saturating_sub(gap.ticks);
                 let slice = to_ns(begun.saturating_sub(start), ns_per_tick) / slice_ns;
                 if begun < start || slice >= slices {
@@ -115,20 +115,21 @@ impl Noise {
     }
 }
 
-/// What the log of a thread did not keep of its gaps, or of its sleeps.
-struct Lost<'a> {
+/// The gaps (or sleeps) that the log of a thread dropped.
+struct DroppedGapsNote<'a> {
     thread: &'a str,
     kept: &'a [Gap],
-    room: u64,
+    capacity: u64,
     dropped: DroppedGaps,
 }
 
-impl Lost<'_> {
-    /// From when on it kept longer ones only, and how much that was.
-    fn told(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
+impl DroppedGapsNote<'_> {
+    /// Returns a note with the time from which on it kept only longer ones, and the amount of
+    /// dropped ones.
+    fn describe(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
         let ns = |ticks| to_ns(ticks, ns_per_tick);
-        let since = threshold_changes(self.kept, self.room).map(|(since, least)| {
-            let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
+        let since = threshold_changes(self.kept, self.capacity).map(|(since, min_ns)| {
+            let what = min_ns.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
             format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
         });
         format!(
@@ -141,13 +142,23 @@ impl Lost<'_> {
     }
 }
 
-/// What the logs did not keep, in words: of the threads that lost most.
-pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
+/// Returns notes on dropped gaps, for the threads that dropped most.
+pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
-    for (log, ThreadPlan { sleep_records: room, .. }) in merged.threads.iter().zip(&record.plan.threads) {
-        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*room);
-        gaps.push(Lost { thread: &log.name, kept: &log.gaps, room: MAX_GAPS, dropped: of_gaps });
-        sleeps.push(Lost { thread: &log.name, kept: &log.sleeps, room: *room, dropped: of_sleeps });
+    for (log, ThreadPlan { sleep_records: capacity, .. }) in merged.threads.iter().zip(&record.plan.threads) {
+        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*capacity);
+        gaps.push(DroppedGapsNote {
+            thread: &log.name,
+            kept: &log.gaps,
+            capacity: MAX_GAPS,
+            dropped: of_gaps,
+        });
+        sleeps.push(DroppedGapsNote {
+            thread: &log.name,
+            kept: &log.sleeps,
+            capacity: *capacity,
+            dropped: of_sleeps,
+        });
     }
     let mut notes = Vec::new();
     for (what, mut losers) in [("gaps", gaps), ("sleeps", sleeps)] {
@@ -156,10 +167,10 @@ pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
         notes.extend(
             losers
                 .iter()
-                .take(NAMED)
-                .map(|lost| lost.told(what, record.clock.start_ticks, ns_per_tick(record))),
+                .take(MAX_NAMED_THREADS)
+                .map(|lost| lost.describe(what, record.clock.start_ticks, ns_per_tick(record))),
         );
-        if let Some(more) = losers.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        if let Some(more) = losers.len().checked_sub(MAX_NAMED_THREADS).filter(|more| *more > 0) {
             notes.push(format!("{more} more threads have lost short {what}: see summary.json"));
         }
     }
@@ -171,13 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_log_did_not_keep_is_told_with_the_time_from_which_on() {
+    fn dropped_gaps_note_names_their_start_time() {
         let kept: Vec<Gap> =
             (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, events: KernelEvents(0) }).collect();
         let dropped = DroppedGaps { count: 7, ticks: 9_000_000 };
-        let told = Lost { thread: "engine", kept: &kept, room: 64, dropped }.told("sleeps", 0, 1.0);
+        let note = DroppedGapsNote { thread: "engine", kept: &kept, capacity: 64, dropped }
+            .describe("sleeps", 0, 1.0);
         assert_eq!(
-            told,
+            note,
             "engine: of its sleeps its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
              7 are missing, 9,000 µs together; what they cost is unexplained"
         );

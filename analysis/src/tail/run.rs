@@ -1,16 +1,16 @@
-//! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by
-//! one.
+//! Tail analysis of a run: its stage spans from the merge, causes of the slowest fractions, and the
+//! worst orders individually.
 
-use super::away::Cutter;
-use super::noise::{Noise, lost};
-use super::strategies::Tails;
-use super::ways::{Way, Ways};
-use super::{Away, Causes, Parts, Rules, attribute};
+use super::noise::{MachineNoise, dropped_notes};
+use super::pauses::GapSplitter;
+use super::strategies::StrategyTails;
+use super::traces::{OrderTrace, OrderTraces};
+use super::{AttributionParams, NanosByCause, Pause, TicksByCause, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
-use crate::merge::{Merged, ThreadLog};
+use crate::merge::{MergedRun, ThreadLog};
+use crate::radix_select::{BitSet, nearest_rank, select_ranks};
 use crate::record::RunRecord;
-use crate::select::{Bits, rank, select};
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
@@ -19,63 +19,64 @@ use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Longer than this between two stamps is no order's service: from here on gaps are recorded.
-const LONGEST_NS: f64 = 3_000.0;
-/// The slowest of so many are one share each.
-const ONE_OF: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
+/// Maximum service time: gaps are recorded from this length on.
+const MAX_SERVICE_NS: f64 = 3_000.0;
+/// Analyzed tail fractions: one order of this many, with the name of the fraction.
+const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// Why the slow orders of a run were slow. Nanoseconds; of rt_venue: an order's way without its
-/// venue's time.
+/// The causes of a run's slow orders. Times are nanoseconds of rt_venue: an order's path without
+/// its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
-    /// The run's id.
+    /// Run id.
     pub run: String,
-    /// Orders explained: measured, with every stamp.
+    /// Number of explained orders: measured, with every stamp.
     pub orders: u64,
-    /// Of them, those that a gap or the backlog behind one touched.
-    pub touched: u64,
-    /// Percentiles of all of them.
-    pub all: StallFree,
-    /// Percentiles of the others.
-    pub stall_free: StallFree,
-    /// The slowest, by share; without those shares that have no order.
-    pub slowest: Vec<Share>,
-    /// The worst, the slowest first.
-    pub worst: Vec<Explained>,
-    /// The slowest of each strategy; empty where all are of one kind and none is a program.
+    /// Number of them that a gap or the backlog after one affected.
+    #[serde(rename = "touched")]
+    pub stall_affected: u64,
+    /// Percentiles of all explained orders.
+    pub all: TailPercentiles,
+    /// Percentiles of the unaffected orders.
+    pub stall_free: TailPercentiles,
+    /// The slowest orders by fraction, without empty fractions.
+    pub slowest: Vec<TailShare>,
+    /// The worst orders, the slowest first.
+    pub worst: Vec<ExplainedOrder>,
+    /// The slowest orders of each strategy; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategyTail>,
-    /// The gaps of the threads over time.
-    pub noise: Noise,
-    /// What the kernel says of the same cores; null: nobody asked it.
+    /// Gaps of the threads over time.
+    pub noise: MachineNoise,
+    /// Kernel statistics of the cores; null if not collected.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
-    /// What to know about it.
+    /// Notes, one line each.
     pub notes: Vec<String>,
-    /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog
-    /// behind one touched it. Not saved.
+    /// For each measured order of the merge: whether it was explained and unaffected by stalls. Not
+    /// saved.
     #[serde(skip)]
-    pub untouched: Bits,
+    pub unaffected: BitSet,
 }
 
-/// Percentiles of rt_venue; `None`: too few orders.
+/// Percentiles of rt_venue, in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StallFree {
-    /// The median.
+pub struct TailPercentiles {
+    /// Median.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// The 99.9th.
+    /// 99.9th percentile.
     pub p999_ns: Option<u64>,
 }
 
-impl StallFree {
-    /// What is compared: the share of the orders, and how many it needs.
+impl TailPercentiles {
+    /// Shares of the percentiles, and the orders that each needs.
     const SHARES: [(f64, u64); 3] =
         [(0.5, SAMPLES_FOR_P50), (0.99, SAMPLES_FOR_P99), (0.999, SAMPLES_FOR_P999)];
 
-    /// From the values at those shares of so many.
-    fn of(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
+    /// Creates the percentiles from the values at those shares of `count` orders.
+    fn from_values(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
         let mut at = Self::SHARES
             .iter()
             .zip(values)
@@ -85,46 +86,46 @@ impl StallFree {
     }
 }
 
-/// The time of several orders by cause.
+/// The time of the slowest fraction of orders by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
-    /// `0.1 %`.
-    pub of: String,
-    /// How many orders that is.
+pub struct TailShare {
+    /// Fraction, for example `0.1 %`.
+    #[serde(rename = "of")]
+    pub fraction: String,
+    /// Number of orders.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause in the order of [`super::Cause::ALL`].
-    pub causes_ns: Causes,
-    /// The same for each stage of the engine.
-    pub stages: Vec<(String, Causes)>,
+    /// Their time in nanoseconds by cause, in the order of [`super::Cause::ALL`].
+    pub causes_ns: NanosByCause,
+    /// Their time by cause for each stage of the engine.
+    pub stages: Vec<(String, NanosByCause)>,
 }
 
-/// One order.
+/// One slow order with its time by stage and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Explained {
-    /// `STRATEGY/SEQUENCE`, with an epoch where there was one.
+pub struct ExplainedOrder {
+    /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
-    /// When it was sent, in nanoseconds from the start of the schedule.
+    /// Time at which it was sent, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
-    /// How long it took: the sum of all parts.
+    /// rt_venue in nanoseconds: the sum of all causes.
     pub rt_venue_ns: u64,
-    /// Whether a gap or the backlog behind one touched it.
-    pub touched: bool,
-    /// Its stages in their order, with the thread that each ended on.
-    pub stages: Vec<(String, String, Causes)>,
+    /// Whether a gap or the backlog after one affected it.
+    #[serde(rename = "touched")]
+    pub stall_affected: bool,
+    /// Stages in path order, each with the thread that it ended on.
+    pub stages: Vec<(String, String, NanosByCause)>,
 }
 
 impl Document for Tail {
     const FILE: &'static str = "tail.json";
     const NAME: &'static str = "bulkhead.tail";
     const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
-    /// No more of anything than a page can draw.
+    /// Checks that every list is short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let noise = &self.noise;
-        let fits = self.slowest.len() <= ONE_OF.len()
+        let fits = self.slowest.len() <= TAIL_FRACTIONS.len()
             && self.slowest.iter().all(|share| share.stages.len() <= Stage::ALL.len())
             && self.strategies.len() <= MAX_STRATEGIES
             && noise.slices <= 10_000
@@ -134,54 +135,59 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists so many of its worst orders. Goes through the merge's table
-    /// again and again, and keeps a few bits an order beside it.
-    pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
-        let ways = Ways::of(record, merged);
-        let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);
-        // Explained, and by no gap touched.
-        let mut untouched = Bits::new(merged.measured().count());
-        for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
-            untouched.set(way.place as usize);
+    /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
+    /// several times, with a few extra bits per order.
+    pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
+        let traces = OrderTraces::new(record, merged);
+        let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);
+        // Explained and unaffected by gaps.
+        let mut untouched = BitSet::new(merged.measured().count());
+        for trace in traces.iter(None).filter(|trace| !touched.get(trace.order as usize)) {
+            untouched.set(trace.measured_index as usize);
         }
-        tail.untouched = untouched;
-        tail.noise = Noise::of(record, merged);
-        tail.notes = lost(record, merged);
+        tail.unaffected = untouched;
+        tail.noise = MachineNoise::from_run(record, merged);
+        tail.notes = dropped_notes(record, merged);
         tail
     }
 }
 
-/// All but the noise and the notes; beside it, which ways are touched.
-fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, Bits) {
+/// Computes everything but noise and notes. Also returns the set of affected traces.
+fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
     let ns_per_tick = ns_per_tick(record);
-    let count = ways.count as usize;
-    let longest = ((LONGEST_NS / ns_per_tick) as u64).max(1);
-    let horizon = ways.stages().map(|passage| passage.to - passage.from).max().unwrap_or(0);
-    let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
-    let absent = times_away(ways, logs, longest);
-    let shared = |one_of: u64| ways.count / one_of;
-    // The slowest: those of the first share as bits, the fewer of the others one by one.
+    let count = traces.count as usize;
+    let longest = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
+    let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
+    let rules = AttributionParams {
+        usual: medians(traces),
+        max_service: longest,
+        horizon,
+        ..AttributionParams::default()
+    };
+    let absent = thread_pauses(traces, logs, longest);
+    let shared = |one_of: u64| traces.count / one_of;
+    // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
-    let few = shared(ONE_OF[1].0).max(worst as u64);
-    let mut is_slow = Bits::new(count);
-    ways.mark_slowest(None, shared(ONE_OF[0].0), &mut is_slow);
+    let listed = shared(TAIL_FRACTIONS[1].0).max(worst as u64);
+    let mut is_slow = BitSet::new(count);
+    traces.mark_slowest(None, shared(TAIL_FRACTIONS[0].0), &mut is_slow);
     let mut slow = Vec::new();
-    if let Some(last) = ways.last_of_slowest(None, few) {
-        slow.extend(ways.iter(None).filter(|way| way.rank() <= last));
-        slow.sort_unstable_by_key(Way::rank);
+    if let Some(last) = traces.last_of_slowest(None, listed) {
+        slow.extend(traces.iter(None).filter(|trace| trace.rank() <= last));
+        slow.sort_unstable_by_key(OrderTrace::rank);
     }
-    let ranks: HashMap<usize, usize> = slow.iter().map(|way| way.order as usize).zip(0..).collect();
-    let mut sums = [[Parts::default(); Stage::ALL.len()]; ONE_OF.len()];
-    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; worst];
-    let mut tails = Tails::of(ways, &record.plan);
-    let touched = attribute(ways.passages(), count, absent, &rules, |passage, parts, _| {
-        let Some(stage) = passage.stage else { return };
-        tails.take(passage.order, ways, parts);
-        if is_slow.get(passage.order) {
+    let ranks: HashMap<usize, usize> = slow.iter().map(|trace| trace.order as usize).zip(0..).collect();
+    let mut sums = [[TicksByCause::default(); Stage::ALL.len()]; TAIL_FRACTIONS.len()];
+    let mut cut = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
+    let mut tails = StrategyTails::new(traces, &record.plan);
+    let touched = attribute(traces.spans(), count, absent, &rules, |span, parts, _| {
+        let Some(stage) = span.stage else { return };
+        tails.record(span.order, traces, parts);
+        if is_slow.get(span.order) {
             sums[0][stage].add(parts);
         }
-        let Some(rank) = ranks.get(&passage.order) else { return };
-        for (sum, (one_of, _)) in sums.iter_mut().zip(ONE_OF).skip(1) {
+        let Some(rank) = ranks.get(&span.order) else { return };
+        for (sum, (one_of, _)) in sums.iter_mut().zip(TAIL_FRACTIONS).skip(1) {
             if (*rank as u64) < shared(one_of) {
                 sum[stage].add(parts);
             }
@@ -190,89 +196,92 @@ fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize
             cut[stage] = *parts;
         }
     });
-    let ns = |parts: &Parts| Causes(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
-    let free = ways.count - touched.count();
-    let of = |count: u64, column: usize| StallFree::SHARES.map(|(share, _)| (column, rank(count, share)));
-    let values = select(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
-        for way in ways.iter(None) {
-            hear(0, way.rt_venue);
-            if !touched.get(way.order as usize) {
-                hear(1, way.rt_venue);
+    let ns = |parts: &TicksByCause| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
+    let free = traces.count - touched.count();
+    let of = |count: u64, column: usize| {
+        TailPercentiles::SHARES.map(|(share, _)| (column, nearest_rank(count, share)))
+    };
+    let values = select_ranks(&[of(traces.count, 0), of(free, 1)].concat(), traces.longest, |hear| {
+        for trace in traces.iter(None) {
+            hear(0, trace.rt_venue);
+            if !touched.get(trace.order as usize) {
+                hear(1, trace.rt_venue);
             }
         }
     });
-    let (all_values, free_values) = values.split_at(StallFree::SHARES.len());
-    let shares = ONE_OF.into_iter().zip(&sums).filter(|((one_of, _), _)| ways.count >= *one_of);
-    let share = |((one_of, of), stages): ((u64, &'static str), &[Parts; Stage::ALL.len()])| {
+    let (all_values, free_values) = values.split_at(TailPercentiles::SHARES.len());
+    let shares = TAIL_FRACTIONS.into_iter().zip(&sums).filter(|((one_of, _), _)| traces.count >= *one_of);
+    let share = |((one_of, of), stages): ((u64, &'static str), &[TicksByCause; Stage::ALL.len()])| {
         let orders = shared(one_of);
-        let mut sum = Parts::default();
+        let mut sum = TicksByCause::default();
         stages.iter().for_each(|parts| sum.add(parts));
-        let stages = ours().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
-        Share { of: of.into(), orders, causes_ns: ns(&sum), stages }
+        let stages =
+            engine_stages().map(|(index, stage)| (stage.name().to_owned(), ns(&stages[index]))).collect();
+        TailShare { fraction: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(cut, way): (&[Parts; Stage::ALL.len()], &Way<'_>)| {
-        let thread = |place: usize| {
-            record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
+    let one = |(cut, trace): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
+        let thread = |index: usize| {
+            record.plan.threads.get(usize::from(trace.threads[index + 1])).map_or("", |thread| &thread.name)
         };
-        let stages: Vec<_> = ours()
-            .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[place])))
+        let stages: Vec<_> = engine_stages()
+            .map(|(index, stage)| (stage.name().to_owned(), thread(index).to_owned(), ns(&cut[index])))
             .collect();
-        Explained {
-            order: way.id.to_string(),
-            at_ns: to_ns(way.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
+        ExplainedOrder {
+            order: trace.id.to_string(),
+            at_ns: to_ns(trace.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
             rt_venue_ns: stages.iter().map(|(.., causes)| causes.total()).sum(),
-            touched: touched.get(way.order as usize),
+            stall_affected: touched.get(trace.order as usize),
             stages,
         }
     };
     let tail = Tail {
         run: record.plan.run.clone(),
-        orders: ways.count,
-        touched: touched.count(),
-        all: StallFree::of(all_values, ways.count, ns_per_tick),
-        stall_free: StallFree::of(free_values, free, ns_per_tick),
+        orders: traces.count,
+        stall_affected: touched.count(),
+        all: TailPercentiles::from_values(all_values, traces.count, ns_per_tick),
+        stall_free: TailPercentiles::from_values(free_values, free, ns_per_tick),
         slowest: shares.map(share).collect(),
         worst: cut.iter().zip(&slow).map(one).collect(),
-        strategies: tails.told(ways, &touched, ns),
-        noise: Noise::default(),
+        strategies: tails.finish(traces, &touched, ns),
+        noise: MachineNoise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),
-        untouched: Bits::default(),
+        unaffected: BitSet::default(),
     };
     (tail, touched)
 }
 
-/// The stages that are the engine's, with their places.
-fn ours() -> impl Iterator<Item = (usize, Stage)> {
+/// Returns the stages of the engine with their indices.
+fn engine_stages() -> impl Iterator<Item = (usize, Stage)> {
     Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.info().location != StageLocation::Venue)
 }
 
-fn medians(ways: &Ways<'_>) -> Vec<u64> {
-    if ways.count == 0 {
+fn medians(traces: &OrderTraces<'_>) -> Vec<u64> {
+    if traces.count == 0 {
         return vec![0; Stage::ALL.len()];
     }
     let wanted: Vec<(usize, u64)> =
-        (0..Stage::ALL.len()).map(|stage| (stage, rank(ways.count, 0.5))).collect();
-    select(&wanted, ways.longest, |hear| {
-        for way in ways.iter(None) {
-            for (place, stage) in Stage::ALL.into_iter().enumerate() {
-                // A way has every stamp.
-                hear(place, way.row.stage(stage).unwrap_or(0));
+        (0..Stage::ALL.len()).map(|stage| (stage, nearest_rank(traces.count, 0.5))).collect();
+    select_ranks(&wanted, traces.longest, |hear| {
+        for trace in traces.iter(None) {
+            for (index, stage) in Stage::ALL.into_iter().enumerate() {
+                // A trace has every stamp.
+                hear(index, trace.row.stage(stage).unwrap_or(0));
             }
         }
     })
 }
 
-/// When each thread was away: its gaps and sleeps without the stamps in them.
-fn times_away(ways: &Ways<'_>, logs: &[ThreadLog], least: u64) -> Vec<Vec<Away>> {
-    let mut cutters: Vec<Cutter> =
-        logs.iter().map(|log| Cutter::new(&log.gaps, &log.sleeps, least)).collect();
+/// Returns the pauses of each thread.
+fn thread_pauses(traces: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
+    let mut cutters: Vec<GapSplitter> =
+        logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
     if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
-        for passage in ways.passages() {
-            if let Some(cutter) = cutters.get_mut(passage.receiver) {
-                cutter.stamp(passage.to);
+        for span in traces.spans() {
+            if let Some(cutter) = cutters.get_mut(span.receiver) {
+                cutter.stamp(span.to);
             }
         }
     }
-    cutters.into_iter().map(Cutter::end).collect()
+    cutters.into_iter().map(GapSplitter::finish).collect()
 }

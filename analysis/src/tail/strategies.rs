@@ -1,59 +1,64 @@
-//! The slowest orders of each strategy by cause, where strategies are told apart.
+//! The slowest orders of each strategy by cause, in runs that distinguish strategies.
 
-use super::ways::Ways;
-use super::{Causes, Parts};
-use crate::select::Bits;
+use super::traces::OrderTraces;
+use super::{NanosByCause, TicksByCause};
+use crate::radix_select::BitSet;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
 
-/// The slowest of so many of a strategy's orders are looked at.
-const ONE_OF: u64 = 100;
+/// Analyzed fraction of a strategy's orders: one of this many.
+const TAIL_FRACTION: u64 = 100;
 
-/// What is added up while the orders are explained.
+/// The totals that are built while orders are explained.
 #[derive(Default)]
-pub(super) struct Tails {
-    /// Of each way, whether it is one of its strategy's slowest.
-    is_slow: Bits,
-    /// By strategy; empty: strategies are not told apart.
-    parts: Vec<Parts>,
+pub(super) struct StrategyTails {
+    /// For each trace: whether it is among its strategy's slowest.
+    is_slow: BitSet,
+    /// Ticks by strategy; empty if strategies are not distinguished.
+    ticks: Vec<TicksByCause>,
 }
 
-impl Tails {
-    /// Nothing added yet.
-    pub fn of(ways: &Ways<'_>, plan: &Plan) -> Self {
+impl StrategyTails {
+    /// Creates empty totals.
+    pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();
         }
         let strategies = plan.trading().strategies;
-        let mut is_slow = Bits::new(ways.count as usize);
+        let mut is_slow = BitSet::new(traces.count as usize);
         for strategy in 0..strategies {
-            let own = ways.iter(Some(strategy)).count() as u64;
-            ways.mark_slowest(Some(strategy), own / ONE_OF, &mut is_slow);
+            let own = traces.iter(Some(strategy)).count() as u64;
+            traces.mark_slowest(Some(strategy), own / TAIL_FRACTION, &mut is_slow);
         }
-        Self { is_slow, parts: vec![Parts::default(); strategies.into()] }
+        Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
-    /// A passage of that order has these parts.
+    /// Adds a span of an order.
     #[inline]
-    pub fn take(&mut self, order: usize, ways: &Ways<'_>, parts: &Parts) {
+    pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)
-            && let Some(sum) = self.parts.get_mut(usize::from(ways.strategy_of(order)))
+            && let Some(sum) = self.ticks.get_mut(usize::from(traces.strategy_of(order)))
         {
             sum.add(parts);
         }
     }
 
-    /// Each strategy that has some.
-    pub fn told(&self, ways: &Ways<'_>, touched: &Bits, ns: impl Fn(&Parts) -> Causes) -> Vec<StrategyTail> {
-        let of = |(strategy, parts): (u16, &Parts)| {
+    /// Returns the tail of each strategy with explained orders.
+    pub fn finish(
+        &self,
+        traces: &OrderTraces<'_>,
+        touched: &BitSet,
+        ns: impl Fn(&TicksByCause) -> NanosByCause,
+    ) -> Vec<StrategyTail> {
+        let of = |(strategy, parts): (u16, &TicksByCause)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
-            for way in ways.iter(Some(strategy)) {
+            for trace in traces.iter(Some(strategy)) {
                 own.explained += 1;
-                own.touched += u64::from(touched.get(way.order as usize));
-                own.orders += u64::from(self.is_slow.get(way.order as usize));
+                own.stall_affected += u64::from(touched.get(trace.order as usize));
+                own.orders += u64::from(self.is_slow.get(trace.order as usize));
             }
             own
         };
-        (0..).zip(&self.parts).map(of).filter(|own| own.orders > 0).collect()
+        (0..).zip(&self.ticks).map(of).filter(|own| own.orders > 0).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! The rule on made-up runs whose causes are known: a sender, a receiver that serves in turn,
-//! stalls at known times.
+//! Tests of the attribution rule on simulated runs with known causes: a sender, a receiver that
+//! serves in order, and stalls at known times.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,64 +7,63 @@ use protocol::stamps::{Gap, KernelEvents};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Ticks from a push to the take of a receiver that looks.
+/// Ticks from a push until a polling receiver takes it.
 const HOP: u64 = 60;
-/// Nothing longer than this is service.
+/// Maximum service time in ticks.
 const LONGEST: u64 = 3_000;
 
-/// Ticks that a receiver looks for more before it gives its core away.
-const LOOKS: u64 = 100;
-/// Ticks that a sender takes to send an order, when it has several to send.
+/// Ticks that a receiver polls before it gives its core away.
+const POLL_TICKS: u64 = 100;
+/// Ticks that a sender takes per order in a burst.
 const SEND: u64 = 100;
 
-/// A run: when orders are due, how long each is served, when the receiver is away, and when the
-/// sender is.
+/// A simulated run: due times, service times, and stalls of receiver and sender.
 #[derive(Clone, Debug, Default)]
-struct Made {
+struct SimulatedRun {
     due: Vec<u64>,
     service: Vec<u64>,
     stalls: Vec<(u64, u64)>,
     late: Vec<(u64, u64)>,
-    /// When the receiver has given its core away. What is due then waits, as in a stall.
+    /// Sleeps of the receiver. Orders that become due wait, as in a stall.
     sleeps: Vec<(u64, u64)>,
-    /// The receiver gives its core away whenever it has nothing to do, and is back so long behind
-    /// what it then waits for.
+    /// The receiver sleeps whenever it has nothing to do, and wakes this many ticks after the next
+    /// order.
     wakes: Option<u64>,
-    /// What becomes of its sleeps in its log.
-    told: Told,
-    /// Nobody knows when they were due: a broken rule, for the test of the check.
-    forgets_due: bool,
+    /// How its sleeps appear in its log.
+    sleep_logging: SleepLogging,
+    /// The due times are ignored: a deliberately broken rule.
+    ignores_due: bool,
 }
 
-/// What the log of a receiver says of its sleeps.
+/// How the log of a receiver records its sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
-    /// That it slept.
+enum SleepLogging {
+    /// As sleeps.
     #[default]
     Slept,
-    /// Nothing: as if there were no records of it. A broken rule, for the test of the check.
+    /// Not at all: a deliberately broken rule.
     Nothing,
-    /// That it was away: a rule that does not tell its own doing from the machine's.
+    /// As gaps: a deliberately broken rule that attributes them to the machine.
     Gaps,
 }
 
-/// When what would happen at that time happens: behind the stall that it is in.
-fn behind(stalls: &[(u64, u64)], at: u64) -> u64 {
+/// Returns `at`, or the end of the stall that contains it.
+fn after_stall(stalls: &[(u64, u64)], at: u64) -> u64 {
     stalls.iter().find(|(begin, back)| (begin..back).contains(&&at)).map_or(at, |stall| stall.1)
 }
 
-/// The same where one may follow the other.
-fn behind_all(away: &[(u64, u64)], mut at: u64) -> u64 {
+/// Returns `at` moved past consecutive pauses.
+fn after_all(pauses: &[(u64, u64)], mut at: u64) -> u64 {
     loop {
-        match behind(away, at) {
+        match after_stall(pauses, at) {
             same if same == at => return at,
             later => at = later,
         }
     }
 }
 
-impl Made {
-    /// Poisson arrivals of this mean, served for `service` each.
+impl SimulatedRun {
+    /// Creates a run with Poisson arrivals and a constant service time.
     fn poisson(orders: usize, mean: f64, service: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(7);
         let mut at = 0.0;
@@ -76,25 +75,25 @@ impl Made {
         Self { due: due.collect(), service: vec![service; orders], ..Self::default() }
     }
 
-    /// When each is sent.
+    /// Returns the send times.
     fn sent(&self) -> Vec<u64> {
         let mut free = 0;
         let send = |due: &u64| {
-            let sent = behind(&self.late, (*due).max(free));
+            let sent = after_stall(&self.late, (*due).max(free));
             free = sent + SEND;
             sent
         };
-        // One that is always there sends when it is due.
+        // A sender that never pauses sends at the due time.
         if self.late.is_empty() { self.due.clone() } else { self.due.iter().map(send).collect() }
     }
 
-    /// The passages in the order of their ends, and the gaps of sender and receiver.
-    fn run(&self) -> (Vec<Passage>, [[Vec<Gap>; 2]; 2]) {
-        let mut away = [self.stalls.as_slice(), &self.sleeps].concat();
-        away.sort_unstable();
-        // Whoever is away does nothing: what would end in a stall ends behind it.
+    /// Returns the spans sorted by their ends, and the gaps and sleeps of sender and receiver.
+    fn run(&self) -> (Vec<StageSpan>, [[Vec<Gap>; 2]; 2]) {
+        let mut pauses = [self.stalls.as_slice(), &self.sleeps].concat();
+        pauses.sort_unstable();
+        // A paused thread does nothing: what would end in a stall ends after it.
         let through = |from: u64, takes: u64| {
-            away.iter().fold(from + takes, |end, (begin, back)| {
+            pauses.iter().fold(from + takes, |end, (begin, back)| {
                 if from < *back && *begin < end { end + (back - from.max(*begin)) } else { end }
             })
         };
@@ -103,18 +102,19 @@ impl Made {
         let sent = self.sent();
         for (order, ((due, sent), service)) in self.due.iter().zip(&sent).zip(&self.service).enumerate() {
             let comes = sent + HOP;
-            let taken = match self.wakes.filter(|_| comes > free + LOOKS) {
+            let taken = match self.wakes.filter(|_| comes > free + POLL_TICKS) {
                 Some(takes) => {
-                    sleeps.push((free + LOOKS, comes + takes));
+                    sleeps.push((free + POLL_TICKS, comes + takes));
                     comes + takes
                 }
                 None => comes.max(free),
             };
-            let taken = behind_all(&away, through(taken, 0));
+            let taken = after_all(&pauses, through(taken, 0));
             free = through(taken, *service);
-            let of = |stage, from, to, sender, receiver| Passage { order, stage, from, to, sender, receiver };
+            let of =
+                |stage, from, to, sender, receiver| StageSpan { order, stage, from, to, sender, receiver };
             all.extend([
-                of(None, if self.forgets_due { *sent } else { *due }, *sent, 0, 0),
+                of(None, if self.ignores_due { *sent } else { *due }, *sent, 0, 0),
                 of(Some(0), *sent, taken, 0, 1),
                 of(Some(1), taken, free, 1, 1),
             ]);
@@ -129,28 +129,29 @@ impl Made {
             times.iter().map(gap).collect()
         };
         let taken = KernelEvents::INVOLUNTARY;
-        let receiver = match self.told {
-            Told::Slept => [gaps(&self.stalls, taken), gaps(&sleeps, 0)],
-            Told::Nothing => [gaps(&self.stalls, taken), Vec::new()],
-            Told::Gaps => [gaps(&[self.stalls.as_slice(), &sleeps].concat(), taken), Vec::new()],
+        let receiver = match self.sleep_logging {
+            SleepLogging::Slept => [gaps(&self.stalls, taken), gaps(&sleeps, 0)],
+            SleepLogging::Nothing => [gaps(&self.stalls, taken), Vec::new()],
+            SleepLogging::Gaps => [gaps(&[self.stalls.as_slice(), &sleeps].concat(), taken), Vec::new()],
         };
         (all, [[gaps(&self.late, taken), Vec::new()], receiver])
     }
 
-    /// Each order's parts, and whether it is touched.
-    fn explain(&self, forgets_backlog: bool) -> Vec<(Parts, bool)> {
+    /// Returns the ticks by cause of each order, and whether it is affected.
+    fn explain(&self, forgets_backlog: bool) -> Vec<(TicksByCause, bool)> {
         let (passages, gaps) = self.run();
         let absent = [0, 1].map(|thread: usize| {
             let mut stamps: Vec<u64> =
                 passages.iter().filter(|p| p.receiver == thread).map(|p| p.to).collect();
             stamps.sort_unstable();
             let [gaps, sleeps] = &gaps[thread];
-            away(gaps, sleeps, &stamps, LONGEST)
+            pauses(gaps, sleeps, &stamps, LONGEST)
         });
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
-        let rules = Rules { usual, longest: LONGEST, horizon, forgets_backlog };
-        let mut all = vec![(Parts::default(), false); self.due.len()];
+        let rules =
+            AttributionParams { usual, max_service: LONGEST, horizon, ignores_backlog: forgets_backlog };
+        let mut all = vec![(TicksByCause::default(), false); self.due.len()];
         attribute(passages, all.len(), absent.into(), &rules, |passage, parts, touched| {
             assert_eq!(parts.total(), passage.to - passage.from, "{passage:?}: {parts:?}");
             if passage.stage.is_some() {
@@ -166,7 +167,7 @@ fn at(values: &[u64], share: f64) -> u64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-/// Where that quantile of as many orders lies, 99 times of 100.
+/// Returns the 99 % confidence interval of a quantile.
 fn interval(values: &[u64], share: f64) -> std::ops::RangeInclusive<u64> {
     let count = values.len() as f64;
     let reach = 2.6 * (share * (1.0 - share) / count).sqrt();
@@ -178,16 +179,16 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-/// Half busy, so that orders queue; eight stalls of 4 ms. With it, the same without them.
-fn stalled() -> (Made, Vec<u64>) {
-    let quiet = Made::poisson(200_000, 2_000.0, 1_000);
+/// Half load, so that orders queue, with eight stalls of 4 ms; and the round trips without them.
+fn stalled() -> (SimulatedRun, Vec<u64>) {
+    let quiet = SimulatedRun::poisson(200_000, 2_000.0, 1_000);
     let times = sorted(quiet.explain(false).into_iter().map(|(parts, _)| parts.total()).collect());
     let stalls = (1..=8).map(|stall| (stall * 40_000_000, stall * 40_000_000 + 4_000_000)).collect();
-    (Made { stalls, ..quiet }, times)
+    (SimulatedRun { stalls, ..quiet }, times)
 }
 
 #[test]
-fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
+fn stall_free_percentiles_match_run_without_stalls() {
     let (made, quiet) = stalled();
     let explained = made.explain(false);
     let all = sorted(explained.iter().map(|(parts, _)| parts.total()).collect());
@@ -199,13 +200,13 @@ fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
         assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
     }
     let taken_out = 1.0 - free.len() as f64 / all.len() as f64;
-    // A stall of 4 ms at half load takes as long again to work off: 16 of 100 ms, and the busy
-    // period that follows.
+    // A stall of 4 ms at half load takes as long again to drain: 16 of 100 ms, and the busy period
+    // that follows.
     assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
 }
 
 #[test]
-fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
+fn broken_attribution_rules_are_detected() {
     let (made, quiet) = stalled();
     let wanted = interval(&quiet, 0.999);
     let forgetful = made.explain(true);
@@ -213,20 +214,20 @@ fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
         forgetful.into_iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect(),
     );
     assert!(at(&free, 0.999) > *wanted.end(), "backlog was left in");
-    // What is slow is taken out: real queueing goes too.
+    // Excluding slow orders also removes real queueing.
     let limit = at(&quiet, 0.99);
     let flattering =
         made.explain(false).into_iter().map(|(parts, _)| parts.total()).filter(|time| *time <= limit);
     assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
 }
 
-/// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It
-/// is faster than the receiver.
+/// A sender that pauses eight times and then sends everything due in one burst, faster than the
+/// receiver.
 #[test]
-fn a_burst_behind_an_absent_sender_is_the_machine_s() {
+fn burst_after_paused_sender_is_attributed_to_machine() {
     let (made, quiet) = stalled();
-    let made = Made { late: made.stalls, stalls: Vec::new(), ..made };
-    let of = |made: &Made| {
+    let made = SimulatedRun { late: made.stalls, stalls: Vec::new(), ..made };
+    let of = |made: &SimulatedRun| {
         let explained = made.explain(false).into_iter();
         sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
     };
@@ -236,26 +237,26 @@ fn a_burst_behind_an_absent_sender_is_the_machine_s() {
         assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
     }
     assert!(free.len() as f64 > 0.75 * quiet.len() as f64, "only what the burst touched: {}", free.len());
-    // Who looks at the engine's way alone takes the burst for load.
-    let forgetful = of(&Made { forgets_due: true, ..made });
+    // A rule that ignores the due times attributes the burst to the load.
+    let forgetful = of(&SimulatedRun { ignores_due: true, ..made });
     assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
 }
 
 #[test]
-fn each_cause_is_found_where_it_was_put() {
+fn each_injected_cause_is_attributed() {
     // The first finds the receiver idle, the second waits for the first, the third is sent into a
     // stall, the fourth waits for the third.
-    let made = Made {
+    let made = SimulatedRun {
         due: vec![1_000, 1_100, 20_000, 20_010],
         service: vec![400; 4],
         stalls: vec![(19_000, 26_000)],
-        ..Made::default()
+        ..SimulatedRun::default()
     };
     let found = made.explain(false);
-    let of = |order: usize, cause| found[order].0.of(cause);
+    let of = |order: usize, cause| found[order].0.get(cause);
     let touched: Vec<bool> = found.iter().map(|(_, touched)| *touched).collect();
     assert_eq!(touched, [false, false, true, true]);
-    assert_eq!(found[0].0, Parts([0, 0, 0, 0, HOP + 400, 0, 0]));
+    assert_eq!(found[0].0, TicksByCause([0, 0, 0, 0, HOP + 400, 0, 0]));
     assert_eq!(of(1, Cause::Queueing), 360, "until the first was served");
     assert_eq!((of(2, Cause::Machine), of(2, Cause::Backlog)), (6_000, 0));
     assert_eq!((of(3, Cause::Machine), of(3, Cause::Backlog)), (5_990, 400));
@@ -265,42 +266,48 @@ fn each_cause_is_found_where_it_was_put() {
 }
 
 #[test]
-fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
-    let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
+fn sender_pause_before_push_is_attributed_to_machine() {
+    let passage =
+        |stage, from, to, sender, receiver| StageSpan { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_000, 0, 1)];
-    let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
-    let explain = |absent: Away| {
+    let rules = AttributionParams {
+        usual: vec![60],
+        max_service: LONGEST,
+        horizon: u64::MAX,
+        ..AttributionParams::default()
+    };
+    let explain = |absent: Pause| {
         let mut found = None;
         attribute(passages, 1, vec![vec![absent], Vec::new()], &rules, |_, parts, touched| {
             found = Some((*parts, touched))
         });
         found.unwrap()
     };
-    let (parts, touched) = explain(Away { from: 100, to: 8_900, why: Why::Gone });
-    assert_eq!((parts.of(Cause::Machine), parts.of(Cause::Memory), touched), (8_800, 40, true));
-    let (parts, _) = explain(Away { from: 100, to: 8_900, why: Why::Fault });
-    assert_eq!(parts.of(Cause::Memory), 8_840);
-    // It came back when the order had been taken: it had pushed before. It went away behind a later
-    // stamp: the same.
+    let (parts, touched) = explain(Pause { from: 100, to: 8_900, cause: PauseCause::OffCpu });
+    assert_eq!((parts.get(Cause::Machine), parts.get(Cause::Memory), touched), (8_800, 40, true));
+    let (parts, _) = explain(Pause { from: 100, to: 8_900, cause: PauseCause::PageFault });
+    assert_eq!(parts.get(Cause::Memory), 8_840);
+    // It resumed after the order had been taken, so it had pushed before; or it paused after a
+    // later stamp.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
-        let (parts, touched) = explain(Away { from, to, why: Why::Gone });
-        assert_eq!((parts.of(Cause::Unexplained), touched), (8_840, false));
+        let (parts, touched) = explain(Pause { from, to, cause: PauseCause::OffCpu });
+        assert_eq!((parts.get(Cause::Unexplained), touched), (8_840, false));
     }
 }
 
-/// Sleeps and stalls of the receiver at known times: what is wrong with what is told of the four
-/// orders.
-fn wrong_about_sleeps(told: Told) -> Option<String> {
-    // The first is sent into a sleep, the second waits for the first and began in the same sleep;
-    // the third is sent into a sleep that a stall follows, the fourth waits for the third, and its
-    // wait began in the stall.
-    let made = Made {
+/// Sleeps and stalls of the receiver at known times. Returns what is wrong with the four orders'
+/// causes.
+fn wrong_about_sleeps(sleep_logging: SleepLogging) -> Option<String> {
+    // The first is sent into a sleep, the second waits for the first and began in that sleep; the
+    // third is sent into a sleep that a stall follows, the fourth waits for the third, and its wait
+    // began in the stall.
+    let made = SimulatedRun {
         due: vec![2_000, 2_100, 40_000, 48_000],
         service: vec![400; 4],
         sleeps: vec![(1_500, 7_500), (30_000, 46_000)],
         stalls: vec![(46_000, 52_000)],
-        told,
-        ..Made::default()
+        sleep_logging,
+        ..SimulatedRun::default()
     };
     let found = made.explain(false);
     let causes = [Cause::WakeUp, Cause::Machine, Cause::Queueing, Cause::Backlog, Cause::Unexplained];
@@ -310,70 +317,76 @@ fn wrong_about_sleeps(told: Told) -> Option<String> {
         ([6_000, 6_000, 0, 0, 0], true),
         ([0, 4_000, 0, 400, 0], true),
     ];
-    let of = |(parts, touched): &(Parts, bool)| (causes.map(|cause| parts.of(cause)), *touched);
+    let of = |(parts, touched): &(TicksByCause, bool)| (causes.map(|cause| parts.get(cause)), *touched);
     let found: Vec<_> = found.iter().map(of).collect();
     (found != wanted).then(|| format!("{found:?}"))
 }
 
 #[test]
-fn what_a_thread_slept_itself_is_no_machine_s() {
-    assert_eq!(wrong_about_sleeps(Told::Slept), None);
-    for broken in [Told::Nothing, Told::Gaps] {
+fn voluntary_sleep_is_not_attributed_to_machine() {
+    assert_eq!(wrong_about_sleeps(SleepLogging::Slept), None);
+    for broken in [SleepLogging::Nothing, SleepLogging::Gaps] {
         assert!(wrong_about_sleeps(broken).is_some(), "{broken:?}");
     }
 }
 
-/// A sender that is away before it has pushed comes first, whatever the receiver does meanwhile.
+/// A pause of the sender before its push has priority over everything that the receiver does.
 #[test]
-fn a_sender_s_gap_comes_before_a_receiver_s_sleep() {
-    let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
+fn sender_gap_precedes_receiver_sleep() {
+    let passage =
+        |stage, from, to, sender, receiver| StageSpan { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_100, 0, 1)];
-    let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
-    let absent = |why| Away { from: 100, to: 8_000, why };
-    let explain = |sender: Why| {
+    let rules = AttributionParams {
+        usual: vec![60],
+        max_service: LONGEST,
+        horizon: u64::MAX,
+        ..AttributionParams::default()
+    };
+    let absent = |why| Pause { from: 100, to: 8_000, cause: why };
+    let explain = |sender: PauseCause| {
         let mut found = None;
-        let slept = Away { from: 50, to: 9_000, why: Why::Slept };
+        let slept = Pause { from: 50, to: 9_000, cause: PauseCause::Sleep };
         attribute(passages, 1, vec![vec![absent(sender)], vec![slept]], &rules, |_, parts, touched| {
             found =
-                Some((parts.of(Cause::Machine), parts.of(Cause::WakeUp), parts.of(Cause::Usual), touched));
+                Some((parts.get(Cause::Machine), parts.get(Cause::WakeUp), parts.get(Cause::Usual), touched));
         });
         found.unwrap()
     };
-    assert_eq!(explain(Why::Gone), (7_900, 1_000, 60, true));
-    // One that sleeps behind its push kept nobody waiting.
-    assert_eq!(explain(Why::Slept), (0, 8_900, 60, false));
+    assert_eq!(explain(PauseCause::OffCpu), (7_900, 1_000, 60, true));
+    // A sender that sleeps after its push delays no order.
+    assert_eq!(explain(PauseCause::Sleep), (0, 8_900, 60, false));
 }
 
-/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule takes
-/// out the stalls and leaves the sleeps in.
+/// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule excludes
+/// stalls and keeps sleeps.
 #[test]
-fn sleeps_stay_in_the_figures_without_stalls() {
+fn stall_free_figures_keep_sleeps() {
     let (made, _) = stalled();
-    let made = Made { wakes: Some(5_000), ..made };
-    let quiet = Made { stalls: Vec::new(), ..made.clone() };
+    let made = SimulatedRun { wakes: Some(5_000), ..made };
+    let quiet = SimulatedRun { stalls: Vec::new(), ..made.clone() };
     let slept = quiet.explain(false);
     assert!(slept.iter().all(|(_, touched)| !touched), "a sleep touches nobody");
     let share =
-        slept.iter().filter(|(parts, _)| parts.of(Cause::WakeUp) > 0).count() as f64 / slept.len() as f64;
+        slept.iter().filter(|(parts, _)| parts.get(Cause::WakeUp) > 0).count() as f64 / slept.len() as f64;
     assert!((0.15..0.9).contains(&share), "{share}");
     let quiet = sorted(slept.into_iter().map(|(parts, _)| parts.total()).collect());
-    let free = |told| {
-        let explained = Made { told, ..made.clone() }.explain(false).into_iter();
+    let free = |sleep_logging| {
+        let explained = SimulatedRun { sleep_logging, ..made.clone() }.explain(false).into_iter();
         sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
     };
-    let ours = free(Told::Slept);
+    let ours = free(SleepLogging::Slept);
     for share in [0.5, 0.9, 0.99] {
         let wanted = interval(&quiet, share);
         assert!(wanted.contains(&at(&ours, share)), "{share}: {} not in {wanted:?}", at(&ours, share));
     }
-    // Who takes sleeps for the machine's takes out what they cost as well.
-    let flattering = free(Told::Gaps);
+    // A rule that attributes sleeps to the machine also excludes their cost.
+    let flattering = free(SleepLogging::Gaps);
     assert!(at(&flattering, 0.9) < *interval(&quiet, 0.9).start());
 }
 
 proptest! {
     #[test]
-    fn parts_add_up_whatever_happened(
+    fn causes_sum_to_span(
         due in prop::collection::vec(0_u64..50_000, 1..60),
         service in prop::collection::vec(0_u64..9_000, 60),
         stalls in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
@@ -389,30 +402,30 @@ proptest! {
             };
             stalls.into_iter().map(one).collect::<Vec<_>>()
         });
-        let made = Made { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..Made::default() };
-        // explain() asserts that they do, passage by passage.
+        let made = SimulatedRun { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..SimulatedRun::default() };
+        // `explain` asserts it for each span.
         let found = made.explain(false);
         if made.stalls.is_empty() && made.late.is_empty() {
             for (parts, touched) in found {
-                prop_assert!(!touched && parts.of(Cause::Machine) == 0 && parts.of(Cause::Backlog) == 0);
+                prop_assert!(!touched && parts.get(Cause::Machine) == 0 && parts.get(Cause::Backlog) == 0);
             }
         }
     }
 
     #[test]
-    fn no_passage_is_too_odd(
+    fn arbitrary_spans_do_not_panic(
         ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_usize..3, 0_usize..3, prop::option::of(0_usize..2)), 1..40),
         gaps in prop::collection::vec((0_u64..1_200, 0_u64..u64::MAX, 0_u8..16), 0..6),
     ) {
-        let mut passages: Vec<Passage> = ends.iter().enumerate().map(|(order, (a, b, sender, receiver, stage))| Passage {
+        let mut passages: Vec<StageSpan> = ends.iter().enumerate().map(|(order, (a, b, sender, receiver, stage))| StageSpan {
             order, stage: *stage, from: *a.min(b), to: *a.max(b), sender: *sender, receiver: *receiver,
         }).collect();
         passages.sort_by_key(|passage| passage.to);
         let gaps: Vec<Gap> = gaps.into_iter()
             .map(|(ended, ticks, switches)| Gap { ended, ticks, events: KernelEvents(switches) }).collect();
         let (some, others) = gaps.split_at(gaps.len() / 2);
-        let absent = vec![away(some, others, &[], 1), away(&[], some, &[], 1), away(some, &gaps, &[100, 500], 5)];
-        let rules = Rules { usual: vec![10, 20], longest: 50, horizon: 2_000, ..Rules::default() };
+        let absent = vec![pauses(some, others, &[], 1), pauses(&[], some, &[], 1), pauses(some, &gaps, &[100, 500], 5)];
+        let rules = AttributionParams { usual: vec![10, 20], max_service: 50, horizon: 2_000, ..AttributionParams::default() };
         let mut wrong = Vec::new();
         attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {
             if passage.stage.is_some() && parts.total() != passage.to - passage.from {

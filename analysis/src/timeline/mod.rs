@@ -1,18 +1,17 @@
-//! `timeline.json`: how the latency of a run went over time, and where it stalled, small enough to
-//! be drawn at once.
+//! `timeline.json`: latency of a run over time and its stalls, reduced to a drawable size.
 //!
-//! An order stands at the time at which its slowest hand-off began, not at the time at which it was
-//! sent: an engine that is away for a millisecond delays orders on their way in and, through their
-//! completions, orders sent up to a whole venue delay before. Placed by t1 one stall would be
-//! smeared over all that time; placed so, it is one peak.
+//! An order counts at the time at which its slowest hand-off began, not at its send time. An engine
+//! that pauses for a millisecond delays orders on their way in and, through their completions,
+//! orders sent up to a whole venue delay before. Placed by t1, one stall would be smeared over all
+//! that time; placed by the slowest hand-off it is one peak.
 //!
 //! ```text
 //! { "schema": "bulkhead.timeline/1", "run": …,
-//!   "bucket_ns": 8400000,            length of a bucket; the first begins at the start of the schedule
-//!   "count": […], "p50_ns": […], "max_ns": […],                      one entry a bucket, null: too few orders
-//!   "p99_every": 3, "p99_ns": […],   one entry for so many buckets, as many as a p99 needs samples
+//!   "bucket_ns": 8400000,            length of a bucket; bucket 0 starts with the schedule
+//!   "count": […], "p50_ns": […], "max_ns": […],   one entry per bucket, null: too few orders
+//!   "p99_every": 3, "p99_ns": […],   one entry per `p99_every` buckets
 //!   "stall_threshold_ns": 100000, "stalls_total": 41, "stalls_ns": 8100000,
-//!   "stalls": [ { "at_ns", "length_ns", "orders", "worst_ns", "stage" } … ] }           the longest, by time
+//!   "stalls": [ { "at_ns", "length_ns", "orders", "worst_ns", "stage" } … ] }   by time
 //! ```
 
 mod stalls;
@@ -20,7 +19,7 @@ mod stalls;
 pub use stalls::Stall;
 
 use crate::document::Document;
-use crate::merge::{MergeError, Merged, OrderRow};
+use crate::merge::{MergeError, MergedRun, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
@@ -29,38 +28,37 @@ use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 
-/// No more buckets than this, whatever the length of the run: more than a page has room to tell
-/// apart.
-const BUCKETS: u64 = 600;
-/// Buckets are put together for a p99 until they hold this many on average, so that most hold
+/// Maximum number of buckets: as many as a page can show.
+const MAX_BUCKETS: u64 = 600;
+/// Buckets are merged for a p99 until they hold this many samples on average, so that most have
 /// enough.
-const SAMPLES_AIMED_AT: u64 = 1_500;
+const TARGET_P99_SAMPLES: u64 = 1_500;
 
-/// A run over time. rt_venue everywhere but in the stalls, which have their own stage.
+/// The latency of a run over time. Figures are rt_venue except in the stalls, which name their
+/// stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The run's id.
+    /// Run id.
     pub run: String,
-    /// The length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
+    /// Length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
     pub bucket_ns: u64,
-    /// Orders in each bucket.
+    /// Number of orders in each bucket.
     pub count: Vec<u64>,
-    /// The median of each bucket; null below 20 orders.
+    /// Median of each bucket; null below 20 orders.
     pub p50_ns: Vec<Option<u64>>,
-    /// The greatest of each bucket; null without orders.
+    /// Maximum of each bucket; null without orders.
     pub max_ns: Vec<Option<u64>>,
-    /// How many buckets one entry of `p99_ns` covers, 1 or more; the last one may cover fewer.
+    /// Number of buckets per entry of `p99_ns`, 1 or more; the last entry may cover fewer.
     pub p99_every: usize,
-    /// The 99th percentile over so many buckets; null below 1,000 orders.
+    /// 99th percentile of each group of buckets; null below 1,000 orders.
     pub p99_ns: Vec<Option<u64>>,
-    /// A hand-off that took longer than this is a stall: ten times the run's median of rt_venue, at
-    /// least 100 µs.
+    /// Threshold of a stall: a hand-off above ten times the run's median rt_venue, at least 100 µs.
     pub stall_threshold_ns: u64,
-    /// How many stalls there were.
+    /// Number of stalls.
     pub stalls_total: u64,
-    /// All their lengths together, in nanoseconds.
+    /// Total length of the stalls, in nanoseconds.
     pub stalls_ns: u64,
-    /// The longest of them, in the order of time.
+    /// Longest stalls, in time order.
     pub stalls: Vec<Stall>,
 }
 
@@ -68,11 +66,9 @@ impl Document for Timeline {
     const FILE: &'static str = "timeline.json";
     const NAME: &'static str = "bulkhead.timeline";
     const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     const PRETTY: bool = false;
 
-    /// Lists that fit each other, and no more of them than a page can draw.
+    /// Checks that the lists have matching lengths and are short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let buckets = self.count.len();
         let fits = [self.p50_ns.len(), self.max_ns.len()] == [buckets; 2]
@@ -85,12 +81,12 @@ impl Document for Timeline {
 }
 
 impl Timeline {
-    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order where the
-    /// merge's table is.
+    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order in the
+    /// storage of the merge's table.
     ///
     /// # Errors
-    /// There is no room for them.
-    pub fn measure(record: &RunRecord, merged: &Merged, figures: &Figures) -> Result<Self, MergeError> {
+    /// [`MergeError`]: not enough space.
+    pub fn measure(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Result<Self, MergeError> {
         let ns_per_tick = ns_per_tick(record);
         let start = record.clock.start_ticks;
         let median = figures.distribution(Measure::RtVenue).p50_ns.unwrap_or(0);
@@ -100,16 +96,16 @@ impl Timeline {
         let mut last = start;
         for (_, row) in merged.measured() {
             last = last.max(row.ended());
-            stalls.take(row);
+            stalls.record(row);
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
-        let place =
+        let index =
             |row: &OrderRow| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
 
-        // A counting sort: how many go where, then each to its place.
+        // A counting sort: count per bucket, then place each order.
         let mut count: Vec<u64> = Vec::new();
         for (_, row) in merged.measured() {
-            let bucket = place(row);
+            let bucket = index(row);
             if bucket >= count.len() {
                 count.resize(bucket + 1, 0);
             }
@@ -120,7 +116,7 @@ impl Timeline {
             ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
         let mut sorted = merged.column(ends.last().copied().unwrap_or(0))?;
         for (_, row) in merged.measured() {
-            let slot = &mut next[place(row)];
+            let slot = &mut next[index(row)];
             sorted[*slot] = rt_venue(row);
             *slot += 1;
         }
@@ -158,18 +154,17 @@ impl Timeline {
         })
     }
 
-    /// From the start to the end of the last bucket, in nanoseconds.
+    /// Returns the time from the start to the end of the last bucket, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.bucket_ns.saturating_mul(self.count.len() as u64)
     }
 }
 
-/// The longest of an order's stages without the venue: when it began, how long it took, what it
-/// was.
+/// Returns the longest of an order's stages without the venue: start, length and name.
 fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     let t = row.stamps();
     if !row.has_all_stamps() {
-        // Which stage it was nobody stamped: on the way out or on the way home.
+        // Without inner stamps the stage is unknown: outbound or inbound.
         let (out, home) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
         return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
     }
@@ -183,26 +178,27 @@ fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     worst
 }
 
-/// The same, with the wait before the order was sent: a sender that is away stalls too.
+/// Returns the longest stage, including the wait before the order was sent: a paused sender stalls
+/// too.
 fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
     let worst = slowest(row);
     let slip = row.at(Point::Due).map(|due| (due, row.began().saturating_sub(due)));
     match slip {
-        Some((due, slip)) if slip > worst.1 => (due, slip, Measure::Slip),
+        Some((due, slip)) if slip > worst.1 => (due, slip, Measure::SendLag),
         _ => worst,
     }
 }
 
-/// The span in at most [`BUCKETS`] parts whose length has two digits that matter.
+/// Divides the span into at most [`MAX_BUCKETS`] buckets whose length has two significant digits.
 fn bucket_ns(span_ns: u64) -> u64 {
-    let least = (span_ns / BUCKETS + 1).max(1);
-    let unit = 10u64.saturating_pow(least.ilog10().saturating_sub(1));
-    least.div_ceil(unit) * unit
+    let min = (span_ns / MAX_BUCKETS + 1).max(1);
+    let unit = 10u64.saturating_pow(min.ilog10().saturating_sub(1));
+    min.div_ceil(unit) * unit
 }
 
-/// How many buckets hold enough orders for a p99 when they are looked at together.
+/// Returns the number of buckets that have enough orders for a p99 together.
 fn buckets_for_p99(buckets: usize, orders: u64) -> usize {
-    let needed = (buckets as u64 * SAMPLES_AIMED_AT).div_ceil(orders.max(1));
+    let needed = (buckets as u64 * TARGET_P99_SAMPLES).div_ceil(orders.max(1));
     usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, buckets.max(1))
 }
 
@@ -220,18 +216,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_few_and_their_length_is_round() {
+    fn bucket_count_is_bounded_and_length_round() {
         for (span, bucket) in [(0, 1), (599, 1), (600, 2), (5_000_000_000, 8_400_000), (59_999, 100)] {
             assert_eq!(bucket_ns(span), bucket, "{span}");
         }
         for span in [1, 999, 12_345, 7_654_321, 60_000_000_000, u64::MAX / 2] {
-            assert!(span / bucket_ns(span) < BUCKETS, "{span}");
-            assert!(span < 1_000_000 || span / bucket_ns(span) > BUCKETS / 2, "{span}");
+            assert!(span / bucket_ns(span) < MAX_BUCKETS, "{span}");
+            assert!(span < 1_000_000 || span / bucket_ns(span) > MAX_BUCKETS / 2, "{span}");
         }
     }
 
     #[test]
-    fn buckets_are_put_together_until_a_p99_makes_sense() {
+    fn buckets_merge_until_p99_has_samples() {
         assert_eq!(buckets_for_p99(600, 4_000_000), 1);
         assert_eq!(buckets_for_p99(600, 100_000), 9);
         assert_eq!(buckets_for_p99(600, 10), 600);

@@ -1,8 +1,8 @@
-//! Stalls: times in which orders stood still in a hand-off for far longer than usual.
+//! Stalls: times in which orders waited in a hand-off for far longer than usual.
 //!
-//! Every order whose slowest stage took longer than the threshold gives the interval in which it
-//! stood still; intervals that overlap are one stall. One pause of one thread shows as one stall
-//! with all the orders it caught.
+//! Every order whose slowest stage exceeded the threshold contributes the interval of that stage;
+//! overlapping intervals are one stall. One pause of one thread appears as one stall with all the
+//! orders that it delayed.
 
 use super::slowest_from_due;
 use crate::merge::OrderRow;
@@ -10,40 +10,38 @@ use crate::summary::Measure;
 use crate::summary::figures::to_ns;
 use serde::{Deserialize, Serialize};
 
-/// So many of the longest are listed.
-const LISTED: usize = 12;
-/// Below this, a slow hand-off is no stall however fast the others were.
-const LEAST_NS: u64 = 100_000;
-/// How much slower than the median of rt_venue one hand-off must be.
-const FACTOR: u64 = 10;
-/// Intervals are put together when there are so many, so that memory does not grow with the orders
-/// of a bad run.
+/// Maximum number of listed stalls.
+const MAX_LISTED: usize = 12;
+/// Minimum threshold: a faster hand-off is not a stall, however fast the others were.
+const MIN_STALL_NS: u64 = 100_000;
+/// Threshold relative to the median of rt_venue.
+const STALL_FACTOR: u64 = 10;
+/// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
-/// What a stall is in a run with this median of rt_venue.
+/// Returns the stall threshold of a run with this median of rt_venue.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
-    median_ns.saturating_mul(FACTOR).max(LEAST_NS)
+    median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
 
-/// A time in which orders stood still.
+/// A time in which orders waited in a hand-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When it began, in nanoseconds from the start of the schedule.
+    /// Start, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
-    /// Its length in nanoseconds.
+    /// Length in nanoseconds.
     pub length_ns: u64,
-    /// Orders that stood still in it.
+    /// Number of orders that waited in it.
     pub orders: u64,
-    /// The longest that one of them did.
+    /// Longest wait of an order, in nanoseconds.
     pub worst_ns: u64,
-    /// In which stage that one stood: the name of a measure in the summary; `slip` is a sender that
-    /// came late.
+    /// Stage of the longest wait: the name of a measure; `slip` is a late sender.
     pub stage: String,
 }
 
 /// An interval in ticks.
 #[derive(Clone, Copy, Debug)]
-struct Interval {
+struct StalledInterval {
     from: u64,
     to: u64,
     orders: u64,
@@ -51,39 +49,39 @@ struct Interval {
     stage: Measure,
 }
 
-/// The stalls so far.
+/// A collector of stalls.
 #[derive(Debug)]
 pub(super) struct Stalls {
     threshold: u64,
-    found: Vec<Interval>,
+    found: Vec<StalledInterval>,
     compact_at: usize,
 }
 
 impl Stalls {
-    /// Finds hand-offs longer than `threshold` ticks.
+    /// Creates a collector of hand-offs longer than `threshold` ticks.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
 
-    /// Looks at one order.
+    /// Adds the slowest stage of an order.
     #[inline]
-    pub fn take(&mut self, row: &OrderRow) {
+    pub fn record(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);
         if length > self.threshold {
-            self.add(Interval { from, to: from + length, orders: 1, worst: length, stage });
+            self.add(StalledInterval { from, to: from + length, orders: 1, worst: length, stage });
         }
     }
 
-    fn add(&mut self, interval: Interval) {
+    fn add(&mut self, interval: StalledInterval) {
         self.found.push(interval);
         if self.found.len() >= self.compact_at {
             self.compact();
-            // Stalls that do not overlap cannot be made fewer: then let there be more of them.
+            // Disjoint stalls cannot be merged: raise the limit.
             self.compact_at = (self.found.len() * 2).max(COMPACT_AT);
         }
     }
 
-    /// Puts overlapping intervals together; what is left is in the order of time.
+    /// Merges overlapping intervals and sorts them by time.
     fn compact(&mut self) {
         self.found.sort_unstable_by_key(|interval| interval.from);
         self.found.dedup_by(|next, kept| {
@@ -99,15 +97,15 @@ impl Stalls {
         });
     }
 
-    /// How many there were, their length together in ticks, and the longest of them.
+    /// Returns the number of stalls, their total length in ticks, and the longest of them.
     pub fn finish(mut self, start: u64, ns_per_tick: f64) -> (u64, u64, Vec<Stall>) {
         self.compact();
         let total = self.found.len() as u64;
         let ticks = self.found.iter().map(|stall| stall.to - stall.from).sum();
         self.found.sort_by_key(|stall| std::cmp::Reverse(stall.to - stall.from));
-        self.found.truncate(LISTED);
+        self.found.truncate(MAX_LISTED);
         self.found.sort_by_key(|stall| stall.from);
-        let stall = |interval: &Interval| Stall {
+        let stall = |interval: &StalledInterval| Stall {
             at_ns: to_ns(interval.from.saturating_sub(start), ns_per_tick),
             length_ns: to_ns(interval.to - interval.from, ns_per_tick),
             orders: interval.orders,
@@ -123,12 +121,12 @@ mod tests {
     use super::*;
     use protocol::flow::Stage;
 
-    fn interval(from: u64, to: u64, stage: Measure) -> Interval {
-        Interval { from, to, orders: 1, worst: to - from, stage }
+    fn interval(from: u64, to: u64, stage: Measure) -> StalledInterval {
+        StalledInterval { from, to, orders: 1, worst: to - from, stage }
     }
 
     #[test]
-    fn overlapping_intervals_are_one_stall() {
+    fn overlapping_intervals_form_one_stall() {
         let mut stalls = Stalls::new(10);
         for (from, to, stage) in [
             (500, 520, Measure::Stage(Stage::Return)),
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_longest_are_listed_and_memory_is_bounded() {
+    fn longest_stalls_are_listed_in_bounded_memory() {
         let mut stalls = Stalls::new(10);
         for number in 0..COMPACT_AT as u64 * 2 {
             stalls.add(interval(number, number + 20, Measure::Stage(Stage::Submit)));
@@ -160,12 +158,12 @@ mod tests {
             ));
         }
         let (total, _, listed) = stalls.finish(0, 1.0);
-        assert_eq!((total, listed.len()), (35, LISTED));
+        assert_eq!((total, listed.len()), (35, MAX_LISTED));
         assert!(listed.is_sorted_by_key(|stall| stall.at_ns));
     }
 
     #[test]
-    fn a_stall_is_far_from_the_median() {
+    fn stall_threshold_is_far_above_median() {
         assert_eq!([0, 9_999, 50_000].map(threshold_ns), [100_000, 100_000, 500_000]);
     }
 }

@@ -1,11 +1,11 @@
-//! What the tests do with a made-up run: spoil it, merge it, sum it up, evaluate it.
+//! Common test helpers: change a synthetic run, merge it, summarize it, evaluate it.
 
 use crate::fixture::{Fixture, NS_PER_TICK};
 use analysis::document::Document;
 use analysis::evaluation::evaluate;
-use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
+use analysis::merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
 use analysis::record::RunRecord;
-use analysis::summary::{Figures, Summary, summarise};
+use analysis::summary::{Figures, Summary, summarize};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -13,11 +13,11 @@ use std::path::Path;
 use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
-/// What is done to a run.
-pub type Spoil = fn(&mut Fixture);
+/// A change of a run that introduces a defect.
+pub type Defect = fn(&mut Fixture);
 
 /// Writes a run and merges it.
-pub fn run(fixture: &Fixture) -> Merged {
+pub fn run(fixture: &Fixture) -> MergedRun {
     let folder = fixture.write();
     let record = RunRecord::read(folder.path()).unwrap();
     assert_eq!(record, fixture.record);
@@ -31,59 +31,59 @@ pub fn run(fixture: &Fixture) -> Merged {
     merged
 }
 
-/// Writes a run, changes the bytes of a thread's log, and merges it.
+/// Writes a run, overwrites bytes of a thread's log, and merges it.
 pub fn scribbled(
     fixture: &Fixture,
     thread: &str,
     scribble: impl FnOnce(&mut Vec<u8>),
-) -> Result<Merged, MergeError> {
+) -> Result<MergedRun, MergeError> {
     let folder = fixture.write();
     scribble_on(&folder.path().join(format!("{thread}.stamps")), scribble);
     merge(folder.path(), &fixture.record, |_, _| {})
 }
 
-/// Changes the bytes of a file.
+/// Overwrites bytes of a file.
 pub fn scribble_on(path: &Path, scribble: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     scribble(&mut bytes);
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Writes a run and sums it up.
+/// Writes a run and summarizes it.
 pub fn summary(fixture: &Fixture) -> Summary {
     summary_of(fixture.write().path())
 }
 
-/// Sums up the run in a folder.
+/// Summarizes the run in a folder.
 pub fn summary_of(folder: &Path) -> Summary {
     let record = RunRecord::read(folder).unwrap();
     let merged = merge(folder, &record, |_, _| {}).unwrap();
     let figures = Figures::measure(&merged, NS_PER_TICK);
-    summarise(&record, &merged, &figures)
+    summarize(&record, &merged, &figures)
 }
 
-/// Writes a run's folder and everything that belongs into it.
+/// Writes a run to a folder and evaluates it.
 pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {
     let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let summary = evaluate_into(folder.path(), fixture);
     (folder, summary)
 }
 
-/// Writes a run and everything that belongs to it into a folder.
+/// Writes a run into a folder and evaluates it.
 pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
     fixture.write_to(folder);
     evaluate(&ColumnStore::memory(), folder, &fixture.record, |_| {}).unwrap()
 }
 
-/// The kinds of what the merge found, in its order.
-pub fn kinds(merged: &Merged) -> Vec<ViolationKind> {
+/// Returns the kinds of the merge's violations, in its order.
+pub fn kinds(merged: &MergedRun) -> Vec<ViolationKind> {
     merged.violations.iter().map(|violation| violation.kind).collect()
 }
 
-/// The one violation of a run: its kind and its first example. Every order is in one category all
-/// the same.
+/// Returns the only violation of a run: its kind and its first example. Checks that every order is
+/// accounted for.
 #[track_caller]
-pub fn only(merged: &Merged) -> (ViolationKind, String) {
+pub fn only(merged: &MergedRun) -> (ViolationKind, String) {
     all_accounted(&merged.orders);
     let [violation] = merged.violations.as_slice() else {
         panic!("one violation expected, got {:?}", merged.violations)
@@ -91,10 +91,10 @@ pub fn only(merged: &Merged) -> (ViolationKind, String) {
     (violation.kind, violation.first.clone())
 }
 
-/// Spoils honest runs, each in one way: the one violation is of that kind, and its first example
-/// has these words.
+/// Introduces one defect in each honest run: its only violation has that kind, and its first
+/// example contains these words.
 #[track_caller]
-pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Spoil)]) {
+pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Defect)]) {
     for (kind, words, spoil) in ways {
         let mut fixture = honest();
         spoil(&mut fixture);
@@ -103,19 +103,19 @@ pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, Sp
     }
 }
 
-/// Every order is in exactly one category.
+/// Checks that every order is in exactly one category.
 #[track_caller]
-pub fn all_accounted(orders: &Orders) {
+pub fn all_accounted(orders: &OrderCounts) {
     let sum = orders.returned + orders.rejected + orders.cancelled + orders.orphaned + orders.lost;
     assert_eq!(orders.sent, sum, "{orders:?}");
 }
 
-/// A stamp without a detail.
+/// Returns a stamp without a detail.
 pub const fn stamp(point: Point, id: OrderId, value: u64) -> Record {
     Record { point, id, detail: 0, value }
 }
 
-/// A fault that begins so many nanoseconds after the start.
+/// Returns a fault that begins `ns` nanoseconds after the start.
 pub fn fault(kind: FaultKind, target: FaultTarget, ns: u64) -> Fault {
     Fault { kind, target, when: FaultTime::At { ns }, every_ns: None, lasts_ns: None }
 }

@@ -1,5 +1,5 @@
-//! The tests of analysis, in one binary: made-up runs through everything that reads a run's folder.
-//! No process is started.
+//! Tests of analysis in one binary: synthetic runs through everything that reads a run's folder. No
+//! process is started.
 //!
 //! | folder | what it tests |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `html` | the pictures of runs and experiments |
 //! | `formats` | every file that is read back: its keys, its versions, damage |
 //!
-//! One of them alone: `cargo test -p analysis --test all accounts::`.
+//! A single module: `cargo test -p analysis --test all accounts::`.
 
 mod common;
 mod fixture;

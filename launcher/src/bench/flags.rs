@@ -2,7 +2,7 @@
 
 use crate::config::{CoreList, UsageError};
 use crate::host::Machine;
-use analysis::lists;
+use analysis::cpu_list;
 use anyhow::{Result, bail};
 use protocol::plan::Isolation;
 use system::sandbox;
@@ -40,7 +40,7 @@ pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_san
 pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
     let Some(CoreList(cores)) = asked else { return Ok(None) };
     if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
-        let allowed = lists::format(&machine.cores_allowed);
+        let allowed = cpu_list::format(&machine.cores_allowed);
         return Err(UsageError(format!("--cores: core {core} is not allowed here (allowed: {allowed})")));
     }
     Ok(Some(cores.clone()))

@@ -19,7 +19,7 @@ use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper, spill};
 use crate::{board, exports, shelf, simulate, watch};
-use analysis::escape::in_a_line;
+use analysis::escape::single_line;
 use anyhow::{Context, Result};
 use roles::role;
 use shm::memory::sigbus;
@@ -97,7 +97,7 @@ pub fn main(cli: Cli) -> ExitCode {
 fn chain(error: &anyhow::Error) -> String {
     // A usage error may show the line of a configuration file on further lines, already escaped.
     let has_lines = error.is::<UsageError>();
-    let line = |cause: String| if has_lines { cause } else { in_a_line(&cause) };
+    let line = |cause: String| if has_lines { cause } else { single_line(&cause) };
     error.chain().fold(String::new(), |said, cause| match line(cause.to_string()) {
         cause if said.is_empty() => cause,
         cause if said.contains(&cause) => said,

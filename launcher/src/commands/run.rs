@@ -57,7 +57,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
             writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
-        if *strict_faults && !finished.summary.unstruck.is_empty() {
+        if *strict_faults && !finished.summary.unfired_faults.is_empty() {
             complain("error: --strict-faults: a fault never fired");
             code = ExitCode::FAILURE;
         }

@@ -6,7 +6,7 @@
 use super::input::UserFile;
 use super::yaml::{TextPosition, YamlEntry, YamlError, YamlValue, entries, written};
 use super::{Setting, Settings, UsageError, nearest};
-use analysis::document::{SaveError, write_whole};
+use analysis::document::{SaveError, write_atomically};
 use std::path::Path;
 
 /// The file in a run's folder with its settings.
@@ -83,7 +83,7 @@ impl Settings {
     /// # Errors
     /// A full disk, or a folder that cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
-        write_whole(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
+        write_atomically(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
     /// Formats the set values as YAML.

@@ -3,7 +3,7 @@
 
 use super::DelayRange;
 use super::value::{SettingValue, text_values};
-use analysis::lists;
+use analysis::cpu_list;
 use analysis::units::{Count, Nanos, UnitError, clip};
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -61,7 +61,7 @@ pub struct CoreList(pub Vec<u32>);
 impl FromStr for CoreList {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match lists::parse(text) {
+        match cpu_list::parse(text) {
             Some(cores) if !cores.is_empty() => Ok(CoreList(cores)),
             _ => Err(format!("{:?} is not a list of cores: expected for example 0,2-5", text.trim())),
         }
@@ -70,7 +70,7 @@ impl FromStr for CoreList {
 
 impl fmt::Display for CoreList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&lists::format(&self.0))
+        f.pad(&cpu_list::format(&self.0))
     }
 }
 

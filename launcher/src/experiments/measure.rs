@@ -8,7 +8,7 @@ use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepRecord, SweepState};
 use analysis::logfile::EXTENSION;
 use analysis::record::{RunOutcome, RunRecord};
-use analysis::stats::Outline;
+use analysis::stats::RunOutline;
 use analysis::units::Count;
 use anyhow::{Context, Result};
 use std::fs;
@@ -26,12 +26,12 @@ pub enum Ended {
 pub struct Made {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    pub outline: Outline,
+    pub outline: RunOutline,
 }
 
 impl From<FinishedRun> for Made {
     fn from(finished: FinishedRun) -> Self {
-        let outline = Outline::of(&finished.summary);
+        let outline = RunOutline::from_summary(&finished.summary);
         Self { folder: finished.folder, outcome: finished.outcome, outline }
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn one(
     folder: &Path,
     settings: &Settings,
     make: &mut Maker<'_>,
-) -> Result<Option<(String, Outline)>> {
+) -> Result<Option<(String, RunOutline)>> {
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {

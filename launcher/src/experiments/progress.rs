@@ -1,7 +1,7 @@
 //! The line that says how far a sweep is and how long it will take; nothing where there is no
 //! terminal.
 
-use analysis::escape::in_a_line;
+use analysis::escape::single_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl Bar {
             measured => format!("{} left", HumanDuration(self.began.elapsed() / measured * left as u32)),
         };
         self.bar.set_prefix(time);
-        self.bar.set_message(in_a_line(name));
+        self.bar.set_message(single_line(name));
     }
 
     pub fn end(&mut self) {

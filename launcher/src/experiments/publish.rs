@@ -2,7 +2,7 @@
 
 use super::measure::Ended;
 use crate::output::complain;
-use analysis::document::{Document, write_whole};
+use analysis::document::{Document, write_atomically};
 use analysis::experiment::{ExperimentReport, SweepRecord, sweep::runs_csv};
 use analysis::html;
 use anyhow::Result;
@@ -25,7 +25,7 @@ impl Shown {
 
     /// Writes the document and the tables into a folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
-        write_whole(&folder.join(self.file), &self.json)?;
+        write_atomically(&folder.join(self.file), &self.json)?;
         self.report.save(folder)
     }
 
@@ -57,7 +57,7 @@ pub fn publish(
     json: bool,
     ended: Ended,
 ) -> Result<ExitCode> {
-    write_whole(&folder.join("runs.csv"), &runs_csv(record)?)?;
+    write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
     shown.publish(folder, json)?;
     if ended == Ended::Interrupted {
         complain(&format!("interrupted: launcher sweep --resume {} goes on", folder.display()));

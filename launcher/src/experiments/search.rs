@@ -18,7 +18,7 @@ use analysis::document::Document;
 use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::report::width;
-use analysis::stats::{Outline, Percentile, median};
+use analysis::stats::{Percentile, RunOutline, median};
 use analysis::summary::Measure;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
@@ -196,8 +196,8 @@ fn decided(tries: &[Try], repeats: u32) -> Option<bool> {
     (tries.len() - held > can_be_lost).then_some(false)
 }
 
-fn judge(run: &Outline, bound_ns: u64) -> Try {
-    let p999_ns = Percentile::P999.of(&run.measure(Measure::RtVenueFromDue));
+fn judge(run: &RunOutline, bound_ns: u64) -> Try {
+    let p999_ns = Percentile::P999.get(&run.measure(Measure::RtVenueFromDue));
     let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
     let lost = if !run.is_sound() {
         Some(format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str)))

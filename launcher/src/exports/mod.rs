@@ -112,7 +112,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
 /// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy,
 /// in folders of the names by which DuckDB, Polars and Spark know the run and the strategy.
 #[cfg(feature = "parquet")]
-fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::Merged) -> Result<()> {
+fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::MergedRun) -> Result<()> {
     let strategies = 0..record.plan.trading().strategies;
     let parts: Vec<Option<u16>> = if partitioned { strategies.map(Some).collect() } else { vec![None] };
     for part in parts {

@@ -2,7 +2,7 @@
 //! reads columns. Written with the crate `parquet`, whose writer keeps one row group in memory; the
 //! feature `parquet` brings it.
 
-use analysis::merge::{Merged, OrderRow};
+use analysis::merge::{MergedRun, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use anyhow::{Context, Result};
@@ -31,7 +31,7 @@ fn id_columns(part: Option<u16>) -> String {
 }
 
 /// Returns the orders of one strategy, or of all.
-fn rows(merged: &Merged, part: Option<u16>) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+fn rows(merged: &MergedRun, part: Option<u16>) -> impl Iterator<Item = (OrderId, &OrderRow)> {
     let (all, of_one) = match part {
         None => (Some(merged.orders()), None),
         Some(strategy) => (None, Some(merged.orders_of(strategy))),
@@ -56,7 +56,12 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
 /// nanoseconds since the run's start, null where there is none; the reason's code if it was
 /// refused, else null; whether it counts in the figures; its venue, null where no gateway's log has
 /// it.
-pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
+pub fn orders(
+    record: &RunRecord,
+    merged: &MergedRun,
+    part: Option<u16>,
+    out: impl Write + Send,
+) -> Result<()> {
     let id = id_columns(part);
     let times: String = ["due".into()]
         .into_iter()
@@ -95,7 +100,12 @@ pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl 
 /// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds
 /// since the run's start, and how many it took. All stages of an order are consecutive; those of
 /// which an end was not stamped are not there.
-pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
+pub fn stages(
+    record: &RunRecord,
+    merged: &MergedRun,
+    part: Option<u16>,
+    out: impl Write + Send,
+) -> Result<()> {
     let id = id_columns(part);
     let schema = format!(
         "message stages {{ {id} required binary stage (string); required int64 began; required int64 ns; required boolean measured; }}"

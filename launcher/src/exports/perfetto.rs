@@ -7,7 +7,7 @@
 //! the one before it is a moment too.
 
 use super::proto::ProtoMessage;
-use analysis::merge::{Merged, OrderRow};
+use analysis::merge::{MergedRun, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use protocol::plan::{Plan, Role};
@@ -65,7 +65,7 @@ struct TraceEvent {
 }
 
 /// Writes the trace of a run: of the first `most` orders, and of all gaps, sleeps and incidents.
-pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Write) -> io::Result<()> {
+pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(
             ProtoMessage::default()
@@ -102,7 +102,7 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
 
 /// Returns the first `max` orders by start time. At most twice as many are kept during the
 /// selection.
-fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
+fn first(merged: &MergedRun, most: usize) -> Vec<(OrderId, &OrderRow)> {
     let mut first = Vec::new();
     for order in merged.orders().filter(|(_, row)| row.began() != 0) {
         first.push(order);
@@ -143,7 +143,7 @@ impl TraceClock {
     }
 }
 
-fn descriptors(plan: &Plan, merged: &Merged) -> Vec<ProtoMessage> {
+fn descriptors(plan: &Plan, merged: &MergedRun) -> Vec<ProtoMessage> {
     let new = |uuid| ProtoMessage::default().number(field::UUID, uuid);
     let mut all = Vec::new();
     for (place, process) in (0u64..).zip(&plan.processes) {
@@ -217,7 +217,7 @@ fn order(plan: &Plan, time: &TraceClock, id: OrderId, row: &OrderRow, events: &m
     add(at(Point::StrategyRecv), strategy, MOMENT, "receive", true);
 }
 
-fn gaps_and_sleeps(time: &TraceClock, merged: &Merged, events: &mut Vec<TraceEvent>) {
+fn gaps_and_sleeps(time: &TraceClock, merged: &MergedRun, events: &mut Vec<TraceEvent>) {
     for (index, thread) in (0u64..).zip(&merged.threads) {
         for (tracks, of, category) in [(GAPS, &thread.gaps, "gap"), (SLEEPS, &thread.sleeps, "sleep")] {
             for gap in of {

@@ -4,7 +4,7 @@
 
 use super::cgroups;
 use super::read::text;
-use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
+use analysis::kernel::{CoreAccount, CpuThrottling, KernelAccount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub struct KernelCounts {
     delays: BTreeMap<u32, u64>,
     /// By core: interrupts by name.
     interrupts: BTreeMap<u32, BTreeMap<String, u64>>,
-    throttled: Option<Throttled>,
+    throttled: Option<CpuThrottling>,
     may_trace: bool,
 }
 
@@ -75,10 +75,11 @@ impl KernelCounts {
                 interrupts: by_name
                     .as_ref()
                     .map(|all| all.iter().map(|(_, count)| *count).fold(0, u64::saturating_add)),
-                most: by_name.map_or_else(Vec::new, |all| all.into_iter().take(MAX_NAMED).collect()),
+                top_interrupts: by_name
+                    .map_or_else(Vec::new, |all| all.into_iter().take(MAX_NAMED).collect()),
             }
         };
-        let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| Throttled {
+        let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| CpuThrottling {
             times: now.times.saturating_sub(then.times),
             ns: now.ns.saturating_sub(then.ns),
         });
@@ -167,9 +168,12 @@ fn interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
     found
 }
 
-fn throttled(text: &str) -> Option<Throttled> {
+fn throttled(text: &str) -> Option<CpuThrottling> {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
-    Some(Throttled { times: value("nr_throttled ")?, ns: value("throttled_usec ")?.saturating_mul(1_000) })
+    Some(CpuThrottling {
+        times: value("nr_throttled ")?,
+        ns: value("throttled_usec ")?.saturating_mul(1_000),
+    })
 }
 
 #[cfg(test)]
@@ -205,11 +209,11 @@ mod tests {
             (Some(50_000_000), Some(0), Some(500))
         );
         assert_eq!(
-            (first.interrupts, first.most[0].clone()),
+            (first.interrupts, first.top_interrupts[0].clone()),
             (Some(250), ("Local timer interrupts".into(), 250))
         );
         assert_eq!((second.steal_ns, second.run_delay_ns, second.interrupts), (Some(0), None, Some(0)));
-        assert_eq!(account.throttled, Some(Throttled { times: 2, ns: 2_000_000 }));
+        assert_eq!(account.throttled, Some(CpuThrottling { times: 2, ns: 2_000_000 }));
         assert!(account.absent.iter().any(|what| what.contains("osnoise")), "{:?}", account.absent);
     }
 

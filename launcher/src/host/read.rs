@@ -5,7 +5,7 @@
 //! recorded ones.
 
 use super::Machine;
-use analysis::lists;
+use analysis::cpu_list;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -85,7 +85,7 @@ pub(super) fn text(root: &Path, path: &str) -> String {
 
 /// Reads a file with a list of CPUs; `None` if it lists none.
 pub(super) fn list(root: &Path, path: &str) -> Option<Vec<u32>> {
-    lists::parse(&text(root, path)).filter(|cores| !cores.is_empty())
+    cpu_list::parse(&text(root, path)).filter(|cores| !cores.is_empty())
 }
 
 /// The first value of a `name : value` line.
@@ -125,7 +125,7 @@ fn online(root: &Path, cpuinfo: &str) -> Vec<u32> {
 fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
     let online = online(root, cpuinfo);
     let mask =
-        field(&text(root, "proc/self/status"), "Cpus_allowed_list").and_then(|list| lists::parse(&list));
+        field(&text(root, "proc/self/status"), "Cpus_allowed_list").and_then(|list| cpu_list::parse(&list));
     match mask {
         Some(mask) if online.is_empty() => mask,
         Some(mask) => mask.into_iter().filter(|core| online.contains(core)).collect(),

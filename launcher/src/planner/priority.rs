@@ -9,7 +9,7 @@
 //! | `backoff`, `park` | others have it while it sleeps | others have it while all of them sleep |
 
 use crate::config::{Priority, UsageError};
-use analysis::lists;
+use analysis::cpu_list;
 use protocol::plan::{Idle, Plan, ThreadPlan};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ pub(super) fn note(plan: &Plan) -> Option<String> {
         _ => format!(
             "Priority {priority}: no ordinary thread runs on {} {} meanwhile but when the kernel makes room.{shared}",
             if kept.len() == 1 { "core" } else { "cores" },
-            lists::format(&kept)
+            cpu_list::format(&kept)
         ),
     })
 }

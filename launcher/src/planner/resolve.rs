@@ -4,7 +4,7 @@ use super::compatibility;
 use super::resolved::{Input, Resolved};
 use crate::config::{Choice, CoreList, Factor, Settings, UsageError};
 use crate::host::Machine;
-use analysis::lists;
+use analysis::cpu_list;
 use analysis::units::{Count, Nanos};
 use protocol::plan::Threading;
 
@@ -77,7 +77,7 @@ fn usable_cores(settings: &Settings, machine: &Machine) -> Result<Vec<u32>, Usag
     if foreign.is_empty() {
         return Ok(named.clone());
     }
-    let (foreign, allowed) = (lists::format(&foreign), lists::format(allowed));
+    let (foreign, allowed) = (cpu_list::format(&foreign), cpu_list::format(allowed));
     let allowed = if allowed.is_empty() { "none, as far as can be seen".into() } else { allowed };
     Err(UsageError(format!(
         "--cores: this process may not use {foreign}. Allowed: {allowed}.\n\

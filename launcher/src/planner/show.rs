@@ -7,7 +7,7 @@ use super::spill;
 use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
-use analysis::lists;
+use analysis::cpu_list;
 use analysis::numbers;
 use analysis::report;
 use analysis::report::units::{duration, plain};
@@ -75,7 +75,7 @@ pub(crate) fn trimmed(table: &Table) -> String {
 fn machine_line(machine: &Machine) -> String {
     let mut parts = vec![
         if machine.cpu_model.is_empty() { "unknown CPU".into() } else { machine.cpu_model.clone() },
-        format!("cores {} of {}", lists::format(&machine.cores_allowed), machine.cores_online),
+        format!("cores {} of {}", cpu_list::format(&machine.cores_allowed), machine.cores_online),
         format!("clock source {}", machine.clocksource),
         format!("Linux {}", machine.kernel),
     ];
@@ -161,7 +161,7 @@ fn row(threads: &[ThreadPlan]) -> [String; 4] {
     let mut cores: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
     cores.sort_unstable();
     cores.dedup();
-    let cores = if cores.is_empty() { "any".into() } else { lists::format(&cores) };
+    let cores = if cores.is_empty() { "any".into() } else { cpu_list::format(&cores) };
     let (first, last) = (&threads[0], &threads[threads.len() - 1]);
     let name = span(&first.name, &last.name);
     let runs = match first.roles.as_slice() {
@@ -248,7 +248,7 @@ mod tests {
         let (resolved, plan, warnings) = planned(words, machine).unwrap();
         let text = show(&plan, &resolved, machine, &warnings);
         for line in text.lines() {
-            assert!(line.chars().count() <= report::WIDTH, "{line}");
+            assert!(line.chars().count() <= report::DEFAULT_WIDTH, "{line}");
         }
         text
     }

@@ -1,7 +1,7 @@
 //! Reasons not to quote a plan's latencies, each with its remedy.
 
 use crate::host::Machine;
-use analysis::lists;
+use analysis::cpu_list;
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<Str
         reasons.push(format!(
             "strategies share {on} {}: an order or its report may wait for a time slice. Use at most \
              --strategies {} on this many cores",
-            lists::format(&crowded),
+            cpu_list::format(&crowded),
             by_core.len() - 1
         ));
     }

@@ -10,7 +10,7 @@
 //! `/dev/shm`.
 
 use crate::runtime::run_id::RunId;
-use analysis::lists;
+use analysis::cpu_list;
 use protocol::control::RunState;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, open_control};
@@ -97,7 +97,7 @@ impl ActiveRun {
     /// Describes the run and some of its cores: `run X (pid 7) holds cores 0,1`.
     pub fn describe_cores(&self, cores: &[u32]) -> String {
         let noun = if cores.len() == 1 { "core" } else { "cores" };
-        format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, lists::format(cores))
+        format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, cpu_list::format(cores))
     }
 }
 

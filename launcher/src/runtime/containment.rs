@@ -119,7 +119,7 @@ impl<'a> Containment<'a> {
     /// Writes incidents, restarts and outages into the run's record.
     pub fn write_into(self, record: &mut RunRecord) {
         record.incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        record.comebacks = self.role_restarts.map(RoleRestarts::into_list).unwrap_or_default();
+        record.role_restarts = self.role_restarts.map(RoleRestarts::into_list).unwrap_or_default();
         record.outages = self.outages.map(Outages::into_list).unwrap_or_default();
     }
 }

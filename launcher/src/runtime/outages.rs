@@ -409,7 +409,7 @@ impl<'a> Outages<'a> {
             served_ns: None,
             stayed_down: None,
         };
-        self.notes.push(format!("note: {}: orders for it are rejected", outage.in_words(plan)));
+        self.notes.push(format!("note: {}: orders for it are rejected", outage.describe(plan)));
         self.list.push(outage);
         self.list.len() - 1
     }

@@ -230,7 +230,7 @@ impl<'a> RoleRestarts<'a> {
                 let (records, again) = self.recovery_counts(role);
                 let recovered_ns = Some(self.ns_since_start(clock.now()));
                 self.restarts[incident] =
-                    RoleRestart { recovered_ns, records, again, ..self.restarts[incident].clone() };
+                    RoleRestart { recovered_ns, records, replayed: again, ..self.restarts[incident].clone() };
                 // A fault injected during recovery has had its effect.
                 (self.roles[place].attempts, self.roles[place].fault) = (0, None);
                 RestartStage::Running
@@ -256,7 +256,7 @@ impl<'a> RoleRestarts<'a> {
             detected_ns: self.ns_since_start(detected),
             recovered_ns: None,
             records: 0,
-            again: 0,
+            replayed: 0,
         });
         self.restarts.len() - 1
     }

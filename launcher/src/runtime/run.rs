@@ -6,7 +6,7 @@ pub use crate::runtime::prepare::Presentation;
 use crate::runtime::progress::Progress;
 use crate::runtime::stages::PreparedRun;
 pub use crate::runtime::stages::{FinishedRun, Interrupted};
-use analysis::evaluation::{self, Step};
+use analysis::evaluation::{self, EvaluationStep};
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use anyhow::Result;
@@ -40,7 +40,7 @@ pub fn evaluate(
 ) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(room, folder, record, |step| match step {
-        Step::Merging { done, total } => progress.set(done, total),
-        Step::Measuring => progress.phase("measuring", 0),
+        EvaluationStep::Merging { done, total } => progress.set(done, total),
+        EvaluationStep::Measuring => progress.phase("measuring", 0),
     })
 }

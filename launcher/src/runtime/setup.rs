@@ -303,8 +303,8 @@ impl Segments {
     }
 
     /// Returns the operators' commands, for the run's record.
-    pub fn commands(&self) -> Vec<record::Command> {
-        let of = |entry: CommandEntry| record::Command {
+    pub fn commands(&self) -> Vec<record::OperatorCommand> {
+        let of = |entry: CommandEntry| record::OperatorCommand {
             number: entry.number,
             ticks: entry.ticks,
             pid: entry.pid,

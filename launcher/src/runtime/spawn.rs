@@ -8,7 +8,7 @@ use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::ShutdownTimeout;
-use analysis::record::Exit;
+use analysis::record::ProcessExit;
 use anyhow::{Result, bail};
 use protocol::supervision::ProofOfDeath;
 use std::io;
@@ -134,8 +134,8 @@ impl Processes {
         self.reaper.end();
     }
 
-    pub fn exits(&self) -> Vec<Exit> {
-        let exit = |process: &Process| Exit {
+    pub fn exits(&self) -> Vec<ProcessExit> {
+        let exit = |process: &Process| ProcessExit {
             process: process.name.clone(),
             pid: process.pid(),
             how: process.exit_text(),

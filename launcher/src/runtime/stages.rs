@@ -53,7 +53,7 @@ use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
 use analysis::document::Document;
-use analysis::record::{self, Floor, RunOutcome, RunRecord};
+use analysis::record::{self, CoreToCoreRtt, RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{ClockSource, Plan, ThreadPlan};
@@ -169,14 +169,18 @@ impl<'a> PreparedRun<'a> {
             started: humantime::format_rfc3339_seconds(began).to_string(),
             machine: machine.clone(),
             input: describe_input(resolved, plan.trading(), &schedule),
-            clock: record::Clock {
+            clock: record::ClockCalibration {
                 ns_per_tick: plan.ns_per_tick,
                 read_ns,
                 step_ns,
                 drift_ppm: 0.0,
                 start_ticks: 0,
             },
-            floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, ..Floor::default() },
+            core_to_core_rtt: CoreToCoreRtt {
+                cores: floor_cores(&plan),
+                before_ns: floor_ns,
+                ..CoreToCoreRtt::default()
+            },
             outcome: RunOutcome::Failed {
                 process: "launcher".into(),
                 pid: plan.launcher_pid,
@@ -189,7 +193,7 @@ impl<'a> PreparedRun<'a> {
             pss_bytes: None,
             kernel: None,
             incidents: Vec::new(),
-            comebacks: Vec::new(),
+            role_restarts: Vec::new(),
             outages: Vec::new(),
             commands: Vec::new(),
             strikes: Vec::new(),
@@ -300,7 +304,7 @@ impl SavedRun<'_> {
         record.clock.ns_per_tick = ns_per_tick;
         // The floor is measured on the run's own cores.
         drop(self.aside);
-        record.warnings.extend(floor_after(&record.plan, &mut record.floor));
+        record.warnings.extend(floor_after(&record.plan, &mut record.core_to_core_rtt));
         let recorded = record.save(&folder);
         self.saved?;
         let kept = || {
@@ -331,10 +335,10 @@ fn lost_records<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Ite
 
 /// Measures the core-to-core round trips after the run. Returns a warning if they cannot be
 /// measured: not a reason to lose the run.
-fn floor_after(plan: &Plan, floor: &mut Floor) -> Option<String> {
+fn floor_after(plan: &Plan, floor: &mut CoreToCoreRtt) -> Option<String> {
     let mut measure = || -> Result<()> {
         floor.after_ns = measure_floor(plan)?;
-        floor.out_of_step_ns = measure_out_of_step(plan)?;
+        floor.unsynchronized_ns = measure_out_of_step(plan)?;
         Ok(())
     };
     let error = measure().err()?;
@@ -354,9 +358,9 @@ mod tests {
         for (thread, core) in plan.threads.iter_mut().zip([4094, 4095]) {
             thread.core = Some(core);
         }
-        let mut floor = Floor::default();
+        let mut floor = CoreToCoreRtt::default();
         let warning = floor_after(&plan, &mut floor);
-        assert_eq!(floor, Floor::default());
+        assert_eq!(floor, CoreToCoreRtt::default());
         assert!(warning.unwrap().contains("round trip could not be measured"));
     }
 }

@@ -3,7 +3,7 @@
 use super::{RUNS, check_deletable, folder_of, owned};
 use crate::config::UsageError;
 use crate::output;
-use analysis::escape::in_a_line;
+use analysis::escape::single_line;
 use analysis::report::tables::{ruled, table};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -55,7 +55,7 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
         let fitness = entry.fitness_in_short();
         let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness];
-        rows.add_row(cells.map(in_a_line));
+        rows.add_row(cells.map(single_line));
     }
     for line in rows.lines() {
         writeln!(out, "{}", line.trim_end())?;
@@ -84,7 +84,7 @@ pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
             [] => writeln!(out, "{name} {done}")?,
             stays => {
                 writeln!(out, "{name} {done}, but for what bulkhead did not write:")?;
-                stays.iter().try_for_each(|path| writeln!(out, "  {} {stay}", in_a_line(path)))?;
+                stays.iter().try_for_each(|path| writeln!(out, "  {} {stay}", single_line(path)))?;
                 code = ExitCode::FAILURE;
             }
         }

@@ -16,14 +16,14 @@ use super::Simulated;
 use super::hostile::Attack;
 use super::recovery::differences;
 use super::scenario::ScenarioKind;
-use analysis::merge::{Merged, OrderEnd, Violation, ViolationKind};
+use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use analysis::record::RunOutcome;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
 
 /// Returns every condition that does not hold.
-pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
+pub(super) fn judge(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     let mut judge = Judge { run, merged, broken: Vec::new() };
     judge.conservation();
     judge.innocents();
@@ -43,7 +43,7 @@ pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
 
 struct Judge<'a> {
     run: &'a Simulated,
-    merged: &'a Merged,
+    merged: &'a MergedRun,
     broken: Vec<String>,
 }
 

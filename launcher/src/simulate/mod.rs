@@ -42,7 +42,7 @@ pub use roles::Mistake;
 
 use crate::runtime::setup::Segments;
 use analysis::logfile;
-use analysis::merge::{self, Merged};
+use analysis::merge::{self, MergedRun};
 use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
@@ -198,8 +198,9 @@ impl Simulated {
             incidents: incidents.len() as u64,
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
-            recoveries: record.comebacks.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
-            from_standbys: record.comebacks.iter().filter(|one| one.again < one.records).count() as u64,
+            recoveries: record.role_restarts.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
+            from_standbys: record.role_restarts.iter().filter(|one| one.replayed < one.records).count()
+                as u64,
             turns: self.turns,
             ..Trial::empty(scenario.seed, scenario.plan.technique, scenario.kind)
         };
@@ -269,7 +270,7 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let audits = audits.transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
-    let record = RunRecord { comebacks: restarts, ..record(&scenario, outcome, incidents, exits) };
+    let record = RunRecord { role_restarts: restarts, ..record(&scenario, outcome, incidents, exits) };
     Ok(Simulated { scenario, record, logs, struck, tampered, audits, post_crash: fallen, turns })
 }
 
@@ -360,7 +361,7 @@ fn record(
     scenario: &Scenario,
     outcome: RunOutcome,
     incidents: Vec<Incident>,
-    exits: Vec<record::Exit>,
+    exits: Vec<record::ProcessExit>,
 ) -> RunRecord {
     let plan = scenario.plan.clone();
     RunRecord {
@@ -375,8 +376,12 @@ fn record(
             offered_per_s: scenario.schedule.offered_per_s(),
             ..record::InputRecord::default()
         },
-        clock: record::Clock { ns_per_tick: 1.0, start_ticks: START_TICKS, ..record::Clock::default() },
-        floor: record::Floor::default(),
+        clock: record::ClockCalibration {
+            ns_per_tick: 1.0,
+            start_ticks: START_TICKS,
+            ..record::ClockCalibration::default()
+        },
+        core_to_core_rtt: record::CoreToCoreRtt::default(),
         outcome,
         exits,
         startup_ns: 0,
@@ -385,7 +390,7 @@ fn record(
         pss_bytes: None,
         kernel: None,
         incidents,
-        comebacks: Vec::new(),
+        role_restarts: Vec::new(),
         outages: Vec::new(),
         commands: Vec::new(),
         strikes: Vec::new(),
@@ -395,7 +400,7 @@ fn record(
 
 /// Hashes every stamp of every order, every incident and the outcome. Independent of how they are
 /// stored.
-fn digest(record: &RunRecord, merged: &Merged) -> u64 {
+fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
     let add = |hash: u64, word: u64| fnv1a(hash, &word.to_le_bytes());
     let mut orders: Vec<_> = merged.orders().collect();
     orders.sort_by_key(|(id, _)| id.word());
@@ -416,10 +421,10 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
     }
-    for restart in &record.comebacks {
+    for restart in &record.role_restarts {
         hash = add(fnv1a(hash, restart.role.to_string().as_bytes()), restart.detected_ns);
         hash = add(hash, restart.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
-        hash = add(add(hash, restart.records), restart.again);
+        hash = add(add(hash, restart.records), restart.replayed);
     }
     for kill in &merged.kills {
         let (id, detail) = kill.switch.to_record();

@@ -8,7 +8,7 @@ use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::incidents::ProcessControl;
 use crate::runtime::setup::Segments;
-use analysis::record::Exit;
+use analysis::record::ProcessExit;
 use anyhow::{Context, Result, bail};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
@@ -408,8 +408,8 @@ impl<'a> SimulatedProcesses<'a> {
     }
 
     /// Returns how each process ended.
-    pub fn exits(&self) -> Vec<Exit> {
-        let exit = |child: &SimulatedProcess| Exit {
+    pub fn exits(&self) -> Vec<ProcessExit> {
+        let exit = |child: &SimulatedProcess| ProcessExit {
             process: child.name.clone(),
             pid: child.pid,
             how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),

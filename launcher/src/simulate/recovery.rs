@@ -13,7 +13,7 @@
 
 use super::Simulated;
 use crate::config::{KindList, Settings};
-use analysis::merge::{Merged, OrderEnd};
+use analysis::merge::{MergedRun, OrderEnd};
 use analysis::units::Count;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
@@ -108,7 +108,7 @@ impl JournalAudits {
 }
 
 /// Returns the violations in a run that ended, according to the exchanges' journals.
-pub(super) fn differences(run: &Simulated, merged: &Merged) -> Vec<String> {
+pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     let mut found = Vec::new();
     let Some(audits) = &run.audits else { return vec!["the exchanges' journals cannot be read".into()] };
     let twice = audits.orders.iter().find(|(_, times)| **times > 1);
@@ -144,7 +144,7 @@ pub(super) fn differences(run: &Simulated, merged: &Merged) -> Vec<String> {
     if booked != traded {
         found.push(format!("positions are {booked:?}, and by the exchanges' journals {traded:?}"));
     }
-    for comeback in run.record.comebacks.iter().filter(|comeback| comeback.recovered_ns.is_none()) {
+    for comeback in run.record.role_restarts.iter().filter(|comeback| comeback.recovered_ns.is_none()) {
         found.push(format!("{} did not come back", comeback.role));
     }
     found

@@ -3,7 +3,7 @@
 
 use super::model::Snapshot;
 use crate::config::UsageError;
-use analysis::document::write_named;
+use analysis::document::write_user_path;
 use anyhow::{Context, Result};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -38,9 +38,8 @@ impl Metrics {
     /// Writes a snapshot to the file; a listener serves it on request.
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
-            Self::File(path) => {
-                write_named(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
-            }
+            Self::File(path) => write_user_path(path, text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display())),
             Self::Listener(_) => Ok(()),
         }
     }

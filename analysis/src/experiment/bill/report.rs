@@ -7,7 +7,7 @@ use crate::chart::interval_plot::{self, IntervalRow};
 use crate::experiment::sweep::{frame, points};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, Part, Section, SweepRecord, TERMINAL};
 use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
-use crate::stats::{ComparisonLine, Percentile, Spread, Verdict, ratio};
+use crate::stats::{ComparisonLine, Percentile, Spread, Verdict, format_ratio};
 use crate::summary::Measure;
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
@@ -67,7 +67,7 @@ fn tables(bill: &Bill) -> Vec<Part> {
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
     let grid = |name: &str, title: &str, columns: &[Columns<'_>]| {
-        Grid::of(name, title, 2, &columns.concat(), &bill.rows)
+        Grid::from_rows(name, title, 2, &columns.concat(), &bill.rows)
     };
     let cost = grid("bill_cost", "what else a level costs", &[keys.clone(), costs.clone()]);
     let latency = grid(
@@ -151,7 +151,7 @@ fn difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String
     let Some(line) = line(row, measure, percentile) else { return "–".into() };
     line.difference
         .as_ref()
-        .map_or_else(|| "✗".into(), |found| format!("{}{}", mark(line.verdict), ratio(found)))
+        .map_or_else(|| "✗".into(), |found| format!("{}{}", mark(line.verdict), format_ratio(found)))
 }
 
 /// The table of what a level adds; `None` where no level stands beside threads. A row for each
@@ -261,7 +261,7 @@ fn interval(line: &ComparisonLine) -> Option<Spread> {
 
 /// `+3.2%, slower`; where nothing can be said, why.
 fn verdict(line: &ComparisonLine) -> String {
-    let verdict = line.verdict.words();
+    let verdict = line.verdict.text();
     match (line.verdict, interval(line)) {
         (Verdict::NotComparable, _) => {
             let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));
@@ -301,11 +301,12 @@ fn remarks(bill: &Bill) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Difference, Estimate, FEWEST_PAIRS, Method, fixtures, judge, pair};
+    use crate::stats::{Difference, Estimate, MIN_PAIRS, Method, compare_figure, fixtures, pair_runs};
 
     fn row(isolation: Isolation, runs: usize, adds: &[Option<f64>]) -> BillRow {
         let side = |ns: f64| (0..runs).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
-        let line = || judge(&pair(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
+        let line =
+            || compare_figure(&pair_runs(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
         BillRow {
             isolation,
             technique: Technique::default(),
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn too_few_pairs_have_a_difference_and_no_interval() {
-        let rows = vec![row(Isolation::Process, FEWEST_PAIRS - 1, &[None])];
+        let rows = vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])];
         let grid = headline(&Bill { rows, notes: Vec::new() }).unwrap();
         assert_eq!(grid.rows[0].cells[2], "(+12)");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
@@ -364,7 +365,7 @@ mod tests {
             percentile: Percentile::P50,
             a_ns: None,
             b_ns: None,
-            taken_out: None,
+            excluded_share: None,
             difference: Some(Difference {
                 pairs: 9,
                 ratio: estimate(value, low, high),

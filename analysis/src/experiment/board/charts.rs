@@ -4,7 +4,7 @@ use super::{BoardCase, BoardCurve, BoardSlice};
 use crate::chart::axis;
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, Path};
+use crate::chart::svg::{Frame, SvgPath};
 use crate::numbers::duration;
 use maud::{Markup, html};
 
@@ -40,8 +40,8 @@ fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
     };
     let ends: Vec<LineLabel> = lines.iter().filter_map(end).collect();
     let drawn = |line: &Line| {
-        let mut path = Path::default();
-        line.points.iter().for_each(|(at, value)| path.to(x.at(*at), y.at(value.max(1.0))));
+        let mut path = SvgPath::default();
+        line.points.iter().for_each(|(at, value)| path.line_to(x.at(*at), y.at(value.max(1.0))));
         path.data().to_owned()
     };
     html! {
@@ -50,7 +50,7 @@ fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
                 path d=(drawn(line)) class={ "line " (line.class) } {}
             }
         }
-        (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
     }
 }
 
@@ -59,7 +59,7 @@ fn latencies(lines: &[Line], frame: &Frame) -> Option<Scale> {
     let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1.max(1.0)));
     let least = values().fold(f64::INFINITY, f64::min);
     let greatest = values().fold(0.0, f64::max);
-    (greatest > 0.0).then(|| Scale::log(least, greatest, frame.upward()))
+    (greatest > 0.0).then(|| Scale::log(least, greatest, frame.y_range()))
 }
 
 /// Latency by percentile.
@@ -74,7 +74,7 @@ pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let y = latencies(&shown, &frame)?;
     let inverses = shown.iter().flat_map(|line| line.points.iter().map(|point| point.0));
     let most = inverses.fold(20.0, f64::max);
-    let x = Scale::log_exact(1.0, most, frame.across());
+    let x = Scale::log_exact(1.0, most, frame.x_range());
     let content = html! {
         (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
         (axis::bottom_at(&frame, &x, "percentile (each further nine takes the same room)", axis::percentile_ticks(most)))
@@ -104,7 +104,7 @@ pub fn over_time(case: &BoardCase, number: usize) -> Option<Markup> {
     ];
     shown.retain(|line| !line.points.is_empty());
     let y = latencies(&shown, &frame)?;
-    let x = Scale::linear(0.0, (case.duration_ns as f64 / 1e9).max(1e-3), frame.across());
+    let x = Scale::linear(0.0, (case.duration_ns as f64 / 1e9).max(1e-3), frame.x_range());
     let content = html! {
         (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
         (axis::bottom(&frame, &x, "time (s)", &axis::number))

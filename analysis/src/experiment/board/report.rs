@@ -1,8 +1,8 @@
 //! The report of the board benchmark: cases, readers, and the rows of the seed's table.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
+use crate::cpu_list;
 use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};
-use crate::lists;
 use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
@@ -163,7 +163,7 @@ fn notes(case: &BoardCase) -> Vec<String> {
             ),
         ),
     }];
-    let cores = lists::format(&case.reader_cores);
+    let cores = cpu_list::format(&case.reader_cores);
     notes.push(match (case.writer_core, case.readers, case.shared) {
         (None, ..) => "not pinned: this process may use no core that is known".into(),
         (Some(core), 0, _) => format!("writer on core {core}"),
@@ -198,8 +198,13 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         ("cpu", &|reader| cpu(reader.usage, case)),
     ];
     let title = "Each reader: propagation, and what it missed";
-    let grid =
-        Grid::of(format!("readers-{number}"), title, 1, &columns, case.each.iter().take(READERS_SHOWN));
+    let grid = Grid::from_rows(
+        format!("readers-{number}"),
+        title,
+        1,
+        &columns,
+        case.each.iter().take(READERS_SHOWN),
+    );
     Some(match case.each.len().saturating_sub(READERS_SHOWN) {
         0 => grid,
         hidden => grid.note(format!("{hidden} more in board.json")),
@@ -225,7 +230,7 @@ fn seed_rows(boards: &Boards) -> Grid {
         ("reads/s", &|(case, _)| rate(case.all.reads_per_s)),
     ];
     let title = "The seed's rows: the call to write, the call to read, and how many";
-    let mut grid = Grid::of("seed-rows", title, 1, &columns, &cases);
+    let mut grid = Grid::from_rows("seed-rows", title, 1, &columns, &cases);
     for (case, label) in &cases {
         let measured = [
             ("writer", case.writer.write.p99_ns, boards.warn.writer_p99_ns),
@@ -260,5 +265,5 @@ fn left_out(boards: &Boards) -> Grid {
         ("torn", &|(case, _)| short(case.all.torn)),
     ];
     let title = "What they leave out: lateness, the way to the readers, what was missed";
-    Grid::of("left-out", title, 1, &columns, &cases)
+    Grid::from_rows("left-out", title, 1, &columns, &cases)
 }

@@ -5,7 +5,7 @@ mod report;
 pub use report::report;
 
 use crate::document::Document;
-use crate::stats::{ComparisonLine, Outline, Percentile, Placed, judge, pair};
+use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, pair_runs};
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub struct Comparison {
     pub caveats: Vec<String>,
     /// Where the machine had its cores, if they were moved between the runs.
     #[serde(default)]
-    pub placed: Vec<Placed>,
+    pub placed: Vec<PlacementRuns>,
     /// Every figure; `rt_venue` first.
     pub lines: Vec<ComparisonLine>,
 }
@@ -47,8 +47,8 @@ pub struct Comparison {
 impl Comparison {
     /// Compares the runs of two settings: what the engine adds in all, with and without the
     /// machine's stalls, then from due, and each stage.
-    pub fn new((a, a_runs): (&str, &[Outline]), (b, b_runs): (&str, &[Outline])) -> Self {
-        let pairing = pair(a_runs, b_runs);
+    pub fn new((a, a_runs): (&str, &[RunOutline]), (b, b_runs): (&str, &[RunOutline])) -> Self {
+        let pairing = pair_runs(a_runs, b_runs);
         let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];
         let measures = measures.into_iter().chain(Measure::stages());
         let each = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
@@ -56,8 +56,8 @@ impl Comparison {
             a: a.to_owned(),
             b: b.to_owned(),
             pairs: pairing.a.len(),
-            placed: pairing.placed(),
-            lines: each.map(|(measure, percentile)| judge(&pairing, measure, percentile)).collect(),
+            placed: pairing.runs_by_placement(),
+            lines: each.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
             caveats: pairing.caveats,
         }
     }

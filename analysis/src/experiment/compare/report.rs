@@ -3,7 +3,7 @@
 use super::{Comparison, Comparisons};
 use crate::experiment::{ALL, ExperimentReport, Part, Section};
 use crate::numbers::{duration_or_dash, signed};
-use crate::stats::{ComparisonLine, FEWEST_PAIRS, Percentile, Verdict, ratio};
+use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict, format_ratio};
 use crate::summary::Measure;
 use crate::table::Grid;
 
@@ -30,7 +30,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
 fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
     let lines: Vec<&ComparisonLine> =
         comparison.lines.iter().filter(|line| line.measure == measure.name()).collect();
-    if measure == Measure::StallFree && !lines.iter().any(|line| line.taken_out.is_some()) {
+    if measure == Measure::StallFree && !lines.iter().any(|line| line.excluded_share.is_some()) {
         return None;
     }
     let mut parts: Vec<String> = Vec::new();
@@ -46,7 +46,7 @@ fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
             ),
             _ => String::new(),
         };
-        parts.push(format!("{} at {}{why}", verdict.words(), names.join(", ")));
+        parts.push(format!("{} at {}{why}", verdict.text(), names.join(", ")));
     }
     let what =
         if measure == Measure::StallFree { "rt_venue without the machine's stalls" } else { "rt_venue" };
@@ -61,11 +61,11 @@ fn agreement(comparison: &Comparison) -> String {
     match (disagree, lines().map(judged).max().unwrap_or(0)) {
         (Some((percentile, how)), _) => format!("the hosts disagree at {percentile}: {how}"),
         (None, 0 | 1) => {
-            format!("whether the hosts agree nobody can tell: {FEWEST_PAIRS} pairs on each are needed")
+            format!("whether the hosts agree nobody can tell: {MIN_PAIRS} pairs on each are needed")
         }
-        (None, hosts) => format!(
-            "the hosts agree, those {hosts} with {FEWEST_PAIRS} pairs or more: their intervals overlap"
-        ),
+        (None, hosts) => {
+            format!("the hosts agree, those {hosts} with {MIN_PAIRS} pairs or more: their intervals overlap")
+        }
     }
 }
 
@@ -77,7 +77,7 @@ fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &Comparison
         let is_tail = line.percentile != Percentile::P50;
         let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
         // Nobody looked: no line of dashes.
-        std::iter::once(line).chain(free.filter(|free| free.taken_out.is_some()))
+        std::iter::once(line).chain(free.filter(|free| free.excluded_share.is_some()))
     });
     let is_head = |line: &&ComparisonLine| {
         [Measure::RtVenue, Measure::StallFree].iter().any(|head| line.measure == head.name())
@@ -88,7 +88,7 @@ fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &Comparison
 /// What a line is of; where stalls were taken out, with the share of A's and of B's orders that
 /// went with them.
 fn name(line: &ComparisonLine) -> String {
-    match line.taken_out {
+    match line.excluded_share {
         Some([a, b]) => {
             let out = |share: f64| format!("{:.0}", share * 100.0);
             format!("· stall-free −{}/{} %", out(a), out(b))
@@ -103,7 +103,7 @@ fn figure(ns: Option<f64>) -> String {
 
 /// The table; `all` with every stage, else of `rt_venue` alone.
 fn table(comparison: &Comparison, all: bool) -> Grid {
-    let mut grid = Grid::of(
+    let mut grid = Grid::from_rows(
         "compare",
         "B against A, median over the repeats",
         1,
@@ -111,8 +111,8 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
             ("figure", &name),
             ("A", &|line| figure(line.a_ns)),
             ("B", &|line| figure(line.b_ns)),
-            ("B/A [95%]", &|line| line.difference.as_ref().map_or_else(|| "–".into(), ratio)),
-            ("verdict", &|line| line.verdict.words().into()),
+            ("B/A [95%]", &|line| line.difference.as_ref().map_or_else(|| "–".into(), format_ratio)),
+            ("verdict", &|line| line.verdict.text().into()),
         ],
         shown(comparison, all),
     );
@@ -125,7 +125,7 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
         notes.extend([free, meaning.into()]);
     }
     if let Some(found) = comparison.lines.first().and_then(|line| line.difference) {
-        let (by, pairs, method) = (found.difference, comparison.pairs, found.method.words());
+        let (by, pairs, method) = (found.difference, comparison.pairs, found.method.describe());
         notes.push(format!(
             "rt_venue p50 differs by {} [{}, {}]",
             signed(by.value),

@@ -1,7 +1,7 @@
 //! Charts of the survivors' latency around each incident of a containment table.
 
 use super::{Contained, Containment, Containments};
-use crate::chart::small::{self, Stretch};
+use crate::chart::sparkline::{self, TimelineSlice};
 use crate::document::Document;
 use crate::numbers::duration_or_dash;
 use crate::summary::Summary;
@@ -42,8 +42,8 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
         .filter_map(|row| see(row).map(|(at_ns, timeline)| Seen { row, at_ns, timeline }))
         .take(SHOWN)
         .collect();
-    let stretches: Vec<Stretch<'_>> = seen.iter().map(stretch).collect();
-    let ends = small::shared(&stretches);
+    let stretches: Vec<TimelineSlice<'_>> = seen.iter().map(stretch).collect();
+    let ends = sparkline::shared_range(&stretches);
     (!seen.is_empty()).then(|| {
         html! {
             p {
@@ -55,7 +55,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
                     @let name = format!("{}, {} under {}", seen.row.fault, seen.row.technique, seen.row.isolation);
                     figure class="multiple" data-around=(seen.row.folder) {
                         figcaption { (name) ": " (seen.row.contained.word()) }
-                        (small::draw(&format!("around-{number}"), &name, stretch, ends))
+                        (sparkline::draw(&format!("around-{number}"), &name, stretch, ends))
                     }
                 }
             }
@@ -63,10 +63,10 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
     })
 }
 
-fn stretch<'a>(seen: &'a Seen<'_>) -> Stretch<'a> {
+fn stretch<'a>(seen: &'a Seen<'_>) -> TimelineSlice<'a> {
     let to_ns =
         seen.at_ns.saturating_add(SPAN_NS).min(seen.timeline.span_ns()).max(seen.at_ns.saturating_add(1));
-    Stretch {
+    TimelineSlice {
         timeline: &seen.timeline,
         from_ns: seen.at_ns.saturating_sub(SPAN_NS),
         to_ns,

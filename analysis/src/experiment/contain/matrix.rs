@@ -5,7 +5,7 @@
 use super::{Contained, Containment, Containments};
 use crate::chart::axis;
 use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, WIDTH, line, num, text, text_width};
+use crate::chart::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use crate::numbers::duration;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
@@ -120,7 +120,7 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
     let middle = top + ROW / 2.0;
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| axis::duration(ns as f64));
     html! {
-        rect x=(num(left + 1.0)) y=(num(top + 1.0)) width=(num(cell - 2.0)) height=(num(ROW - 2.0)) class=(class)
+        rect x=(coordinate(left + 1.0)) y=(coordinate(top + 1.0)) width=(coordinate(cell - 2.0)) height=(coordinate(ROW - 2.0)) class=(class)
             data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.word())
             data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
             title {
@@ -130,11 +130,11 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
         }
         @if let Some(others) = row.during_max_ns {
             @let place = at(others);
-            path d={ "M" (num(place - 5.0)) " " (num(middle)) "L" (num(place)) " " (num(middle - 5.0)) "L" (num(place + 5.0)) " " (num(middle))
-                "L" (num(place)) " " (num(middle + 5.0)) "Z" } class="hollow c2" {}
+            path d={ "M" (coordinate(place - 5.0)) " " (coordinate(middle)) "L" (coordinate(place)) " " (coordinate(middle - 5.0)) "L" (coordinate(place + 5.0)) " " (coordinate(middle))
+                "L" (coordinate(place)) " " (coordinate(middle + 5.0)) "Z" } class="hollow c2" {}
         }
         @if let Some(repair) = row.repair_ns {
-            circle cx=(num(at(repair))) cy=(num(middle)) r="3.6" class="dot c1" {}
+            circle cx=(coordinate(at(repair))) cy=(coordinate(middle)) r="3.6" class="dot c1" {}
         }
     }
 }

@@ -7,7 +7,7 @@ mod report;
 pub use report::report;
 
 use crate::document::Document;
-use crate::merge::Losses;
+use crate::merge::OrderLosses;
 use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub struct Containment {
     /// the run ended.
     pub seen: String,
     /// Orders of the victim that it got no report of.
-    pub losses: Losses,
+    pub losses: OrderLosses,
     /// Orders of the others that never came back.
     pub lost_of_others: u64,
     /// From the fault, where its time is known, until it was noticed.

@@ -89,7 +89,7 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
 
 /// How long it took, where something was contained.
 fn times(all: &Containments) -> Grid {
-    Grid::of(
+    Grid::from_rows(
         "contain_times",
         "what it took, where it was contained",
         3,
@@ -109,7 +109,7 @@ fn times(all: &Containments) -> Grid {
 
 /// One table with everything.
 fn everything(all: &Containments) -> Grid {
-    Grid::of(
+    Grid::from_rows(
         "contain",
         "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, nothing: the \
          fault never came)",
@@ -138,7 +138,7 @@ fn everything(all: &Containments) -> Grid {
 
 /// What venues with faults did to the orders of the others.
 fn venues(all: &Containments) -> Grid {
-    Grid::of(
+    Grid::from_rows(
         "contain_venues",
         "venues with faults, and what they did to the others",
         3,
@@ -165,7 +165,7 @@ fn venues(all: &Containments) -> Grid {
 
 /// What became of runs whose engine, or a part of it, died.
 fn roles(all: &Containments) -> Grid {
-    Grid::of(
+    Grid::from_rows(
         "contain_roles",
         "the engine's own roles: did they come back, and what it took",
         3,

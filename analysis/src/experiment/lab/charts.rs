@@ -5,7 +5,7 @@ use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, Path, WIDTH, line, num, text};
+use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, line, text};
 use maud::{Markup, html};
 
 /// The color of a way of waiting.
@@ -60,13 +60,13 @@ fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> 
         (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
     };
     let (x, y) = (range(&|point| [point.cpu, point.cpu]), range(&|point| [point.p50, point.p99]));
-    let (x, y) = (Scale::log(x.0, x.1, frame.across()), Scale::log(y.0, y.1, frame.upward()));
-    let mut best = Path::default();
+    let (x, y) = (Scale::log(x.0, x.1, frame.x_range()), Scale::log(y.0, y.1, frame.y_range()));
+    let mut best = SvgPath::default();
     for (cpu, p50) in front(&points) {
         if let Some((_, height)) = best.pen() {
-            best.to(x.at(cpu), height);
+            best.line_to(x.at(cpu), height);
         }
-        best.to(x.at(cpu), y.at(p50));
+        best.line_to(x.at(cpu), y.at(p50));
     }
     let label = |point: &Point<'_>| LineLabel {
         x: x.at(point.cpu),
@@ -83,11 +83,11 @@ fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> 
             @let (across, height) = (x.at(point.cpu), y.at(point.p50));
             g data-cell=(point.cell.name()) data-cpu=(point.cpu as u64) data-p50=(point.p50) data-p99=(point.p99) {
                 (line((across, height), (across, y.at(point.p99)), &format!("bar {}", class(point.cell.wait))))
-                circle cx=(num(across)) cy=(num(height)) r="5" class={ "dot " (class(point.cell.wait)) } {}
+                circle cx=(coordinate(across)) cy=(coordinate(height)) r="5" class={ "dot " (class(point.cell.wait)) } {}
                 title { (point.cell.name()) ": p50 " (duration(point.p50)) ", p99 " (duration(point.p99)) ", CPU " (duration(point.cpu)) }
             }
         }
-        (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &names))
+        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &names))
     };
     let description = "The median latency of an event against the CPU time of both sides for an event, both logarithmic: a dot for each \
                        queue and way of waiting, a line up to its p99. The table has the figures.";
@@ -151,7 +151,7 @@ fn spread(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0: f64, s
                 (text(left - 6.0, base - 6.0, "end", "tick", cell.wait.name()))
                 @for (bin, runs) in bins.iter().enumerate().filter(|(_, runs)| **runs > 0) {
                     @let tall = *runs as f64 / fullest as f64 * (strip - 7.0);
-                    rect x=(num(left + bin as f64 * width)) y=(num(base - tall)) width=(num(width)) height=(num(tall)) class="fill piece" {}
+                    rect x=(coordinate(left + bin as f64 * width)) y=(coordinate(base - tall)) width=(coordinate(width)) height=(coordinate(tall)) class="fill piece" {}
                 }
             }
             (line((left, base), (right, base), "grid"))

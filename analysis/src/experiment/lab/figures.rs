@@ -42,14 +42,14 @@ pub struct CellFigures {
 impl CellFigures {
     /// Of a cell; nothing without a sound run.
     pub fn of(cell: &LabCell, events: u64) -> Option<Self> {
-        let median = |of: &dyn Fn(&LabRun) -> f64| Spread::of(cell.sound().map(of));
+        let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
         let each = events as f64;
         let run = median(&|run| run.run_ns as f64)?;
         let latencies = cell.latencies().ok()?;
         let middle = |of: &dyn Fn(&LabRun) -> f64| median(of).map_or(0.0, |spread| spread.median);
         let latency = |of: fn(&LabLatency) -> Option<u64>| {
             let known = cell.sound().filter_map(|run| of(run.latency.as_ref()?));
-            Spread::of(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
+            Spread::from_values(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
         };
         let both = |run: &LabRun| run.producer.and(run.consumer);
         Some(Self {

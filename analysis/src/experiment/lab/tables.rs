@@ -31,7 +31,8 @@ pub fn against_busy(lab: &Lab) -> Option<Grid> {
                 let (this, busy) = (CellFigures::of(cell, lab.events)?, CellFigures::of(busy, lab.events)?);
                 Some(of(&this)? / of(&busy)?).filter(|ratio| ratio.is_finite())
             });
-            Spread::of(ratios).map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
+            Spread::from_values(ratios)
+                .map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
         };
         let of = |wait: &Wait| {
             [
@@ -141,7 +142,7 @@ pub fn everything(lab: &Lab) -> Grid {
     let rows: Vec<Measured<'_>> =
         lab.cells.iter().map(|cell| (cell, CellFigures::of(cell, lab.events))).collect();
     let title = "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event";
-    Grid::of("cells", title, 6, &columns, &rows)
+    Grid::from_rows("cells", title, 6, &columns, &rows)
 }
 
 /// How evenly several producers get their events through.
@@ -149,7 +150,7 @@ pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
         let shares = |pick: fn(f64, f64) -> f64, from: f64| {
             let of = |run: &LabRun| run.shares.iter().copied().fold(from, pick) * run.shares.len() as f64;
-            Spread::of(cell.sound().filter(|run| !run.shares.is_empty()).map(of))
+            Spread::from_values(cell.sound().filter(|run| !run.shares.is_empty()).map(of))
         };
         let longest = cell.sound().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
         let text = |spread: Option<Spread>| {

@@ -2,12 +2,12 @@
 
 use super::knee::waited;
 use super::{SweepPoint, SweepRecord};
-use crate::chart::axis::{self, AxisLabel};
+use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
-use crate::chart::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
 use crate::numbers::duration;
-use crate::stats::{Outline, Percentile, Spread, md1};
+use crate::stats::{Percentile, RunOutline, Spread, md1};
 use crate::summary::Measure;
 use maud::Markup;
 
@@ -15,13 +15,13 @@ use maud::Markup;
 const ROWS: usize = 80;
 
 /// What is measured at a run, and what it is measured against.
-type Figure<'a> = &'a dyn Fn(&Outline) -> Option<f64>;
+type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, how its ticks are written, and what stands on it.
-type Side<'a> = (&'a str, AxisLabel<'a>, Figure<'a>);
+type Side<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
 /// A percentile of rt_venue.
-pub(super) fn rt_venue(run: &Outline, percentile: Percentile) -> Option<f64> {
-    Some(percentile.of(&run.measure(Measure::RtVenue))? as f64)
+pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
+    Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
 /// All charts that make sense, in the order of the page.
@@ -32,11 +32,11 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
                     along: Varied,
                     (x_title, x_name, x): Side<'_>,
                     (y_title, y_name, y): Side<'_>| {
-        let plot = Plot {
+        let plot = XyPlot {
             id,
             title,
-            x: Axis { title: x_title, name: x_name },
-            y: Axis { title: y_title, name: y_name },
+            x: AxisSpec { title: x_title, name: x_name },
+            y: AxisSpec { title: y_title, name: y_name },
         };
         charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
     };
@@ -68,7 +68,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let costs: [(&str, Side<'_>); 5] = [
         ("rt_venue p50", ("rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50))),
         ("rt_venue p99", ("rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99))),
-        ("CPU time", ("CPU seconds for a million orders (s)", &axis::number, &Outline::cpu_s_per_million)),
+        ("CPU time", ("CPU seconds for a million orders (s)", &axis::number, &RunOutline::cpu_s_per_million)),
         ("Memory", ("proportional memory, PSS (MiB)", &axis::number, &mebibytes)),
         (
             "Start-up",
@@ -90,7 +90,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
 }
 
 /// Proportional memory in MiB.
-pub(super) fn mebibytes(run: &Outline) -> Option<f64> {
+pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
 
@@ -109,7 +109,7 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push((at.median, spread)),
             None => {
-                let class = class(series.len());
+                let class = line_class(series.len());
                 series.push(PlotSeries { name, class, points: vec![(at.median, spread)] });
             }
         }
@@ -126,8 +126,8 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
 fn waiting(sweep: &SweepRecord) -> Option<Markup> {
     let along = [Varied::Rate, Varied::Work].into_iter().find(|axis| varies(sweep, *axis))?;
     let used =
-        |run: &Outline| run.utilisation.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
-    let predicted = |run: &Outline| md1::order_wait_ns(run.utilisation?, run.achieved_per_s?);
+        |run: &RunOutline| run.utilization.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
+    let predicted = |run: &RunOutline| md1::order_wait_ns(run.utilization?, run.achieved_per_s?);
     let predicted = lines(sweep, along, &used, &predicted);
     let mut series = Vec::new();
     for (number, measured) in lines(sweep, along, &used, &waited).into_iter().enumerate() {
@@ -135,7 +135,7 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
         let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
         let quietest = measured.points[0].1.median - line.points[0].1.median;
         // Below, it says nothing that the transport's own noise would not drown.
-        let seen = line.points.iter().filter(|(used, _)| *used >= md1::LEAST_RHO * 100.0);
+        let seen = line.points.iter().filter(|(used, _)| *used >= md1::MIN_RHO * 100.0);
         let above = |(used, spread): &(f64, Spread)| {
             let value = spread.median + quietest;
             (*used, Spread { median: value, low: value, high: value })
@@ -148,16 +148,16 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
         let model = PlotSeries { name: name("M/D/1"), class: "c7 dots", points };
         series.push(PlotSeries {
             name: name("measured"),
-            class: class(number),
+            class: line_class(number),
             points: measured.points.clone(),
         });
         series.extend(Some(model).filter(|model| !model.points.is_empty()));
     }
-    Plot {
+    XyPlot {
         id: "waiting",
         title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
-        x: Axis { title: "utilisation of the orchestrator (%)", name: &axis::number },
-        y: Axis { title: "mean submit + mean completion", name: &axis::duration },
+        x: AxisSpec { title: "utilisation of the orchestrator (%)", name: &axis::number },
+        y: AxisSpec { title: "mean submit + mean completion", name: &axis::duration },
     }
     .draw(&series)
 }
@@ -189,6 +189,6 @@ fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> Inter
     let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
     let place = axis
         .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
-    let class = class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
+    let class = line_class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
     IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
 }

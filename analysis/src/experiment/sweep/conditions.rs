@@ -34,7 +34,7 @@ pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
         (first, last) if first == last => say("seed", first.to_string()),
         (first, last) => say("seeds", format!("{first} to {last}")),
     }
-    let floors = || record.runs().filter_map(|run| placement::floor(&run.outline));
+    let floors = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
     if let (Some(least), Some(most)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
         say("core to core", format!("{} to {}", duration(least as u64), duration(most as u64)));
     }

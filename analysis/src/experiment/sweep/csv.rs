@@ -18,18 +18,18 @@ const COLUMNS: [Column; 21] = [
     ("fit_for_latency", |_, run| run.outline.fit_for_latency.to_string()),
     ("offered_per_s", |_, run| known(run.outline.offered_per_s)),
     ("achieved_per_s", |_, run| known(run.outline.achieved_per_s)),
-    ("utilisation", |_, run| known(run.outline.utilisation)),
+    ("utilisation", |_, run| known(run.outline.utilization)),
     ("returned", |_, run| run.outline.returned.to_string()),
     ("cpu_ns", |_, run| run.outline.cpu_ns.to_string()),
     ("startup_ns", |_, run| run.outline.startup_ns.to_string()),
     ("pss_bytes", |_, run| known(run.outline.pss_bytes)),
     ("page_faults", |_, run| run.outline.page_faults.to_string()),
     ("context_switches", |_, run| run.outline.context_switches.to_string()),
-    ("floor_ns", |_, run| known(run.outline.floor_ns)),
-    ("floor_after_ns", |_, run| known(run.outline.floor_after_ns)),
+    ("floor_ns", |_, run| known(run.outline.core_rtt_ns)),
+    ("floor_after_ns", |_, run| known(run.outline.core_rtt_after_ns)),
     ("clock_step_ns", |_, run| run.outline.clock_step_ns.to_string()),
     ("work_done_ns", |_, run| known(run.outline.work_done_ns)),
-    ("taken_out", |_, run| known(run.outline.taken_out())),
+    ("taken_out", |_, run| known(run.outline.excluded_share())),
 ];
 
 fn known(value: Option<impl ToString>) -> String {
@@ -53,7 +53,7 @@ pub fn runs_csv(record: &SweepRecord) -> Result<Vec<u8>, csv::Error> {
         let columns = COLUMNS.iter().map(|(_, cell)| cell(point, run));
         let measured = measures().flat_map(|measure| {
             let figures = run.outline.measure(measure);
-            let percentiles = Percentile::ALL.map(|percentile| known(percentile.of(&figures)));
+            let percentiles = Percentile::ALL.map(|percentile| known(percentile.get(&figures)));
             percentiles.into_iter().chain([known(figures.mean_ns), known(figures.max_ns)])
         });
         writer.write_record(axes.chain(columns).chain(measured))?;

@@ -5,7 +5,7 @@ use super::tables::{keys, micros};
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
 use crate::numbers::{percent, plain};
-use crate::stats::{Outline, md1};
+use crate::stats::{RunOutline, md1};
 use crate::summary::Measure;
 use crate::table::{Grid, GridRow};
 use protocol::flow::Stage;
@@ -20,7 +20,7 @@ struct Load {
 }
 
 /// The two stages that end when the orchestrator takes a message up, on average.
-pub(super) fn waited(run: &Outline) -> Option<f64> {
+pub(super) fn waited(run: &RunOutline) -> Option<f64> {
     let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
 }
@@ -55,7 +55,7 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
             percent(Some(load.utilisation)),
             micros(Some(load.measured_ns)),
             micros(above(|load| Some(load.measured_ns))),
-            micros(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::LEAST_RHO)),
+            micros(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::MIN_RHO)),
             saturates.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate))),
         ];
         GridRow::plain(keys(record, point).into_iter().chain(figures).collect())
@@ -86,8 +86,8 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
 }
 
 fn load(point: &SweepPoint) -> Option<Load> {
-    let middle = |of: &dyn Fn(&Outline) -> Option<f64>| Some(point.spread(of)?.median);
-    let (achieved_per_s, utilisation) = (middle(&|run| run.achieved_per_s)?, middle(&|run| run.utilisation)?);
+    let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| Some(point.spread(of)?.median);
+    let (achieved_per_s, utilisation) = (middle(&|run| run.achieved_per_s)?, middle(&|run| run.utilization)?);
     Some(Load {
         offered_per_s: middle(&|run| run.offered_per_s.or(run.achieved_per_s))?,
         achieved_per_s,

@@ -18,7 +18,7 @@ pub use search::{Search, SearchRecord, SearchStep};
 use super::axis::Axis;
 use crate::document::Document;
 use crate::machine::Machine;
-use crate::stats::{Outline, Spread};
+use crate::stats::{RunOutline, Spread};
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ pub struct RunEntry {
     /// Its folder within the sweep's.
     pub folder: String,
     /// Its figures.
-    pub outline: Outline,
+    pub outline: RunOutline,
 }
 
 impl Document for SweepRecord {
@@ -136,18 +136,18 @@ impl Document for SweepRecord {
 
 impl SweepPoint {
     /// The outlines of its runs.
-    pub fn outlines(&self) -> Vec<Outline> {
+    pub fn outlines(&self) -> Vec<RunOutline> {
         self.runs.iter().map(|run| run.outline.clone()).collect()
     }
 
     /// The sound runs.
-    pub fn sound(&self) -> impl Iterator<Item = &Outline> {
+    pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
     }
 
     /// A figure over the sound runs; nothing unless every one of them has it.
-    pub fn spread(&self, of: impl Fn(&Outline) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.sound().map(of).collect::<Option<Vec<f64>>>()?)
+    pub fn spread(&self, of: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
+        Spread::from_values(self.sound().map(of).collect::<Option<Vec<f64>>>()?)
     }
 
     /// Its name by all axes that vary, or all but one.

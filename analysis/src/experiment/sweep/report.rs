@@ -6,7 +6,7 @@ use crate::experiment::{
     ALL, Answer, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, conditions, machine_facts,
 };
 use crate::numbers::{count, duration, percent, plain};
-use crate::stats::{Outline, Percentile};
+use crate::stats::{Percentile, RunOutline};
 use crate::summary::Measure;
 use crate::table::Grid;
 use std::collections::BTreeMap;
@@ -163,13 +163,13 @@ pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
     };
     let at = |point: &SweepPoint, percentile| time(point.spread(|run| rt_venue(run, percentile)));
     let free = |point: &SweepPoint, percentile: Percentile| {
-        time(point.spread(|run| Some(percentile.of(&run.measure(Measure::StallFree))? as f64)))
+        time(point.spread(|run| Some(percentile.get(&run.measure(Measure::StallFree))? as f64)))
     };
-    let per_million = |point: &SweepPoint, of: fn(&Outline) -> u64| {
-        let share = |run: &Outline| (run.returned > 0).then(|| of(run) as f64 * 1e6 / run.returned as f64);
+    let per_million = |point: &SweepPoint, of: fn(&RunOutline) -> u64| {
+        let share = |run: &RunOutline| (run.returned > 0).then(|| of(run) as f64 * 1e6 / run.returned as f64);
         number(point.spread(share))
     };
-    let table = Grid::of(
+    let table = Grid::from_rows(
         "points",
         "Every point: rt_venue, and what it cost",
         1,
@@ -182,13 +182,13 @@ pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
             ("stall-free", &|point| free(point, Percentile::P99)),
             ("p99.9", &|point| at(point, Percentile::P999)),
             ("stall-free", &|point| free(point, Percentile::P999)),
-            ("taken out", &|point| percent(point.spread(Outline::taken_out).map(|spread| spread.median))),
-            ("CPU s/M orders", &|point| number(point.spread(Outline::cpu_s_per_million))),
+            ("taken out", &|point| percent(point.spread(RunOutline::excluded_share).map(|spread| spread.median))),
+            ("CPU s/M orders", &|point| number(point.spread(RunOutline::cpu_s_per_million))),
             ("start-up", &|point| time(point.spread(|run| Some(run.startup_ns as f64)))),
             ("PSS MiB", &|point| number(point.spread(mebibytes))),
             ("faults/M", &|point| per_million(point, |run| run.page_faults)),
             ("switches/M", &|point| per_million(point, |run| run.context_switches)),
-            ("busy %", &|point| number(point.spread(|run| Some(run.utilisation? * 100.0)))),
+            ("busy %", &|point| number(point.spread(|run| Some(run.utilization? * 100.0)))),
         ],
         &sweep.points,
     )

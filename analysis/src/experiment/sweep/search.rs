@@ -2,7 +2,7 @@
 
 use super::SweepRecord;
 use crate::chart::axis;
-use crate::chart::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::{ALL, PAGE, Part, Section};
 use crate::numbers::{duration, duration_or_dash, plain};
 use crate::stats::Spread;
@@ -73,7 +73,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
         duration(search.bound_ns)
     );
     let held = |step: &SearchStep| format!("{} of {}", step.runs_held, step.folders.len());
-    let mut highest = Grid::of(
+    let mut highest = Grid::from_rows(
         "max_rate",
         title,
         1,
@@ -90,7 +90,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
     highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
     let steps: Vec<(&str, &SearchStep)> =
         points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
-    let tried = Grid::of(
+    let tried = Grid::from_rows(
         "tried",
         "Every rate that was tried",
         1,
@@ -122,7 +122,11 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
     for (number, (point, tried)) in sweep.points.iter().zip(&search.points).enumerate() {
         let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(place).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        series.push(PlotSeries { name: point.name_without(&sweep.axes, None), class: class(number), points });
+        series.push(PlotSeries {
+            name: point.name_without(&sweep.axes, None),
+            class: line_class(number),
+            points,
+        });
     }
     let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
     let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
@@ -130,11 +134,11 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
         let points = [least, most].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
-    Plot {
+    XyPlot {
         id: "search",
         title: "p99.9 of rt_venue from due at every rate that was tried",
-        x: Axis { title: "offered rate (orders/s)", name: &axis::number },
-        y: Axis { title: "rt_venue from due, p99.9", name: &axis::duration },
+        x: AxisSpec { title: "offered rate (orders/s)", name: &axis::number },
+        y: AxisSpec { title: "rt_venue from due, p99.9", name: &axis::duration },
     }
     .draw(&series)
 }

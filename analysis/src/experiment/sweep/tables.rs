@@ -5,7 +5,7 @@
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
 use crate::numbers::{duration, percent, plain};
-use crate::stats::{Outline, Percentile, median, placement};
+use crate::stats::{Percentile, RunOutline, median, placement};
 use crate::summary::Measure;
 use crate::table::{Grid, GridRow};
 use crate::units::{Count, Nanos};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// The tables of rt_venue. Where nobody looked for stalls there is none without them.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
-    let knows_stalls = record.runs().any(|run| run.outline.taken_out().is_some());
+    let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let grids = Percentile::ALL.into_iter().flat_map(|percentile| {
         let free = (percentile != Percentile::P50 && knows_stalls).then_some(Measure::StallFree);
         [Some(Measure::RtVenue), free]
@@ -53,7 +53,7 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
         }
         let mut figure = |column: &String| {
             let point = points.get(column)?;
-            let spread = point.spread(|run| Some(percentile.of(&run.measure(measure))? as f64))?;
+            let spread = point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64))?;
             let share = if spread.median > 0.0 { (spread.high - spread.low) / spread.median } else { 0.0 };
             widest = Some(widest.unwrap_or(0.0).max(share));
             counts.push(point.sound().count());
@@ -96,7 +96,7 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
 /// The share of a point's orders that stalls of the machine touched: the median over its sound
 /// runs.
 fn taken_out(point: &SweepPoint) -> Option<f64> {
-    median(&point.sound().filter_map(Outline::taken_out).collect::<Vec<_>>())
+    median(&point.sound().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
 }
 
 /// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was
@@ -141,7 +141,7 @@ fn in_groups(
     record: &SweepRecord,
     (name, title, note): (&str, &str, &str),
     heads: &[String],
-    group: impl Fn(&Outline) -> Option<usize>,
+    group: impl Fn(&RunOutline) -> Option<usize>,
 ) -> Grid {
     let row = |point: &SweepPoint| {
         let cells = (0..heads.len()).flat_map(|wanted| {
@@ -167,34 +167,34 @@ fn in_groups(
 /// in one place.
 pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
-    let steady: Vec<&Outline> = runs.filter(|run| run.is_sound() && !placement::moved(run)).collect();
+    let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);
     let highest = places.iter().max().copied().filter(|highest| *highest > 0)?;
     let floor = |place: usize| {
         let here = steady.iter().zip(&places).filter(|(_, other)| **other == place);
-        let usual = median(&here.filter_map(|(run, _)| placement::floor(run)).collect::<Vec<_>>());
+        let usual = median(&here.filter_map(|(run, _)| placement::core_rtt(run)).collect::<Vec<_>>());
         usual.map_or_else(|| "floor not known".into(), |ns| format!("floor {}", duration(ns as u64)))
     };
     let heads: Vec<String> = (0..=highest).map(floor).collect();
     let note = format!(
         "floor: the round trip of one cache line between two cores; runs whose floors lie within {} are of one placement",
-        percent(Some(placement::FLOOR_TOLERANCE))
+        percent(Some(placement::CORE_RTT_TOLERANCE))
     );
     let title = "rt_venue p50 by where the machine had its cores, microseconds";
-    let place = |run: &Outline| {
-        steady.iter().position(|other| std::ptr::eq::<Outline>(*other, run)).map(|at| places[at])
+    let place = |run: &RunOutline| {
+        steady.iter().position(|other| std::ptr::eq::<RunOutline>(*other, run)).map(|at| places[at])
     };
     Some(in_groups(record, ("by_floor", title, &note), &heads, place))
 }
 
 /// rt_venue of every point on each host that measured it. `None`: one host measured all.
 pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
-    let sound: Vec<&Outline> = record.points.iter().flat_map(SweepPoint::sound).collect();
+    let sound: Vec<&RunOutline> = record.points.iter().flat_map(SweepPoint::sound).collect();
     let hosts = placement::hosts(&sound);
     let note =
         "hosts are not compared with each other: launcher compare compares within each and combines them";
     let names: Vec<String> = hosts.iter().map(|host| host.hostname.clone()).collect();
-    let host = |run: &Outline| hosts.iter().position(|host| run.is_sound() && run.machine == **host);
+    let host = |run: &RunOutline| hosts.iter().position(|host| run.is_sound() && run.machine == **host);
     (hosts.len() > 1)
         .then(|| in_groups(record, ("by_host", "rt_venue p50 by host, microseconds", note), &names, host))
 }

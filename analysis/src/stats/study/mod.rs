@@ -1,37 +1,37 @@
-//! The study that chose the method: those that were tried, and the made-up and recorded repeats
-//! that they were tried on.
+//! The simulation study behind the choice of the comparison method: the candidate methods, and
+//! synthetic and recorded repeats to try them on.
 //!
 //! `BULKHEAD_SLOW=1 cargo test -p analysis --lib study -- --nocapture` prints the tables that
-//! [`super::interval`] quotes: how often each method calls two equal settings different, and how
-//! often it sees a real difference.
+//! [`super::interval`] quotes: how often each method finds two equal settings different, and how
+//! often it detects a real difference.
 
 pub(crate) mod recorded;
 
-use super::draws::Draws;
 use super::sample::median;
+use super::seeded_rng::SeededRng;
 use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How the figure of one run scatters around its setting's true value; like the percentiles of
-/// recorded runs.
+/// The noise of one run's figure around the true value of its setting, modeled on recorded runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
-    /// A median on a quiet machine: a few percent, a little skewed.
+    /// A median on a quiet machine: a few percent, slightly skewed.
     Quiet,
-    /// A p99 beside other load: one run in seven is disturbed, upwards only.
+    /// A p99 next to other load: one run in seven is disturbed, upwards only.
     Disturbed,
-    /// A p99.9: as wide as the value, with a long tail upwards.
+    /// A p99.9: a spread as large as the value, with a long upper tail.
     Tail,
-    /// A machine with two faces that no floor tells apart: one run in four lies 1.8 times as high.
+    /// A machine in one of two states that the core-to-core round trip does not show: one run in
+    /// four is 1.8 times as slow.
     TwoFaces,
 }
 
 impl Noise {
     pub(crate) const ALL: [Noise; 4] = [Noise::Quiet, Noise::Disturbed, Noise::Tail, Noise::TwoFaces];
 
-    /// One run's figure where the true value is 1.
-    pub(crate) fn draw(self, draws: &mut Draws) -> f64 {
-        let (normal, burst, chance) = (normal(draws), -draws.unit().ln(), draws.unit());
+    /// Draws the figure of one run whose true value is 1.
+    pub(crate) fn draw(self, draws: &mut SeededRng) -> f64 {
+        let (normal, burst, chance) = (normal(draws), -draws.next_unit().ln(), draws.next_unit());
         match self {
             Noise::Quiet => (0.02 * normal).exp() + 0.01 * burst,
             Noise::Disturbed => (0.05 * normal).exp() + if chance < 1.0 / 7.0 { 0.5 * burst } else { 0.0 },
@@ -40,46 +40,47 @@ impl Noise {
         }
     }
 
-    /// `repeats` of two settings whose true values are 1 and `ratio`, alternated: what disturbs a
-    /// repeat as a whole (its schedule, the machine's mood) both share.
-    pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut Draws) -> (Vec<f64>, Vec<f64>) {
+    /// Draws `repeats` pairs of two settings with true values 1 and `ratio`. Both runs of a pair
+    /// share the disturbances of the whole repeat (schedule, state of the machine).
+    pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<f64>, Vec<f64>) {
         let pair = |_| {
-            let shared = 1.0 + 0.1 * draws.unit();
+            let shared = 1.0 + 0.1 * draws.next_unit();
             (shared * self.draw(draws), shared * ratio * self.draw(draws))
         };
         (0..repeats).map(pair).unzip()
     }
 }
 
-fn normal(draws: &mut Draws) -> f64 {
-    (-2.0 * draws.unit().ln()).sqrt() * (std::f64::consts::TAU * draws.unit()).cos()
+fn normal(draws: &mut SeededRng) -> f64 {
+    (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
-/// How often a virtual machine moves its cores.
+/// A model of how often a virtual machine moves its cores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Moves {
-    /// Never.
+pub(crate) enum CoreMoves {
+    /// The cores never move.
     Never,
     /// One run in two is far.
     Half,
-    /// It stays for seven runs or so.
+    /// The placement lasts for about seven runs.
     Slowly,
     /// One run in eight is far.
     Rarely,
 }
 
-impl Moves {
-    pub(crate) const ALL: [Moves; 4] = [Moves::Never, Moves::Half, Moves::Slowly, Moves::Rarely];
+impl CoreMoves {
+    pub(crate) const ALL: [CoreMoves; 4] =
+        [CoreMoves::Never, CoreMoves::Half, CoreMoves::Slowly, CoreMoves::Rarely];
 
-    /// The placement of so many runs: 0 near, 1 far.
-    fn placements(self, runs: usize, draws: &mut Draws) -> Vec<usize> {
-        let mut far = draws.unit() < 0.5;
+    /// Draws the placements of `runs` runs: 0 near, 1 far.
+    fn placements(self, runs: usize, draws: &mut SeededRng) -> Vec<usize> {
+        let mut far = draws.next_unit() < 0.5;
         let mut next = |_| match self {
-            Moves::Never => 0,
-            Moves::Half => usize::from(draws.unit() < 0.5),
-            Moves::Rarely => usize::from(draws.unit() < 0.125),
-            Moves::Slowly => {
-                far ^= draws.unit() < 1.0 / 7.0;
+            CoreMoves::Never => 0,
+            CoreMoves::Half => usize::from(draws.next_unit() < 0.5),
+            CoreMoves::Rarely => usize::from(draws.next_unit() < 0.125),
+            CoreMoves::Slowly => {
+                far ^= draws.next_unit() < 1.0 / 7.0;
                 usize::from(far)
             }
         };
@@ -87,29 +88,29 @@ impl Moves {
     }
 }
 
-/// Alternated repeats on a machine that moves its cores: 245 ns near, 645 far, B takes `difference`
-/// nanoseconds more in both; read in steps of 10 ns. A run in sixteen is moved in its middle and
-/// back, which its floors do not tell. `mood`: how far pairs lie apart as wholes (standard
-/// deviation of the logarithm).
+/// Draws alternated repeats on a machine that moves its cores: 245 ns near, 645 ns far, B takes
+/// `difference` nanoseconds more in both, with a resolution of 10 ns. One run in sixteen is moved
+/// and back within the run, which its round trips do not show. `mood` is the spread between pairs
+/// (standard deviation of the logarithm).
 pub(crate) fn moving_pairs(
-    (noise, moves, mood): (Noise, Moves, f64),
+    (noise, moves, mood): (Noise, CoreMoves, f64),
     repeats: usize,
     difference: f64,
-    draws: &mut Draws,
+    draws: &mut SeededRng,
 ) -> (Vec<Sample>, Vec<Sample>) {
     let placements = moves.placements(2 * repeats, draws);
     let pair = |repeat: usize| {
         let shared = (mood * normal(draws)).exp();
-        let mut run = |place: usize, difference: f64| {
-            let placement = placements[place];
+        let mut run = |index: usize, difference: f64| {
+            let placement = placements[index];
             let mut value =
                 (if placement == 0 { 245.0 } else { 645.0 } + difference) * noise.draw(draws) * shared;
-            if draws.unit() < 1.0 / 16.0 {
-                value += if placement == 0 { 400.0 } else { -400.0 } * draws.unit();
+            if draws.next_unit() < 1.0 / 16.0 {
+                value += if placement == 0 { 400.0 } else { -400.0 } * draws.next_unit();
             }
             Sample { value: 10.0 * (value / 10.0).round().max(1.0), placement }
         };
-        // The one that is first takes turns, as in a sweep.
+        // A and B alternate as the first of a pair, as in a sweep.
         let first = repeat % 2;
         (run(2 * repeat + first, 0.0), run(2 * repeat + 1 - first, difference))
     };
@@ -131,12 +132,12 @@ fn cut(mut found: Vec<f64>) -> (f64, f64) {
     (found[edge], found[found.len() - 1 - edge])
 }
 
-fn resampled(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (Vec<Sample>, Vec<Sample>) {
-    (0..a.len()).map(|_| draws.below(a.len())).map(|pick| (a[pick], b[pick])).unzip()
+fn resampled(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
+    (0..a.len()).map(|_| draws.next_below(a.len())).map(|pick| (a[pick], b[pick])).unzip()
 }
 
-/// The paired percentile bootstrap of the ratio of medians, whatever the placements.
-fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+/// Paired percentile bootstrap of the ratio of medians, ignoring placements.
+fn mixed(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);
         (median(&values(&b)).unwrap() / median(&values(&a)).unwrap()).ln()
@@ -144,15 +145,15 @@ fn mixed(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
     cut((0..RESAMPLES).map(once).collect())
 }
 
-/// The same of the pairs that were not torn apart, by Student's t if they are few.
-fn whole_pairs(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+/// That bootstrap for pairs within one placement only; Student's t if they are few.
+fn whole_pairs(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let whole = a.iter().zip(b).filter(|(a, b)| a.placement == b.placement);
     let (a, b): (Vec<Sample>, Vec<Sample>) = whole.map(|(a, b)| (*a, *b)).unzip();
     if a.len() >= 8 { mixed(&a, &b, draws) } else { student(&a, &b, draws) }
 }
 
 /// Student's t on the logarithms of the pairs' ratios.
-fn student(a: &[Sample], b: &[Sample], _: &mut Draws) -> (f64, f64) {
+fn student(a: &[Sample], b: &[Sample], _: &mut SeededRng) -> (f64, f64) {
     if a.len() < 5 {
         return cut(Vec::new());
     }
@@ -165,8 +166,8 @@ fn student(a: &[Sample], b: &[Sample], _: &mut Draws) -> (f64, f64) {
     (mean - reach, mean + reach)
 }
 
-/// The paired bootstrap of the ratios of each placement's medians, averaged.
-fn stratified_bootstrap(a: &[Sample], b: &[Sample], draws: &mut Draws) -> (f64, f64) {
+/// Paired bootstrap of the ratios of each placement's medians, averaged.
+fn stratified_bootstrap(a: &[Sample], b: &[Sample], draws: &mut SeededRng) -> (f64, f64) {
     let once = |_| {
         let (a, b) = resampled(a, b, draws);
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -194,12 +195,12 @@ fn ends(found: Option<Estimate>) -> (f64, f64) {
 }
 
 #[test]
-fn how_often_each_method_sees_a_difference() {
+fn methods_detection_rates_are_printed() {
     if std::env::var_os("BULKHEAD_SLOW").is_none() {
         eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to print the table in the documentation; nothing to assert");
         return;
     }
-    type Method = (&'static str, fn(&[Sample], &[Sample], &mut Draws) -> (f64, f64));
+    type Method = (&'static str, fn(&[Sample], &[Sample], &mut SeededRng) -> (f64, f64));
     let methods: [Method; 6] = [
         ("bootstrap, mixed", mixed),
         ("t, mixed", student),
@@ -216,10 +217,10 @@ fn how_often_each_method_sees_a_difference() {
                 print!("{repeats:>3} {name:<22} mood {mood:<4}");
                 for noise in [Noise::Quiet, Noise::Disturbed, Noise::Tail] {
                     print!("  {noise:?}");
-                    for moves in Moves::ALL {
+                    for moves in CoreMoves::ALL {
                         let mut seen = [0; 2];
                         for (seen, difference) in seen.iter_mut().zip([0.0, 50.0]) {
-                            let mut draws = Draws::new(repeats as u64);
+                            let mut draws = SeededRng::new(repeats as u64);
                             for _ in 0..ROUNDS {
                                 let (a, b) =
                                     moving_pairs((noise, moves, mood), repeats, difference, &mut draws);

@@ -1,24 +1,25 @@
-//! Recorded repeats of one setting: rt_venue of 40 runs, one after the other, on a 2-core virtual
-//! machine on which other builds ran at the same time (`sweep --rate 20k --window 700ms --repeats
-//! 40`; no figure of it is fit for anything else).
+//! Recorded repeats of one setting: rt_venue of 40 consecutive runs on a 2-core virtual machine on
+//! which other builds ran at the same time (`sweep --rate 20k --window 700ms --repeats 40`; not fit
+//! for any other purpose).
 //!
-//! As nasty as recordings get: neighbouring runs differ up to threefold, by who had the cores.
+//! An extreme case: consecutive runs differ up to threefold, depending on which process had the
+//! cores.
 
-/// p50 in nanoseconds, in the order of the runs.
+/// p50 in nanoseconds, in run order.
 pub(crate) const P50_NS: [u32; 40] = [
     1574911, 4030463, 3008511, 8110079, 11862015, 10977279, 18038783, 15990783, 14778367, 7995391, 6934527,
     4571135, 6946815, 10207231, 7933951, 7987199, 9052159, 8101887, 7020543, 7852031, 4020223, 2992127,
     3997695, 4007935, 4034559, 4849663, 8036351, 9109503, 12124159, 12001279, 6635519, 9420799, 6410239,
     9986047, 8212479, 4714495, 10706943, 5435391, 9453567, 7913471,
 ];
-/// p99 in nanoseconds, in the order of the runs.
+/// p99 in nanoseconds, in run order.
 pub(crate) const P99_NS: [u32; 40] = [
     9920511, 9027583, 11747327, 28000255, 48037887, 28000255, 45973503, 43548671, 28043857, 20070399,
     20021247, 15859711, 15843327, 55934796, 36175871, 24821759, 51773439, 34308095, 54624255, 32194559,
     36143103, 11010047, 49283071, 11018239, 12050431, 21544959, 20856831, 24018943, 28000255, 30434643,
     20021247, 39485439, 25247743, 31162367, 28934143, 26116095, 24015950, 24477695, 27966732, 23838719,
 ];
-/// p999 in nanoseconds, in the order of the runs.
+/// p99.9 in nanoseconds, in run order.
 pub(crate) const P999_NS: [u32; 40] = [
     11296767, 11468799, 14032895, 28004388, 50874959, 28015515, 45981170, 43558287, 28043857, 20075452,
     20070399, 16112271, 16515071, 55934796, 36208639, 28040132, 51806207, 34504503, 54642098, 32227327,
@@ -26,10 +27,10 @@ pub(crate) const P999_NS: [u32; 40] = [
     20037631, 39497650, 25261748, 31166425, 28950527, 28557311, 24015950, 24910974, 27966732, 23855103,
 ];
 
-/// Another recording: core-to-core floor before the run and p50 of rt_venue, in nanoseconds, of 48
-/// runs of `spsc-mux` and `channel` (equal at p50) at three isolation levels (no difference there
-/// either), on the same machine when it was quiet: the virtual machine's cores were far apart in 11
-/// of them, and were moved during one.
+/// A second recording: core-to-core round trip before the run and p50 of rt_venue, in nanoseconds,
+/// of 48 runs of `spsc-mux` and `channel` (equal at p50) at three isolation levels (also equal), on
+/// the same machine when it was quiet. The virtual machine's cores were far apart in 11 of them,
+/// and were moved during one.
 pub(crate) const FLOOR_AND_P50_NS: [(u32, u32); 48] = [
     (310, 641),
     (312, 641),

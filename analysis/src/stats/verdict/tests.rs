@@ -1,20 +1,20 @@
-use super::super::Draws;
+use super::super::SeededRng;
 use super::super::fixtures::run;
 use super::super::study::Noise;
 use super::*;
 
 mod hosts;
 
-fn runs(repeats: usize, ns: f64) -> Vec<Outline> {
+fn runs(repeats: usize, ns: f64) -> Vec<RunOutline> {
     (0..repeats).map(|repeat| run(repeat, ns + repeat as f64)).collect()
 }
 
-fn verdict(a: &[Outline], b: &[Outline]) -> ComparisonLine {
-    judge(&pair(a, b), Measure::RtVenue, Percentile::P50)
+fn verdict(a: &[RunOutline], b: &[RunOutline]) -> ComparisonLine {
+    compare_figure(&pair_runs(a, b), Measure::RtVenue, Percentile::P50)
 }
 
 /// Changes every run of B and returns why the two are not comparable.
-fn why(change: impl Fn(&mut Outline)) -> String {
+fn why(change: impl Fn(&mut RunOutline)) -> String {
     let mut b = runs(6, 1000.0);
     b.iter_mut().for_each(change);
     let mut line = verdict(&runs(6, 1001.0), &b);
@@ -23,14 +23,14 @@ fn why(change: impl Fn(&mut Outline)) -> String {
 }
 
 #[test]
-fn faster_slower_and_neither() {
+fn verdicts_are_faster_slower_or_none() {
     assert_eq!(verdict(&runs(5, 1000.0), &runs(5, 1200.0)).verdict, Verdict::Slower);
     assert_eq!(verdict(&runs(10, 1200.0), &runs(10, 1000.0)).verdict, Verdict::Faster);
     assert_eq!(verdict(&runs(8, 1000.0), &runs(8, 1000.3)).verdict, Verdict::NoDifferenceSeen);
 }
 
 #[test]
-fn unlike_runs_are_not_compared_and_the_reason_is_named() {
+fn different_settings_are_not_comparable_with_reason() {
     assert!(why(|run| run.machine.hostname = "b".into()).contains("other machine: a and b"));
     assert!(why(|run| run.machine.cores_allowed = vec![0]).contains("cores"));
     assert!(why(|run| run.schedule_hash.insert(0, 'x')).contains("other schedule"));
@@ -41,38 +41,38 @@ fn unlike_runs_are_not_compared_and_the_reason_is_named() {
     assert!(slow.contains("6 of 12 runs fell behind"), "{slow}");
     let few = verdict(&runs(4, 1000.0), &runs(4, 1200.0));
     assert!(few.why[0].contains("too few repeats: 4 of at least 5"), "{few:?}");
-    let tail = judge(&pair(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
+    let tail = compare_figure(&pair_runs(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
     assert_eq!((tail.verdict, &*tail.why[0]), (Verdict::NotComparable, "too few orders for a p99.9"));
 }
 
 #[test]
-fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
+fn disturbed_runs_are_compared_with_caveat() {
     let mut b = runs(6, 1300.0);
     b[0].fit_for_latency = false;
     b[0].reasons = vec!["engine was preempted".into()];
     b[1].valid = false;
-    b[2].floor_ns = Some(490.0);
-    b[2].floor_after_ns = Some(480.0);
+    b[2].core_rtt_ns = Some(490.0);
+    b[2].core_rtt_after_ns = Some(480.0);
     let a = runs(6, 1000.0);
-    let found = pair(&a, &b);
+    let found = pair_runs(&a, &b);
     assert_eq!(found.a.len(), 5);
-    assert_eq!(found.against, [""; 0]);
+    assert_eq!(found.reasons, [""; 0]);
     let caveats = found.caveats.join("\n");
     assert!(caveats.contains("1 of 6 pairs left out") && caveats.contains("preempted"), "{caveats}");
     assert_eq!(
-        found.placed().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
+        found.runs_by_placement().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
         [(5, 4), (0, 1)]
     );
 }
 
 #[test]
-fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
+fn run_with_moved_cores_is_excluded() {
     let mut b = runs(6, 1010.0);
-    b[2].floor_after_ns = Some(490.0);
-    let found_in = |b: &[Outline]| {
+    b[2].core_rtt_after_ns = Some(490.0);
+    let found_in = |b: &[RunOutline]| {
         let a = runs(6, 1000.0);
-        let found = pair(&a, b);
-        (found.a.len(), found.caveats.join("\n"), found.against.join("\n"))
+        let found = pair_runs(&a, b);
+        (found.a.len(), found.caveats.join("\n"), found.reasons.join("\n"))
     };
     let (pairs, caveats, against) = found_in(&b);
     assert!(pairs == 5 && against.is_empty(), "{against}");
@@ -80,21 +80,21 @@ fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
         caveats.contains("1 of 6 pairs left out: the core-to-core floor changed during a run"),
         "{caveats}"
     );
-    b.iter_mut().for_each(|run| run.floor_after_ns = Some(490.0));
+    b.iter_mut().for_each(|run| run.core_rtt_after_ns = Some(490.0));
     assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
 }
 
-/// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the
-/// runs.
+/// A regression: 138 ns of 551 with the machine's cores moved in half of the runs were not
+/// detected.
 #[test]
-fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
-    let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
+fn difference_within_placements_is_detected_despite_moves() {
+    let side = |by: f64, far: fn(usize) -> bool| -> Vec<RunOutline> {
         let one = |repeat: usize| {
-            let (ns, floor) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
-            let floor = Some(floor + repeat as f64);
-            Outline {
-                floor_ns: floor,
-                floor_after_ns: floor,
+            let (ns, rtt) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
+            let rtt = Some(rtt + repeat as f64);
+            RunOutline {
+                core_rtt_ns: rtt,
+                core_rtt_after_ns: rtt,
                 ..run(repeat, ns + by + 3.0 * (repeat % 4) as f64)
             }
         };
@@ -106,22 +106,22 @@ fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
     let by = line.difference.unwrap().difference;
     assert!(by.low > 120.0 && by.high < 156.0, "{by:?}");
     assert_eq!(verdict(&a, &side(0.0, |repeat| repeat % 3 == 0)).verdict, Verdict::NoDifferenceSeen);
-    let placed = pair(&a, &b).placed();
+    let placed = pair_runs(&a, &b).runs_by_placement();
     assert_eq!(placed.iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(), [(5, 6), (5, 4)]);
 }
 
 #[test]
-fn sides_that_never_had_the_same_placement_are_not_comparable() {
+fn sides_without_shared_placement_are_not_comparable() {
     let a = runs(9, 1000.0);
     let mut b = runs(9, 1700.0);
-    b.iter_mut().for_each(|run| (run.floor_ns, run.floor_after_ns) = (Some(310.0), Some(310.0)));
+    b.iter_mut().for_each(|run| (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(310.0)));
     let line = verdict(&a, &b);
     assert_eq!(line.verdict, Verdict::NotComparable);
     assert!(line.why[0].contains("the machine moved its cores"), "{line:?}");
 }
 
 #[test]
-fn a_run_is_not_compared_with_itself() {
+fn run_is_not_compared_with_itself() {
     let one = runs(1, 1000.0);
     let line = verdict(&one, &one);
     assert_eq!(line.verdict, Verdict::NotComparable);
@@ -129,19 +129,18 @@ fn a_run_is_not_compared_with_itself() {
 }
 
 #[test]
-fn pairs_are_made_by_schedule_whatever_the_order() {
+fn pairs_match_by_schedule_in_any_order() {
     let (a, mut b) = (runs(5, 1000.0), runs(5, 1000.0));
     b.reverse();
-    let found = pair(&a, &b);
+    let found = pair_runs(&a, &b);
     assert!(found.a.iter().zip(&found.b).all(|(a, b)| a.schedule_hash == b.schedule_hash));
 }
 
-/// The acceptance test: the same setting against itself, made of repeats that scatter as recorded
-/// ones do.
+/// Acceptance test (A/A test): equal settings, with repeats that scatter as recorded ones do.
 #[test]
-fn noise_is_not_called_a_difference() {
+fn noise_is_not_reported_as_difference() {
     for (repeats, noise) in [5, 10].into_iter().flat_map(|n| Noise::ALL.map(|noise| (n, noise))) {
-        let mut draws = Draws::new(11);
+        let mut draws = SeededRng::new(11);
         let mut wrong = 0;
         for _ in 0..500 {
             let (a, b) = noise.pairs(repeats, 1.0, &mut draws);

@@ -1,5 +1,5 @@
-//! The JSON documents: each has a golden file with every key of its present version, and is refused
-//! in words where it is another version's, another document, cut short or damaged.
+//! The JSON documents: each has a golden file with every key of its current version. Other
+//! versions, other documents, truncated and damaged files are refused with an explanation.
 
 use super::{golden, golden_file};
 use analysis::document::{Document, DocumentError};
@@ -12,27 +12,27 @@ use std::fmt::Debug;
 use std::fs;
 use std::process::Command;
 
-/// Reads a document from these bytes.
+/// Reads a document from bytes.
 fn read<D: Document>(bytes: &[u8]) -> Result<D, DocumentError> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(D::FILE), bytes).unwrap();
     D::read(folder.path())
 }
 
-/// The error on these bytes; it names the file.
+/// Returns the error for these bytes, which names the file.
 fn error<D: Document + Debug>(bytes: &[u8]) -> DocumentError {
     let error = read::<D>(bytes).unwrap_err();
     assert!(error.to_string().contains(D::FILE), "{error}");
     error
 }
 
-/// Everything that holds for every document.
+/// Checks what holds for every document.
 fn check<D: Document + Debug + PartialEq>() {
     let document: D = golden();
     let json = document.json().unwrap();
     if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
-        // Replaced whole: other tests read it at the same time.
-        analysis::document::write_whole(&golden_file::<D>(), &json).unwrap();
+        // Replaced atomically: other tests read it concurrently.
+        analysis::document::write_atomically(&golden_file::<D>(), &json).unwrap();
     }
     let saved = fs::read(golden_file::<D>()).unwrap();
     assert!(
@@ -67,7 +67,7 @@ fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
             assert!(said.contains(word), "{said}");
         }
     }
-    // The rest of another version need not make sense.
+    // The content of another version need not parse.
     let bare = format!("{{\"schema\": \"{}/{}\"}}", D::NAME, D::VERSION + 1);
     assert!(matches!(error::<D>(bare.as_bytes()), DocumentError::Version { .. }));
     for other in ["bulkhead.other/1", "bulkhead.runs/3", "", "7"] {
@@ -75,7 +75,7 @@ fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
         assert!(matches!(error, DocumentError::Other { .. }), "{error:?}");
         assert!(error.to_string().contains(D::REMEDY), "{error}");
     }
-    // A build of the same version that knows more may have written it.
+    // A newer build of the same version may have written it.
     let known: D = read(json).unwrap();
     let more = text.replacen('{', "{\"a_key_of_tomorrow\": [1],", 1).into_bytes();
     assert_eq!(read::<D>(&more).unwrap(), known);
@@ -99,7 +99,7 @@ fn refuses_damage<D: Document + Debug>(json: &[u8]) {
     let error = error::<D>(&torn);
     let at = format!("byte {}", json.len() / 2);
     assert!(matches!(error, DocumentError::NotText { .. }) && error.to_string().contains(&at), "{error:?}");
-    // Each byte of a row overwritten: whatever comes of it, no panic.
+    // With any byte of a row overwritten, nothing panics.
     for at in (0..json.len()).step_by(json.len() / 61 + 1) {
         let mut scribbled = json.to_vec();
         scribbled[at] ^= 0x15;
@@ -117,13 +117,13 @@ fn refuses_what_is_no_file<D: Document + Debug>() {
     fs::create_dir(&path).unwrap();
     assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
     fs::remove_dir(&path).unwrap();
-    // Nobody writes to it: opening it would wait for ever.
+    // A FIFO without a writer: opening it would block forever.
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
 }
 
 #[test]
-fn documents_of_a_run_keep_their_formats() {
+fn run_documents_keep_their_formats() {
     check::<RunRecord>();
     check::<Summary>();
     check::<Timeline>();
@@ -131,7 +131,7 @@ fn documents_of_a_run_keep_their_formats() {
 }
 
 #[test]
-fn documents_of_experiments_keep_their_formats() {
+fn experiment_documents_keep_their_formats() {
     check::<SweepRecord>();
     check::<SweepPlan>();
     check::<Bill>();
@@ -142,7 +142,7 @@ fn documents_of_experiments_keep_their_formats() {
 }
 
 #[test]
-fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
+fn lab_tables_fit_terminal_and_match_document() {
     let mut lab: Lab = golden();
     for cell in &mut lab.cells {
         cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
@@ -150,8 +150,8 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
     }
     let said = [&lab, &golden()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
-    // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and
-    // wakes of one.
+    // Times of sound runs only; CPU of 10,000 events; context switches of both ends per thousand,
+    // and wake-ups per event.
     for word in
         ["array-queue, process, 64 to 64", "52.0 ms", "5,000 ns", "800 ns", "1.00", "240 ns", "2,000 ns"]
     {
@@ -161,7 +161,7 @@ fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
 }
 
 #[test]
-fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
+fn board_tables_and_page_match_document() {
     let boards: Boards = golden();
     let said = analysis::experiment::board::report(&boards).terminal(false);
     for word in [
@@ -176,14 +176,14 @@ fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();
-    // Three parts of the time, one of them without values.
+    // Three sections of the time, one of them without values.
     for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"2\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }
 }
 
 #[test]
-fn what_does_not_fit_together_is_damage() {
+fn inconsistent_documents_are_damaged() {
     let mut run: RunRecord = golden();
     run.plan.threads[0].name = "../strategy-0".into();
     let mut timeline: Timeline = golden();

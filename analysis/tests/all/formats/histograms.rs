@@ -1,5 +1,5 @@
-//! `histograms.hlog`: a whole file is read, another one is refused by name, and no damage makes the
-//! reader panic.
+//! `histograms.hlog`: a valid file is read, an invalid one is refused with an explanation, and no
+//! damage makes the reader panic.
 
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};
@@ -7,7 +7,7 @@ use analysis::hlog::{self, HLOG_FILE};
 use std::fs;
 
 #[test]
-fn damaged_histograms_are_read_or_refused_by_name() {
+fn damaged_histograms_are_read_or_refused() {
     let (folder, _) = evaluated(&Fixture::new(Shape { orders: 200, ..Shape::PLAIN }));
     let file = folder.path().join(HLOG_FILE);
     let whole = fs::read(&file).unwrap();
@@ -25,7 +25,7 @@ fn damaged_histograms_are_read_or_refused_by_name() {
     ] {
         assert!(read(bytes).unwrap().contains(words), "{words}");
     }
-    // A file that is cut may be whole as far as it goes.
+    // A truncated file may be valid as far as it goes.
     let mut refused = 0;
     for cut in (0..whole.len()).step_by(whole.len() / 150 + 1) {
         let mut scribbled = whole.clone();

@@ -1,4 +1,4 @@
-//! Every file that is read back: its keys, its versions, damage.
+//! Formats of all files that are read back: keys, versions, damage.
 
 mod documents;
 mod histograms;
@@ -6,12 +6,12 @@ mod histograms;
 use analysis::document::Document;
 use std::path::{Path, PathBuf};
 
-/// One document of each kind with a value in every key.
+/// Returns the path of the golden file: one document of each kind with a value in every key.
 pub fn golden_file<D: Document>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
 }
 
-/// The document in the golden file.
+/// Returns the document in the golden file.
 pub fn golden<D: Document>() -> D {
     D::read(golden_file::<D>().parent().unwrap()).unwrap()
 }

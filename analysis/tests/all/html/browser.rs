@@ -1,4 +1,4 @@
-//! The page in a real browser: headless Chromium, where it is installed.
+//! Pages in a real browser: headless Chromium, if installed.
 
 use super::dom::{having, text};
 use super::fixtures::{page, tailed};
@@ -8,19 +8,19 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// What the browser made of a page.
+/// What the browser loaded and logged for a page.
 pub struct Seen {
-    /// The page as it was built, written out again.
+    /// DOM of the page, serialized.
     pub dom: String,
-    /// What the browser said.
+    /// Console output of the browser.
     pub said: String,
-    /// Its log of everything that it did on the network.
+    /// Network log of the browser.
     pub network: String,
-    /// A picture, PNG.
+    /// Screenshot, PNG.
     pub picture: Vec<u8>,
 }
 
-/// The browser, or nothing and a loud word about it.
+/// Returns the browser; without one, `None` and a message on stderr.
 fn chromium() -> Option<&'static str> {
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
@@ -34,20 +34,20 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-/// Opens a file twice: once for what it holds, once for how it looks.
+/// Opens a file twice: for its DOM and for its screenshot.
 pub fn open(file: &Path, dark: bool) -> Option<Seen> {
     let browser = chromium()?;
     let own = tempfile::tempdir().unwrap();
     let (log, picture) = (own.path().join("network.json"), own.path().join("picture.png"));
     let start = |flags: &[String]| {
-        // A browser that hangs fails the test instead of holding it up.
+        // A browser that hangs fails the test instead of blocking it.
         let mut command = Command::new("timeout");
         command.args(["120", browser]);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
         command.args(["--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1200,3000"]);
         command.args(["--enable-logging=stderr", "--v=0"]);
-        // Whatever the browser wants for itself, nothing leaves the machine.
+        // No request of the browser itself leaves the machine.
         command.args(["--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND"]);
         command.arg(format!("--user-data-dir={}", own.path().join("profile").display()));
         if dark {
@@ -64,11 +64,11 @@ pub fn open(file: &Path, dark: bool) -> Option<Seen> {
     Some(Seen { dom, said, network, picture: std::fs::read(picture).unwrap() })
 }
 
-/// Nothing on the console, nothing asked for on the network.
+/// Checks that console and network log are empty.
 pub fn check_quiet(seen: &Seen) {
     let complaints: Vec<&str> = seen.said.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    // Every request is in the log, a line each, with who began it: the browser's own have no
+    // Every request is in the log with its initiator, one per line; the browser's own have no
     // origin.
     let asked: Vec<&str> = seen
         .network
@@ -79,7 +79,7 @@ pub fn check_quiet(seen: &Seen) {
 }
 
 #[test]
-fn a_browser_shows_the_figures_and_asks_for_nothing() {
+fn browser_shows_figures_without_network_requests() {
     let (folder, summary) = evaluated(&tailed(20_000));
     let file = folder.path().join("report.html");
     let Some(light) = open(&file, false) else { return };
@@ -95,7 +95,7 @@ fn a_browser_shows_the_figures_and_asks_for_nothing() {
 }
 
 #[test]
-fn what_would_be_a_request_is_seen() {
+fn network_requests_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.html");
     std::fs::write(

@@ -1,20 +1,20 @@
-//! The picture of a containment table.
+//! The chart of a containment table.
 
 use super::dom::{check_alone, having, text};
 use super::fixtures::keep;
 use crate::common::evaluate_into;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::experiment::{Contained, Containment, Containments};
-use analysis::merge::Losses;
+use analysis::merge::OrderLosses;
 use protocol::plan::{Isolation, Technique};
 
 #[test]
-fn a_containment_table_is_drawn_cell_by_cell() {
+fn containment_table_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
-    fixture.kill(Death { restart: Some(100_000), ..Death::of(1, 4_000_000) });
+    fixture.kill(StrategyDeath { restart: Some(100_000), ..StrategyDeath::new(1, 4_000_000) });
     let run = folder.path().join("run-1");
     std::fs::create_dir(&run).unwrap();
     evaluate_into(&run, &fixture);
@@ -32,7 +32,7 @@ fn a_containment_table_is_drawn_cell_by_cell() {
                     fault: (*fault).into(),
                     contained,
                     seen: "signal 9 (SIGKILL)".into(),
-                    losses: Losses::default(),
+                    losses: OrderLosses::default(),
                     lost_of_others: 0,
                     detect_ns: Some(20_000),
                     repair_ns: (contained == Contained::Yes).then_some(7_000 + 3_000 * t as u64),
@@ -41,7 +41,7 @@ fn a_containment_table_is_drawn_cell_by_cell() {
                     before_max_ns: Some(400_000),
                     during_p999_ns: None,
                     during_max_ns: Some(300_000 * 4u64.pow(f as u32)),
-                    // Only one is there, and a path is no name.
+                    // Only one exists, and a path is not a name.
                     folder: if rows.is_empty() { "run-1".into() } else { "../run-2".into() },
                 });
             }

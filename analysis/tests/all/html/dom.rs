@@ -1,8 +1,8 @@
-//! Just enough of a reader for the elements of a page, as we write it and as a browser dumps it.
+//! A minimal HTML reader for pages as they are written and as a browser serializes them.
 
 use std::collections::HashMap;
 
-/// An element's name and attributes.
+/// An element with its name and attributes.
 #[derive(Clone, Debug)]
 pub struct Element {
     pub name: String,
@@ -10,23 +10,23 @@ pub struct Element {
 }
 
 impl Element {
-    /// An attribute's value.
+    /// Returns an attribute's value.
     pub fn get(&self, attribute: &str) -> Option<&str> {
         self.attributes.get(attribute).map(String::as_str)
     }
 
-    /// An attribute's value as a number.
+    /// Returns an attribute's value as a number.
     pub fn number(&self, attribute: &str) -> Option<f64> {
         self.get(attribute).map(|text| text.parse().unwrap_or_else(|_| panic!("{attribute}={text:?}")))
     }
 
-    /// An attribute's value as a whole number.
+    /// Returns an attribute's value as an integer.
     pub fn whole(&self, attribute: &str) -> Option<u64> {
         self.get(attribute).map(|text| text.parse().unwrap_or_else(|_| panic!("{attribute}={text:?}")))
     }
 }
 
-/// Every element with an opening tag, in the order of the page.
+/// Returns every element with an opening tag, in page order.
 pub fn elements(html: &str) -> Vec<Element> {
     html.split('<')
         .skip(1)
@@ -35,7 +35,7 @@ pub fn elements(html: &str) -> Vec<Element> {
         .collect()
 }
 
-/// Those with an attribute of that name.
+/// Returns the elements with an attribute of this name.
 pub fn having(html: &str, attribute: &str) -> Vec<Element> {
     elements(html).into_iter().filter(|element| element.get(attribute).is_some()).collect()
 }
@@ -58,20 +58,21 @@ fn element(tag: &str) -> Element {
     Element { name: tag[..end].to_ascii_lowercase(), attributes }
 }
 
-/// The text of a page without its tags and its style.
+/// Returns the text of a page without its tags and style.
 pub fn text(html: &str) -> String {
     let body = html.split_once("</style>").map_or(html, |(_, body)| body);
     let texts = body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// No request could come of it: nothing refers to anything, and the page's own policy forbids it.
+/// Checks that a page causes no request: it references nothing, and its own content security policy
+/// forbids it.
 pub fn check_alone(html: &str) {
     for word in [
         "http:", "https:", "//", "url(", "@import", "src=", "href=", "<script", "<link", "<iframe", "<object",
     ] {
         let found =
-            html.find(word).map(|place| &html[place.saturating_sub(40)..(place + 40).min(html.len())]);
+            html.find(word).map(|index| &html[index.saturating_sub(40)..(index + 40).min(html.len())]);
         assert_eq!(found, None, "{word}");
     }
     assert!(html.contains("default-src 'none'"));

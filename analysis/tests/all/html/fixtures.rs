@@ -1,4 +1,4 @@
-//! Made-up runs with a tail, and their pages.
+//! Synthetic runs with a latency tail, and their pages.
 
 use super::dom::check_alone;
 use crate::fixture::{Fixture, RT_VENUE, Shape, scatter};
@@ -7,8 +7,8 @@ use protocol::wire::OrderId;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A run of one strategy whose reports come late, most by little, a few by far. Orders never
-/// overlap, so that a late one holds up no other.
+/// A run of one strategy whose reports are late, most by little, a few by far. Orders never
+/// overlap, so that a late one delays no other.
 pub fn tailed(orders: u64) -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders, period: 1_000_000, ..Shape::PLAIN });
     let strategy = fixture.thread("strategy-0");
@@ -20,25 +20,25 @@ pub fn tailed(orders: u64) -> Fixture {
     fixture
 }
 
-/// How late an order's report is made, in ticks: 1,000 times as late for one in 1,000.
+/// Returns the lateness of an order's report, in ticks: one in 1,000 is 1,000 times as late.
 pub fn lateness(id: OrderId) -> u64 {
     let draw = scatter(id.sequence()) % 100_000 + 1;
     RT_VENUE / 2 * (100_000 / draw).min(800)
 }
 
-/// The page in a folder.
+/// Returns the page in a folder.
 pub fn page(folder: &TempDir) -> String {
     std::fs::read_to_string(folder.path().join("report.html")).unwrap()
 }
 
-/// Saves a page to be looked at: `BULKHEAD_PAGES=FOLDER cargo test -p analysis html::`.
+/// Saves a page for inspection: `BULKHEAD_PAGES=FOLDER cargo test -p analysis html::`.
 pub fn keep(name: &str, html: &str) {
     if let Some(pages) = std::env::var_os("BULKHEAD_PAGES") {
         std::fs::write(Path::new(&pages).join(name), html).unwrap();
     }
 }
 
-/// Writes the page of a folder and checks that it stands alone.
+/// Writes the page of a folder and checks that it is self-contained.
 pub fn written(folder: &Path) -> String {
     let file = folder.join("report.html");
     analysis::html::write(folder, &file).unwrap();

@@ -1,23 +1,23 @@
-//! The page of a run in which strategies died: the table, the figures over all, and the marks on
-//! the time line.
+//! The page of a run in which strategies died: the table, the totals, and the marks on the
+//! timeline.
 
 use super::dom::{check_alone, having, text};
 use super::fixtures::{keep, page};
 use super::run_page::check_figures;
 use crate::common::evaluated;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, START, Shape};
 use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 use tempfile::TempDir;
 
-/// Deaths of three strategies in turn, in the middle of the run.
+/// Returns a run with alternating deaths of three strategies in its middle.
 fn deaths(number: u64) -> (TempDir, Summary) {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     for number in 0..number {
         let at = 4_000_000 + number * 600_000;
-        fixture.kill(Death { restart: Some(100_000), ..Death::of((number % 3) as u16, at) });
+        fixture.kill(StrategyDeath { restart: Some(100_000), ..StrategyDeath::new((number % 3) as u16, at) });
     }
     evaluated(&fixture)
 }
@@ -29,7 +29,7 @@ fn name(incident: &IncidentSummary) -> String {
     }
 }
 
-/// Table and marks show the incidents that the survivors felt most.
+/// Checks that table and marks show the incidents with the greatest effect on survivors.
 fn check_incidents(html: &str, summary: &Summary) {
     let shown = worst(&summary.incidents, 50);
     let (rows, marks) = (having(html, "data-died"), having(html, "data-incident"));
@@ -60,7 +60,7 @@ fn lines(html: &str) -> Vec<f64> {
 }
 
 #[test]
-fn every_incident_stands_in_the_table_and_on_the_time_line() {
+fn incidents_appear_in_table_and_timeline() {
     let (folder, summary) = deaths(7);
     let html = page(&folder);
     check_alone(&html);
@@ -69,25 +69,24 @@ fn every_incident_stands_in_the_table_and_on_the_time_line() {
     let text = text(&html);
     assert!(text.contains("Strategies that died") && text.contains("7 deaths of 3 strategies"), "{text}");
     assert!(text.contains(" cancelled, ") && text.contains(" orphaned, "));
-    // As far apart in the chart as in time: the one scale for all.
+    // Distances in the chart are proportional to time: one scale for all.
     let places = lines(&html);
-    let at = |place: usize| summary.incidents[place].fault_ns.unwrap() as f64;
+    let at = |index: usize| summary.incidents[index].fault_ns.unwrap() as f64;
     let scale = (places[6] - places[0]) / (at(6) - at(0));
-    for (place, x) in places.iter().enumerate() {
-        assert!((x - places[0] - (at(place) - at(0)) * scale).abs() < 0.2, "{places:?}");
+    for (index, x) in places.iter().enumerate() {
+        assert!((x - places[0] - (at(index) - at(0)) * scale).abs() < 0.2, "{places:?}");
     }
 }
 
 #[test]
-fn of_many_incidents_the_worst_are_shown() {
+fn worst_of_many_incidents_are_shown() {
     let (folder, summary) = deaths(70);
     let html = page(&folder);
     keep("deaths.html", &html);
     check_alone(&html);
     check_incidents(&html, &summary);
     assert_eq!(lines(&html).len(), 50);
-    // A lane for each strategy that died, whatever their deaths; each band ends where the strategy
-    // was back.
+    // A lane for each strategy that died; each band ends where the strategy was restarted.
     for lane in ["strategy 0", "strategy 1", "strategy 2"] {
         assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
     }
@@ -100,7 +99,7 @@ fn of_many_incidents_the_worst_are_shown() {
 }
 
 #[test]
-fn a_run_without_deaths_says_nothing_of_them() {
+fn run_without_deaths_has_no_incident_section() {
     let (folder, summary) = evaluated(&Fixture::new(Shape::PLAIN));
     let html = page(&folder);
     assert_eq!(summary.containment, None);
@@ -111,10 +110,10 @@ fn a_run_without_deaths_says_nothing_of_them() {
 }
 
 #[test]
-fn odd_incidents_draw_all_the_same() {
+fn unusual_incidents_are_drawn() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let quarantined = Some(ProtocolViolation::Flood);
-    fixture.kill(Death { quarantined, ..Death::of(1, 60_000) });
+    fixture.kill(StrategyDeath { quarantined, ..StrategyDeath::new(1, 60_000) });
     fixture.logs[0].retain(|record| record.point != Point::StrategyRecv || record.value < START);
     let incident = &mut fixture.record.incidents[0];
     incident.cause = "<script>alert(1)</script>\n\u{1b}[31m".into();

@@ -1,4 +1,4 @@
-//! The page of a lab, from a made-up `lab.json`: every cell is in every picture, with its figures.
+//! The page of a lab, from a synthetic `lab.json`: every cell is in every chart, with its figures.
 
 use super::browser::{check_quiet, open};
 use super::dom::{having, text};
@@ -8,11 +8,11 @@ use analysis::document::Document;
 use analysis::experiment::{Lab, LabRun, Wait, histogram};
 
 #[test]
-fn every_cell_is_drawn_with_its_figures() {
+fn lab_page_draws_each_cell() {
     let mut lab: Lab = golden();
     lab.runs = 20;
     let cell = lab.cells[0].clone();
-    // Two kinds of runs, beside the one that was there.
+    // Two kinds of runs in addition to the existing one.
     for number in 2..20 {
         let run_ns = if number % 3 == 0 { 90_000_000 } else { 52_000_000 } + u64::from(number);
         let run = LabRun { number, run_ns, ..cell.made[0].clone() };

@@ -1,5 +1,5 @@
-//! `report.html`: the pictures show what the saved results say, the file stands alone, a browser is
-//! content with it.
+//! `report.html`: the charts match the saved results, the file is self-contained, and a browser
+//! shows it without errors.
 
 mod browser;
 mod contain;

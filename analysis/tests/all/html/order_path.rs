@@ -1,4 +1,4 @@
-//! The picture of an order's path, and the README's that was made by it.
+//! The chart of an order's path, and the README's copy of it.
 
 use super::dom::{elements, having};
 use super::fixtures::tailed;
@@ -6,13 +6,12 @@ use crate::common::evaluated;
 use analysis::html::OrderPath;
 use std::path::{Path, PathBuf};
 
-/// The README's picture.
+/// Returns the path of the README's chart.
 fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/images/order-path.svg")
 }
 
-/// Returns what is wrong with a text as XML: tags that do not match, attributes without quotes,
-/// characters that must be escaped.
+/// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.
 fn malformed(xml: &str) -> Option<String> {
     let mut open = Vec::new();
     let (before, rest) = xml.split_once('<')?;
@@ -49,8 +48,8 @@ fn malformed(xml: &str) -> Option<String> {
     open.pop().map(|name| format!("<{name}> is never closed"))
 }
 
-/// Checks what every picture must be: XML with a title and a description, which asks for nothing
-/// and has colors for both schemes.
+/// Checks that a chart is XML with a title and a description, causes no request, and has colors for
+/// both schemes.
 #[track_caller]
 fn check(svg: &str) {
     assert_eq!(malformed(svg), None);
@@ -83,12 +82,12 @@ fn check(svg: &str) {
 }
 
 #[test]
-fn exported_picture_stands_alone_and_adds_up() {
+fn exported_order_path_is_self_contained_and_sums() {
     let (_folder, summary) = evaluated(&tailed(2_000));
     let svg = OrderPath::from_summary(&summary).unwrap().svg();
     check(&svg);
 
-    let around = &summary.around[0];
+    let around = &summary.percentile_breakdowns[0];
     let pieces = having(&svg, "data-stage");
     assert_eq!(pieces.len(), around.stages.len());
     for (piece, stage) in pieces.iter().zip(&around.stages) {
@@ -105,7 +104,7 @@ fn exported_picture_stands_alone_and_adds_up() {
 }
 
 #[test]
-fn hostile_texts_of_a_run_stay_texts() {
+fn hostile_names_are_escaped_in_order_path() {
     let (_folder, mut summary) = evaluated(&tailed(2_000));
     summary.machine.cpu_model = "</desc><script>alert(1)</script>\u{1b}[2J&nbsp;\u{0}\u{fffe}".into();
     summary.started = "]]>\"'</metadata>".into();
@@ -118,15 +117,15 @@ fn hostile_texts_of_a_run_stay_texts() {
 }
 
 #[test]
-fn run_without_a_median_has_no_picture() {
+fn run_without_median_has_no_order_path() {
     let (_folder, summary) = evaluated(&tailed(10));
     assert!(OrderPath::from_summary(&summary).is_none());
 }
 
-/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` draws it
-/// again from its own figures.
+/// After a change of the drawing: `BULKHEAD_DRAW=1 cargo test -p analysis order_path` redraws it
+/// from its own figures.
 #[test]
-fn committed_picture_is_of_this_exporter() {
+fn committed_order_path_is_current() {
     let svg = std::fs::read_to_string(committed()).unwrap();
     let path = OrderPath::from_svg(&svg)
         .expect("figures of another format: launcher export RUN --svg makes new ones");
@@ -139,7 +138,7 @@ fn committed_picture_is_of_this_exporter() {
 }
 
 #[test]
-fn malformed_pictures_are_found() {
+fn malformed_svg_is_detected() {
     for bad in [
         "<svg><g></svg>",
         "<svg a=b></svg>",

@@ -1,4 +1,4 @@
-//! The page of a run against its summary and its time line.
+//! The page of a run compared with its summary and its timeline.
 
 use super::dom::{Element, check_alone, elements, having, text};
 use super::fixtures::{page, tailed};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
-/// What a chart of percentiles shows of a measure.
+/// Returns the percentiles that a chart shows for a measure.
 pub fn percentiles(element: &Element) -> [Option<u64>; 8] {
     ["count", "min-ns", "p50-ns", "p90-ns", "p99-ns", "p999-ns", "p9999-ns", "max-ns"]
         .map(|key| element.whole(&format!("data-{key}")))
 }
 
-fn of(figures: &Distribution) -> [Option<u64>; 8] {
+fn percentile_fields(figures: &Distribution) -> [Option<u64>; 8] {
     let Distribution { count, min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
     [Some(count), min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns]
 }
@@ -27,23 +27,25 @@ fn named(name: &str) -> Measure {
     Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()
 }
 
-/// Every figure in the page is that of the summary. Also used on what a browser made of the page.
+/// Checks that every figure in the page matches the summary. Also used on the DOM of a browser.
 pub fn check_figures(html: &str, summary: &Summary) {
     let series: Vec<Element> = having(html, "data-p50-ns");
     assert_eq!(series.len(), 6);
     for element in &series {
         let measure = named(element.get("data-series").unwrap());
-        assert_eq!(percentiles(element), of(summary.distribution(measure)), "{measure:?}");
+        assert_eq!(percentiles(element), percentile_fields(summary.distribution(measure)), "{measure:?}");
     }
     let pieces = having(html, "data-stage");
     assert_eq!(pieces.len(), 12);
     for piece in &pieces {
-        let around =
-            summary.around.iter().find(|around| piece.get("data-percentile") == Some(&around.percentile));
+        let around = summary
+            .percentile_breakdowns
+            .iter()
+            .find(|around| piece.get("data-percentile") == Some(&around.percentile));
         let stage = around.unwrap().stages.iter().find(|part| piece.get("data-stage") == Some(&part.stage));
         assert_eq!(piece.number("data-ns"), Some(stage.unwrap().mean_ns));
     }
-    for around in &summary.around {
+    for around in &summary.percentile_breakdowns {
         let sum: f64 = around.stages.iter().map(|part| part.mean_ns).sum();
         assert!(
             (sum - around.rt_venue_ns).abs() <= around.rt_venue_ns * 1e-9,
@@ -76,31 +78,31 @@ fn timeline(folder: &TempDir) -> Timeline {
 }
 
 #[test]
-fn every_figure_in_the_page_is_the_summarys() {
+fn page_figures_match_summary() {
     let (folder, summary) = evaluated(&tailed(20_000));
     assert!(summary.rt_venue.p999_ns > summary.rt_venue.p50_ns.map(|ns| ns * 20), "{:?}", summary.rt_venue);
     check_figures(&page(&folder), &summary);
 }
 
 #[test]
-fn figures_stand_where_the_scale_says() {
+fn figures_are_drawn_to_scale() {
     let (folder, _) = evaluated(&tailed(20_000));
     let html = page(&folder);
-    // On a logarithmic axis height is a straight line over the logarithm of what is shown.
+    // On a logarithmic axis the position is linear in the logarithm of the value.
     let dots: Vec<(f64, f64)> = having(&html, "data-mark")
         .iter()
         .map(|dot| (dot.number("data-ns").unwrap().log10(), dot.number("cy").unwrap()))
         .collect();
     assert!(dots.len() >= 20, "{}", dots.len());
-    let least = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
-    let most = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-    let slope = (most.1 - least.1) / (most.0 - least.0);
+    let min = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
+    let max = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+    let slope = (max.1 - min.1) / (max.0 - min.0);
     assert!(slope < -20.0, "more is higher: {slope}");
     for (log, y) in dots {
-        let expected = least.1 + slope * (log - least.0);
+        let expected = min.1 + slope * (log - min.0);
         assert!((y - expected).abs() < 0.3, "{y} for 10^{log}, not {expected}");
     }
-    // On a linear one a length is a share of the sum.
+    // On a linear axis a length is a share of the sum.
     let bars: Vec<Element> = having(&html, "data-stage")
         .into_iter()
         .filter(|bar| bar.get("data-percentile") == Some("p99"))
@@ -115,7 +117,7 @@ fn figures_stand_where_the_scale_says() {
 }
 
 #[test]
-fn the_time_line_agrees_with_the_summary() {
+fn timeline_agrees_with_summary() {
     let (folder, summary) = evaluated(&tailed(20_000));
     let timeline = timeline(&folder);
     assert_eq!(timeline.count.iter().sum::<u64>(), summary.rt_venue.count);
@@ -147,7 +149,7 @@ fn the_time_line_agrees_with_the_summary() {
 }
 
 #[test]
-fn the_file_stands_alone_and_is_small() {
+fn page_is_self_contained_and_small() {
     let (folder, _) = evaluated(&tailed(20_000));
     let html = page(&folder);
     check_alone(&html);
@@ -155,7 +157,7 @@ fn the_file_stands_alone_and_is_small() {
 }
 
 #[test]
-fn too_few_orders_are_said_to_be_too_few() {
+fn page_says_when_orders_are_too_few() {
     for (orders, strategies) in [(0, 1), (1, 1), (15, 1), (150, 30)] {
         let (folder, summary) = evaluated(&Fixture::new(Shape { orders, strategies, ..Shape::PLAIN }));
         let html = page(&folder);
@@ -172,7 +174,7 @@ fn too_few_orders_are_said_to_be_too_few() {
 }
 
 #[test]
-fn names_from_outside_stay_text() {
+fn external_names_are_escaped() {
     let mut fixture = tailed(100);
     fixture.record.machine.hostname = "<script>alert(1)</script>".into();
     fixture.record.machine.cpu_model = "\" onload=\"x & <b>".into();
@@ -185,12 +187,12 @@ fn names_from_outside_stay_text() {
 }
 
 #[test]
-fn odd_figures_draw_all_the_same() {
+fn unusual_figures_are_drawn() {
     let mut fixture = tailed(2_000);
     for words in &mut fixture.statuses {
         words[1..].fill(u64::MAX);
     }
-    fixture.record.floor.before_ns = Some(f64::MAX);
+    fixture.record.core_to_core_rtt.before_ns = Some(f64::MAX);
     fixture.record.input.window_ns = u64::MAX;
     let (folder, _) = evaluated(&fixture);
     check_alone(&page(&folder));
@@ -198,7 +200,7 @@ fn odd_figures_draw_all_the_same() {
 
 /// `BULKHEAD_SLOW=1 cargo test --release -p analysis --test all four_million -- --nocapture`
 #[test]
-fn four_million_orders_are_drawn_in_time() {
+fn four_million_orders_render_in_time() {
     if std::env::var_os("BULKHEAD_SLOW").is_none() {
         eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to make a run of 4 million orders: a minute and 1 GB");
         return;

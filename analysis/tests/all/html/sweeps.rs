@@ -1,4 +1,4 @@
-//! The page of a sweep and of a bill, from made-up `sweep.json`.
+//! The pages of a sweep and of a bill, from a synthetic `sweep.json`.
 
 use super::browser::{check_quiet, open};
 use super::dom::{having, text};
@@ -11,7 +11,7 @@ use analysis::summary::Distribution;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What a run of these settings would measure, with some noise.
+/// Returns the outline of a run with these settings, with some noise.
 fn outline(values: &[(&str, &str)], repeat: u32) -> Value {
     let of = |axis: &str| values.iter().find(|(name, _)| *name == axis).map_or("", |(_, value)| value);
     let seed = values.iter().flat_map(|(_, value)| value.bytes()).fold(7, |a, b| scatter(a ^ u64::from(b)));
@@ -61,7 +61,7 @@ fn outline(values: &[(&str, &str)], repeat: u32) -> Value {
     })
 }
 
-/// A sweep over these axes.
+/// Returns a sweep over these axes.
 fn sweep(kind: &str, axes: &[(&str, &[&str])], repeats: u32) -> Value {
     let mut points: Vec<Vec<(&str, &str)>> = vec![Vec::new()];
     for (axis, values) in axes {
@@ -98,19 +98,19 @@ fn write(sweep: &Value) -> (TempDir, String) {
     (folder, html)
 }
 
-/// The ids of the drawings.
+/// Returns the ids of the charts.
 fn drawings(html: &str) -> Vec<String> {
     having(html, "role").iter().filter_map(|svg| svg.get("id").map(str::to_owned)).collect()
 }
 
-/// The median of three or more.
+/// Returns the median of three or more values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
 #[test]
-fn work_is_drawn_as_in_the_seeds_article() {
+fn work_sweep_matches_seed_article_chart() {
     let sweep = sweep(
         "sweep",
         &[("work", &["0ns", "500ns", "1000ns", "1500ns"]), ("technique", &["spsc-mux", "array-queue"])],
@@ -124,7 +124,7 @@ fn work_is_drawn_as_in_the_seeds_article() {
     assert_eq!(lines, ["spsc-mux", "array-queue"]);
     let dots = having(chart, "data-x");
     assert_eq!(dots.len(), 8);
-    // The second dot of the first line is spsc-mux at 500 ns, less that work.
+    // The second dot of the first line is spsc-mux at 500 ns, without that work.
     let point = &sweep["points"][2];
     assert_eq!(
         (&point["values"]["technique"], &point["values"]["work"]),
@@ -140,7 +140,7 @@ fn work_is_drawn_as_in_the_seeds_article() {
 }
 
 #[test]
-fn rates_and_strategies_have_their_charts() {
+fn rate_and_strategy_axes_have_charts() {
     let (_, html) = write(&sweep("sweep", &[("rate", &["20k", "100k", "400k", "800k"])], 3));
     assert_eq!(drawings(&html), ["rate-p99", "rate-p50", "waiting", "points-0", "points-1", "points-2"]);
     let lines: Vec<String> =
@@ -154,7 +154,7 @@ fn rates_and_strategies_have_their_charts() {
     assert_eq!(drawings(&html)[..5], [0, 1, 2, 3, 4].map(|number| format!("strategies-{number}")));
 }
 
-/// A line of a bill.
+/// Returns a line of a bill.
 fn line(percentile: &str, ratio: Option<[f64; 3]>, verdict: &str, why: &[&str]) -> Value {
     let estimate = ratio.map(|[low, value, high]| json!({ "value": value, "low": low, "high": high }));
     let difference =
@@ -165,7 +165,7 @@ fn line(percentile: &str, ratio: Option<[f64; 3]>, verdict: &str, why: &[&str]) 
     })
 }
 
-/// A row of a bill with these lines.
+/// Returns a row of a bill with these lines.
 fn row(isolation: &str, technique: &str, reference: Option<(&str, &str)>, lines: Vec<Value>) -> Value {
     let reference =
         reference.map(|(isolation, technique)| json!({ "isolation": isolation, "technique": technique }));
@@ -179,7 +179,7 @@ fn row(isolation: &str, technique: &str, reference: Option<(&str, &str)>, lines:
 }
 
 #[test]
-fn a_bill_shows_the_differences_and_their_verdicts() {
+fn bill_page_shows_differences_and_verdicts() {
     let levels: (&str, &[&str]) = ("isolation", &["thread", "process", "sandbox"]);
     let sweep = sweep("bill", &[levels, ("technique", &["spsc-mux", "array-queue", "pipe"])], 5);
     let lines = |low: f64, verdict: &str| {
@@ -240,7 +240,7 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
 }
 
 #[test]
-fn what_is_not_measured_yet_is_left_out() {
+fn unmeasured_points_are_left_out() {
     let mut sweep =
         sweep("bill", &[("isolation", &["thread", "process"]), ("technique", &["spsc-mux", "pipe"])], 3);
     sweep["state"] = json!("interrupted");
@@ -261,7 +261,7 @@ fn what_is_not_measured_yet_is_left_out() {
 }
 
 #[test]
-fn a_search_shows_what_it_tried_and_found() {
+fn search_page_shows_trials_and_result() {
     let mut sweep = sweep("max-rate", &[("technique", &["spsc-mux", "pipe"])], 0);
     let step = |rate: f64, p999: Option<u64>, held: bool| {
         let why = if held { "" } else { "p99.9 over the bound" };
@@ -284,7 +284,7 @@ fn a_search_shows_what_it_tried_and_found() {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn other_document_version_is_refused() {
     let mut sweep = sweep("sweep", &[("rate", &["20k"])], 1);
     sweep["schema"] = json!("bulkhead.sweep/9");
     let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! Positions from the logged fills against the orchestrator's, and orders after kill switches:
-//! honest runs are counted exactly, every lie is found.
+//! Positions from the logged fills compared with the orchestrator's, and orders after kill
+//! switches: honest runs are counted exactly, every defect is detected.
 
 use super::merging::with_reports;
 use crate::common::{kinds, run, stamp};
 use crate::fixture::{Fixture, Shape, fill_of};
 use analysis::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
-use analysis::merge::{Account, Merged};
+use analysis::merge::{Account, MergedRun};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::plan::Threading;
 use protocol::stamps::{Point, PositionField, Record};
@@ -15,7 +15,7 @@ const FILLS: Shape = Shape { fills: true, ..Shape::PLAIN };
 const ID: OrderId = OrderId::new(1, 0, 7);
 
 #[test]
-fn positions_are_those_of_the_fills() {
+fn positions_match_fills() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let merged = run(&Fixture::new(Shape { threading, ..FILLS }));
         assert_eq!(merged.violations, []);
@@ -28,20 +28,20 @@ fn positions_are_those_of_the_fills() {
         let found =
             merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
         let found = found.unwrap().account;
-        // What is realised depends on the order in which the orchestrator took the reports.
+        // Realized profit depends on the order in which the orchestrator processed the reports.
         assert_eq!((found.net, found.cost, found.fills), (wanted.net, wanted.cost, wanted.fills));
-        assert_ne!(found.realised, wanted.realised);
+        assert_ne!(found.realized, wanted.realized);
         assert_eq!(merged.positions.iter().map(|position| position.account.fills).sum::<u64>(), 40);
         assert!(merged.positions.iter().all(|position| position.last_price.is_some()));
     }
 }
 
-/// The kinds of violations of a run, and the first example of all.
-fn found(merged: &Merged) -> (Vec<ViolationKind>, String) {
+/// Returns the kinds of violations of a run, and the first example of all.
+fn found(merged: &MergedRun) -> (Vec<ViolationKind>, String) {
     (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
 }
 
-/// Spoils an honest run with fills.
+/// Introduces a defect in an honest run with fills.
 fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(FILLS);
     spoil(&mut fixture);
@@ -50,12 +50,12 @@ fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
 
 /// Changes both records of an order's fill.
 fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
-    let (thread, place) = run.find(Point::FillQuantity, ID);
-    run.logs[thread][place..place + 2].iter_mut().for_each(change);
+    let (thread, index) = run.find(Point::FillQuantity, ID);
+    run.logs[thread][index..index + 2].iter_mut().for_each(change);
 }
 
 #[test]
-fn a_log_that_lies_about_a_fill_is_found() {
+fn forged_fill_records_are_detected() {
     type Lie = fn(&mut Fixture);
     let lies: [(&[ViolationKind], &str, Lie); 10] = [
         (&[Position], "by the gateways' reports", |run| run.set(Point::FillQuantity, ID, |n| n + 1)),
@@ -72,11 +72,11 @@ fn a_log_that_lies_about_a_fill_is_found() {
             run.remove(Point::FillQuantity, ID);
         }),
         (&[Fill], "order 7: report 0 is filled twice", |run| {
-            let (thread, place) = run.find(Point::FillQuantity, ID);
-            let pair = [run.logs[thread][place], run.logs[thread][place + 1]];
-            run.logs[thread].splice(place..place, pair);
+            let (thread, index) = run.find(Point::FillQuantity, ID);
+            let pair = [run.logs[thread][index], run.logs[thread][index + 1]];
+            run.logs[thread].splice(index..index, pair);
         }),
-        // Of a report that does not exist, of another order, and of nothing.
+        // For a report that does not exist, of another order, and of none.
         (&[Fill, Position], "order 7: a fill of report 3, which has no t5 before it", |run| {
             change_fill(run, |record| record.detail = 3);
         }),
@@ -91,14 +91,14 @@ fn a_log_that_lies_about_a_fill_is_found() {
 }
 
 #[test]
-fn the_instrument_of_a_fill_counts() {
+fn fill_counts_for_its_instrument() {
     let sequence = (0..20).find(|sequence| fill_of(2 * sequence + 1).0 == 1).unwrap();
     let id = OrderId::new(1, 0, sequence);
     assert_eq!(spoiled(|run| _ = run.remove(Point::Instrument, id)).0, [Position]);
     assert_eq!(spoiled(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
 }
 
-/// Changes the orchestrator's log of a run with fills: its positions do not match any more.
+/// Changes the orchestrator's log of a run with fills, so that its positions differ.
 fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
     let (kinds, what) = spoiled(|run| {
         let thread = run.thread("orchestrator");
@@ -109,7 +109,7 @@ fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
 }
 
 #[test]
-fn each_wrong_figure_of_a_position_is_found() {
+fn each_wrong_position_figure_is_detected() {
     for field in PositionField::ALL {
         let is_it = |record: &Record| (record.point, record.detail) == (Point::Position, field as u8);
         let what = misstated(|log| {
@@ -117,7 +117,7 @@ fn each_wrong_figure_of_a_position_is_found() {
             record.value = record.value.wrapping_sub(1);
         });
         assert!(what.contains(&format!("{field:?}")), "{what}");
-        // One figure is not there, also where it would be 0.
+        // One figure is missing, even where it would be 0.
         let what = misstated(|log| log.retain(|record| !is_it(record) || record.id != OrderId::new(1, 0, 1)));
         assert!(
             what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"),
@@ -127,7 +127,7 @@ fn each_wrong_figure_of_a_position_is_found() {
 }
 
 #[test]
-fn accounts_that_are_missing_unknown_or_doubled_are_found() {
+fn missing_unknown_or_duplicate_accounts_are_detected() {
     let without = |log: &mut Vec<Record>| log.retain(|record| record.point != Point::Position);
     misstated(without);
     let broken_off = spoiled(|run| {
@@ -148,23 +148,23 @@ fn accounts_that_are_missing_unknown_or_doubled_are_found() {
     assert!(what.contains("stated twice"), "{what}");
 }
 
-/// The records of a switch that is turned by an operator.
+/// Returns the record of a switch that an operator turns.
 fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
     let (id, detail) = KillSwitch { number, scope, is_on, cause: KillCause::Operator }.to_record();
     Record { point, id, detail, value }
 }
 
-/// The honest run with a kill switch that is seen just before the t3 of an order, and revived
-/// later.
+/// Merges the honest run with a kill switch that is seen just before the t3 of an order, and
+/// revived later.
 fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
-    let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+    let (thread, index) = fixture.find(Point::OrchDispatch, ID);
     let log = &mut fixture.logs[thread];
-    let t3 = log[place].value;
-    log[place].detail = u8::from(is_excused);
-    log.insert(place + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
+    let t3 = log[index].value;
+    log[index].detail = u8::from(is_excused);
+    log.insert(index + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
     let on = [(Point::KillSeen, t3 - 5), (Point::KillDone, t3 - 1)];
-    log.splice(place..place, on.map(|(point, value)| turned(true, 0, scope, point, value)));
+    log.splice(index..index, on.map(|(point, value)| turned(true, 0, scope, point, value)));
     let merged = run(&fixture);
     let [kill] = merged.kills.as_slice() else { panic!("{:?}", merged.kills) };
     assert_eq!((kill.seen, kill.done, kill.revived), (t3 - 5, Some(t3 - 1), Some(t3 + 1)));
@@ -172,7 +172,7 @@ fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<Violatio
 }
 
 #[test]
-fn an_order_that_a_kill_switch_let_through_is_found() {
+fn order_dispatched_despite_kill_switch_is_detected() {
     let instrument = fill_of(2 * 7 + 1).0;
     for threading in [Threading::Dedicated, Threading::Shared] {
         for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
@@ -188,37 +188,37 @@ fn an_order_that_a_kill_switch_let_through_is_found() {
 }
 
 #[test]
-fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
+fn kill_switch_ends_when_its_scope_is_revived() {
     let instrument = fill_of(2 * 7 + 1).0;
     for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
         for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
             let mut fixture = Fixture::new(FILLS);
-            let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+            let (thread, index) = fixture.find(Point::OrchDispatch, ID);
             let log = &mut fixture.logs[thread];
-            let t3 = log[place].value;
-            // At one tick: what comes first stands first.
+            let t3 = log[index].value;
+            // At one tick: log order decides.
             let seen = |is_on, number, scope| turned(is_on, number, scope, Point::KillSeen, t3);
-            log.splice(place + 1..place + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
-            log.splice(place..place, [seen(true, 0, scope), seen(false, 1, revived)]);
+            log.splice(index + 1..index + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
+            log.splice(index..index, [seen(true, 0, scope), seen(false, 1, revived)]);
             let wanted: &[ViolationKind] = if is_off { &[] } else { &[Killed] };
             assert_eq!(kinds(&run(&fixture)), wanted, "{scope}, revived: {revived}");
         }
     }
 }
 
-/// An order that had rested, as its first report says, when a switch was turned and its last report
+/// An order that was resting, by its first report, when a switch was turned and its last report
 /// came.
 #[test]
-fn a_kill_switch_cancels_what_had_been_accepted_before() {
+fn kill_switch_cancels_accepted_orders() {
     for is_killed in [true, false] {
         let mut fixture = Fixture::new(Shape::PLAIN);
         with_reports(&mut fixture, ID);
         let (thread, _) = fixture.find(Point::GatewayDone, ID);
         let log = &mut fixture.logs[thread];
         let is_last = |r: &Record| (r.point, r.id, r.detail) == (Point::GatewayDone, ID, 2);
-        let place = log.iter().position(is_last).unwrap();
-        let last = log[place];
-        log.insert(place, Record { point: Point::Cancelled, ..last });
+        let index = log.iter().position(is_last).unwrap();
+        let last = log[index];
+        log.insert(index, Record { point: Point::Cancelled, ..last });
         if is_killed {
             let seen = turned(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
             fixture.push("orchestrator", seen);

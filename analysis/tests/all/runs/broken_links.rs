@@ -1,12 +1,11 @@
-//! Hand-offs that lose, double, reorder or tear messages: the merge of a run over each of them says
-//! so.
+//! Hand-offs that lose, duplicate, reorder or tear messages: the merge detects each.
 //!
 //! The agents are the real ones, on a virtual clock and in one thread; only the receiving end of
 //! the link under test is broken.
 
 use crate::common::kinds;
 use crate::fixture::{Fixture, Shape};
-use analysis::merge::{Merged, ViolationKind, merge};
+use analysis::merge::{MergedRun, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs};
@@ -26,22 +25,21 @@ use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
 use system::clock::{Timebase, VirtualClock};
 use system::work::TimedWork;
 
-/// What a broken link does to every seventh message.
+/// The defect that a link applies to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
     Doubles,
     Loses,
-    /// It comes after the next one.
+    /// The message arrives after the next one.
     Reorders,
-    /// It has the second half of the one before it.
+    /// The message has the second half of its predecessor.
     Tears,
 }
 
 const EVERY: u64 = 7;
 
-/// The receiving end of a link whose memory several write, so that it tells of no message whose it
-/// is.
+/// The receiving end of a shared link, which does not know the sender of a message.
 struct Broken {
     inner: Mux,
     defect: Defect,
@@ -90,7 +88,7 @@ impl Consumer for Broken {
     }
 }
 
-/// An agent on its thread's segment.
+/// An agent with its thread's segment.
 struct Actor {
     agent: Box<dyn Agent<VirtualClock>>,
     cycle: Cycle<VirtualClock>,
@@ -106,7 +104,7 @@ fn actor(clock: &VirtualClock, agent: impl Agent<VirtualClock> + 'static) -> Act
 
 const SHAPE: Shape = Shape { orders: 100, pacing: Pacing::Closed, period: 1, delay: 1, ..Shape::PLAIN };
 
-/// Sends an order whenever it may, each with a quantity of its own.
+/// Sends an order whenever possible, each with a distinct quantity.
 struct Metronome {
     sent: u64,
 }
@@ -129,7 +127,7 @@ impl Strategy for Metronome {
     }
 }
 
-/// The agents of the fixture's run, in the order of its plan's threads.
+/// Returns the agents of the fixture's run, in the order of its plan's threads.
 fn actors<V: Venue + 'static>(
     clock: &VirtualClock,
     submit_defect: Defect,
@@ -170,17 +168,17 @@ fn actors<V: Venue + 'static>(
     actors
 }
 
-fn play(submit: Defect, completion: Defect) -> Merged {
+fn play(submit: Defect, completion: Defect) -> MergedRun {
     play_at(submit, completion, || DelayVenue::with_capacity(InFull, 64))
 }
 
-/// The same with sound links and these venues.
-pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> Merged {
+/// Plays the run with sound links and these venues.
+pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> MergedRun {
     play_at(Defect::None, Defect::None, venue)
 }
 
-/// Runs it to its end, or until nothing can happen any more, and merges what it left.
-fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> Merged {
+/// Runs the agents to the end, or until no progress is possible, and merges the logs.
+fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> MergedRun {
     let clock = VirtualClock::default();
     let mut actors = actors(&clock, submit, completion, venue);
     let mut random = 12_345u64;
@@ -219,15 +217,15 @@ fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl F
 }
 
 #[test]
-fn sound_links_leave_nothing_to_say() {
+fn sound_links_have_no_violations() {
     let merged = play(Defect::None, Defect::None);
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.measured().count()), (200, 200));
 }
 
-/// What each defect is found by.
+/// The violations that reveal each defect.
 #[test]
-fn every_defect_of_every_link_is_found() {
+fn every_link_defect_is_detected() {
     for (defect, submit, completion) in [
         (Defect::Doubles, ViolationKind::PeerFaults, ViolationKind::Duplicate),
         (Defect::Loses, ViolationKind::Lost, ViolationKind::Lost),

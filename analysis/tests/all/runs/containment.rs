@@ -1,29 +1,29 @@
-//! What the deaths of strategies did to the others, in figures.
+//! Effects of strategies' deaths on the other strategies, in figures.
 
 use super::deaths::{T1_OF_20, killed, mortal};
 use crate::common::summary;
-use crate::fixture::killing::{DETECTED, Death, REPAIRED};
+use crate::fixture::killing::{DETECTED, REPAIRED, StrategyDeath};
 use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
-use analysis::merge::Losses;
+use analysis::merge::OrderLosses;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::flow::PATH;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 
-/// 500 orders of each of 2 strategies over 20 ms; strategy 1 dies in the middle.
+/// Two strategies with 500 orders each over 20 ms; strategy 1 dies in the middle.
 fn one_death() -> Fixture {
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 20_000, delay: 100_000, ..Shape::PLAIN });
-    fixture.kill(Death { restart: Some(200_000), ..Death::of(1, 20_000_000) });
+    fixture.kill(StrategyDeath { restart: Some(200_000), ..StrategyDeath::new(1, 20_000_000) });
     fixture
 }
 
-/// The report of an order is taken so much later, in ticks.
+/// Delays the report of an order by `by` ticks.
 fn delay(fixture: &mut Fixture, id: OrderId, by: u64) {
     fixture.set(Point::StrategyRecv, id, |t8| t8 + by);
 }
 
-/// The first order of strategy 0 that was sent at or after so many ticks since the start.
+/// Returns the first order of strategy 0 that was sent at or after `ticks` since the start.
 fn sent_at(fixture: &Fixture, ticks: u64) -> OrderId {
     let log = &fixture.logs[0];
     let sent = |point, value| point == Point::StrategySend && value >= START + ticks;
@@ -31,7 +31,7 @@ fn sent_at(fixture: &Fixture, ticks: u64) -> OrderId {
 }
 
 #[test]
-fn an_incident_says_when_what_and_what_became_of_the_orders() {
+fn incident_summary_has_times_cause_and_order_fates() {
     let summary = summary(&one_death());
     assert_eq!(summary.violations, []);
     let [incident] = summary.incidents.as_slice() else { panic!("{:?}", summary.incidents) };
@@ -43,7 +43,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
     assert_eq!(incident.repair_to_restart_ns, Some((200_000 - REPAIRED) / 2));
     let orders = &summary.orders;
     assert!(orders.cancelled > 2);
-    let Losses { cancelled, orphaned, lost } = incident.orders;
+    let OrderLosses { cancelled, orphaned, lost } = incident.orders;
     assert_eq!((cancelled, orphaned, lost), (orders.cancelled, orders.orphaned, orders.lost));
     let all = summary.containment.unwrap();
     assert_eq!((all.incidents, all.strategies, all.quarantined, all.restarted), (1, 1, 0, 1));
@@ -53,7 +53,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
 }
 
 #[test]
-fn only_orders_in_the_engine_meanwhile_were_touched() {
+fn only_orders_in_engine_during_incident_are_affected() {
     // Until 10 ms after the repair: to the end of the run. Strategy 0 sends one order every 20 µs.
     let of = |spoil: fn(&mut Fixture)| {
         let mut fixture = one_death();
@@ -65,33 +65,32 @@ fn only_orders_in_the_engine_meanwhile_were_touched() {
     let (survivors, all) = of(|_| {});
     let typical = Some(RT_VENUE / 2);
     assert_eq!((survivors.p50_ns, survivors.max_ns, survivors.p999_ns), (typical, typical, None));
-    // Those that were sent later, and those on their way home then.
+    // Orders that were sent later, and those on their way back then.
     assert!((500..=510).contains(&survivors.orders), "{survivors:?}");
     assert_eq!(all.survivors_during.count, survivors.orders);
     assert_eq!(all.survivors_before.max_ns, typical);
-    // Of both strategies; what was at a venue then counts neither here nor there if it came home
-    // later.
+    // Of both strategies; orders at a venue then do not count if they returned later.
     assert!((985..=1_000).contains(&all.survivors_before.count), "{:?}", all.survivors_before);
 
-    // Slow ones long before it.
+    // Slow orders long before it.
     let (before, all) = of(|fixture| delay(fixture, OrderId::new(0, 0, 499 - 100), 3_000));
     assert_eq!(before, survivors);
     assert_eq!(all.survivors_before.max_ns, Some((RT_VENUE + 3_000) / 2));
     assert_eq!(all.survivors_during.max_ns, typical);
-    // The dead one's own next incarnation is no survivor.
+    // The next incarnation of the dead strategy is not a survivor.
     let (after, _) = of(|fixture| delay(fixture, OrderId::new(1, 1, 5), 3_000));
     assert_eq!(after, survivors);
 }
 
 #[test]
-fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
-    // Venues answer at once, so that the order before the death was home before it.
+fn queued_order_is_affected_however_early_it_was_sent() {
+    // Venues answer at once, so that the order before the death had returned before it.
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 20_000, delay: 100, ..Shape::PLAIN });
-    fixture.kill(Death::of(1, 20_000_000));
+    fixture.kill(StrategyDeath::new(1, 20_000_000));
     let quick = summary(&fixture).incidents[0].survivors;
     assert_eq!(quick.max_ns, Some(RT_VENUE / 2));
     let id = sent_at(&fixture, 19_960_000);
-    // Taken just before the next one.
+    // Received just before the next one.
     let later = 39_950;
     for point in PATH.into_iter().chain([Point::Release]).filter(|point| *point != Point::StrategySend) {
         fixture.set(point, id, |ticks| ticks + later);
@@ -104,9 +103,9 @@ fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
 }
 
 #[test]
-fn an_incident_ends_ten_milliseconds_after_its_repair() {
+fn incident_window_ends_10_ms_after_repair() {
     let mut fixture = Fixture::new(Shape { orders: 1_000, period: 40_000, delay: 100_000, ..Shape::PLAIN });
-    fixture.kill(Death::of(1, 20_000_000));
+    fixture.kill(StrategyDeath::new(1, 20_000_000));
     let survivors = |fixture: &Fixture| summary(fixture).incidents[0].survivors;
     let all = survivors(&fixture);
     // 10 ms of 40 µs each.
@@ -117,7 +116,7 @@ fn an_incident_ends_ten_milliseconds_after_its_repair() {
     let early = OrderId::new(0, 0, late.sequence() - 2);
     delay(&mut fixture, early, 3_000);
     assert_eq!(survivors(&fixture).max_ns, Some((RT_VENUE + 3_000) / 2));
-    // An incident that nobody repaired ends after the fence.
+    // An incident without a repair ends after the fence.
     fixture.record.incidents[0].repaired_ns = None;
     let summary = summary(&fixture);
     assert_eq!(summary.incidents[0].detect_to_repair_ns, None);
@@ -125,13 +124,14 @@ fn an_incident_ends_ten_milliseconds_after_its_repair() {
 }
 
 #[test]
-fn many_incidents_are_pooled() {
+fn many_incidents_pool_each_order_once() {
     let summary = summary(&mortal(1_000));
     assert_eq!((summary.violations.len(), summary.incidents.len()), (0, 999));
     let all = summary.containment.as_ref().unwrap();
     assert_eq!((all.incidents, all.strategies, all.restarted), (999, 1, 999));
     assert_eq!(all.detect_to_repair.p50_ns, Some(200));
-    // Each order of strategy 0 that was not rejected once, though a thousand incidents overlap it.
+    // Each order of strategy 0 that was not rejected counts once, though a thousand incidents
+    // overlap it.
     assert!((1_707..=1_715).contains(&all.survivors_during.count), "{all:?}");
     assert!(summary.incidents[100].survivors.orders > 1_000);
     let reason = "1 strategy died 999 times during the run: figures are of the survivors and the gaps";
@@ -140,7 +140,7 @@ fn many_incidents_are_pooled() {
 }
 
 #[test]
-fn what_the_dead_counted_is_not_known() {
+fn dead_strategy_counters_are_unknown() {
     let whole = summary(&Fixture::new(Shape::PLAIN));
     assert_eq!((whole.incidents.as_slice(), &whole.containment), ([].as_slice(), &None));
     assert!(whole.in_flight.measured.is_some() && whole.in_flight.max.is_some());
@@ -150,16 +150,18 @@ fn what_the_dead_counted_is_not_known() {
     let flight = &summary.in_flight;
     assert_eq!((flight.measured, flight.difference, flight.max), (None, None, None));
     assert!(flight.littles_law.is_some());
-    // Nobody is told that the senders fell behind.
+    // No reason says that the senders fell behind.
     let words = ["fell behind", "Little's law", "pinned"];
     assert!(!summary.reasons.iter().any(|reason| words.iter().any(|word| reason.contains(word))));
     assert!(summary.rate.achieved_per_s < summary.rate.offered_per_s);
 }
 
 #[test]
-fn a_quarantined_strategys_counters_are_in_no_figure() {
-    let mut fixture =
-        killed(&[Death { quarantined: Some(ProtocolViolation::Flood), ..Death::of(1, T1_OF_20 - 100) }]);
+fn quarantined_strategy_counters_are_excluded() {
+    let mut fixture = killed(&[StrategyDeath {
+        quarantined: Some(ProtocolViolation::Flood),
+        ..StrategyDeath::new(1, T1_OF_20 - 100)
+    }]);
     let thread = fixture.thread("strategy-1");
     fixture.statuses[thread].fill(u64::MAX);
     fixture.counters[thread].fill(u64::MAX);
@@ -174,7 +176,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
     fixture.counter("strategy-0", "full", 3);
 }
 
-/// Orders of strategy 1 whose report the strategy got.
+/// Returns the orders of strategy 1 whose report it received.
 fn returned_of_1(fixture: &Fixture) -> u64 {
     let rejected: Vec<OrderId> = (fixture.logs.iter().flatten())
         .filter(|record| record.point == Point::Rejected)
@@ -185,11 +187,11 @@ fn returned_of_1(fixture: &Fixture) -> u64 {
 }
 
 #[test]
-fn the_worst_are_shown_in_the_order_of_time() {
+fn worst_incidents_are_listed_by_time() {
     let summary = summary(&mortal(100));
     let mut incidents = summary.incidents.clone();
-    for (place, incident) in incidents.iter_mut().enumerate() {
-        incident.survivors.max_ns = if place == 70 { None } else { Some((place as u64 * 37) % 100) };
+    for (index, incident) in incidents.iter_mut().enumerate() {
+        incident.survivors.max_ns = if index == 70 { None } else { Some((index as u64 * 37) % 100) };
     }
     let shown = worst(&incidents, 10);
     assert!(shown.is_sorted_by_key(|incident| incident.detected_ns));
@@ -198,13 +200,13 @@ fn the_worst_are_shown_in_the_order_of_time() {
 }
 
 #[test]
-fn summaries_of_before_and_after_are_read() {
+fn summaries_without_containment_fields_are_read() {
     let summary = summary(&one_death());
     let mut json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["incidents"][0]["orders"]["lost"], 0);
     assert_eq!(json["containment"]["survivors_during"]["p999_ns"], serde_json::Value::Null);
     assert_eq!(serde_json::from_value::<Summary>(json.clone()).unwrap(), summary);
-    // As they were written before strategies could die.
+    // As written before incidents existed.
     let object = json.as_object_mut().unwrap();
     object.remove("incidents");
     object.remove("containment");

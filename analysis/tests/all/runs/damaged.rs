@@ -1,4 +1,4 @@
-//! Folders that are damaged: logs that are cut, missing, swapped or scribbled over.
+//! Damaged folders: logs that are truncated, missing, swapped or overwritten.
 
 use crate::common::{all_accounted, scribbled};
 use crate::fixture::{Fixture, Shape};
@@ -6,7 +6,7 @@ use analysis::merge::merge;
 use proptest::prelude::*;
 
 #[test]
-fn a_log_cut_inside_a_record_is_an_error_unless_the_run_failed() {
+fn truncated_log_is_an_error_unless_run_failed() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let cut = |fixture: &Fixture| scribbled(fixture, "gateway-1", |bytes| bytes.truncate(bytes.len() - 5));
     let error = cut(&fixture).unwrap_err().to_string();
@@ -18,7 +18,7 @@ fn a_log_cut_inside_a_record_is_an_error_unless_the_run_failed() {
 }
 
 #[test]
-fn a_missing_or_swapped_log_is_an_error() {
+fn missing_or_swapped_log_is_an_error() {
     let fixture = Fixture::new(Shape::PLAIN);
     let folder = fixture.write();
     let path = |name: &str| folder.path().join(name);
@@ -42,8 +42,8 @@ proptest! {
         let name = fixture.record.plan.threads[file].name.clone();
         let merged = scribbled(&fixture, &name, |bytes| {
             bytes.truncate(cut.unwrap_or(usize::MAX));
-            for (place, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(place) {
+            for (index, byte) in scribbles {
+                if let Some(old) = bytes.get_mut(index) {
                     *old = byte;
                 }
             }

@@ -1,11 +1,11 @@
-//! Strategies that die in the middle of a run: every order in exactly one category, nothing excused
-//! but what a death explains.
+//! Strategies that die during a run: every order is in exactly one category, and a death excuses
+//! only what it explains.
 
 use crate::common::{all_accounted, check_each, only, run, stamp};
-use crate::fixture::killing::{Death, GONE};
+use crate::fixture::killing::{GONE, StrategyDeath};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::merge::ViolationKind as Kind;
-use analysis::merge::{Losses, Merged};
+use analysis::merge::{MergedRun, OrderLosses};
 use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
@@ -16,27 +16,27 @@ use protocol::wire::OrderId;
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
 /// to 75 µs.
 const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period: 3_000, ..Shape::PLAIN };
-/// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
+/// Time at which strategy 1 sends its order 20 (from 0), in ticks since the start.
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
-/// The run with these deaths in it.
-pub fn killed(deaths: &[Death]) -> Fixture {
+/// Returns the run with these deaths.
+pub fn killed(deaths: &[StrategyDeath]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
 }
 
-/// A run in which strategy 1 was killed.
+/// Returns a run in which strategy 1 was killed.
 fn one_killed() -> Fixture {
-    killed(&[Death::of(1, T1_OF_20 + 50)])
+    killed(&[StrategyDeath::new(1, T1_OF_20 + 50)])
 }
 
-/// A run in which strategy 1 was killed and started again.
+/// Returns a run in which strategy 1 was killed and restarted.
 fn again() -> Fixture {
-    killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }])
+    killed(&[StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, T1_OF_20) }])
 }
 
-/// An order of the dead strategy that was cancelled: the first.
+/// Returns the first order of the dead strategy that was canceled.
 fn cancelled(fixture: &Fixture) -> OrderId {
     let has = |point: Point, id: OrderId| {
         fixture.logs.iter().flatten().any(|record| record.point == point && record.id == id)
@@ -45,7 +45,7 @@ fn cancelled(fixture: &Fixture) -> OrderId {
     ids.find(|id| has(Point::Cancelled, *id) && !has(Point::OrchReturn, *id)).unwrap()
 }
 
-/// Takes the report of an order of a survivor out.
+/// Removes the report of an order of a survivor.
 fn keep_back(fixture: &mut Fixture) {
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.remove(point, OrderId::new(2, 0, 20));
@@ -53,18 +53,18 @@ fn keep_back(fixture: &mut Fixture) {
 }
 
 #[test]
-fn every_order_of_the_dead_is_in_one_category() {
-    // Order 20 stands in the submit ring at the fence; the ones before it are at their venues.
-    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+fn dead_strategy_orders_are_each_in_one_category() {
+    // Order 20 is in the submit ring at the fence; the ones before it are at their venues.
+    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     let orders = merged.orders;
     all_accounted(&orders);
     assert_eq!((orders.sent, orders.lost, orders.orphaned), (40 + 21 + 40, 0, 1));
     assert!(orders.cancelled >= 3, "{orders:?}");
-    assert_eq!(merged.losses, [Losses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
-    assert_eq!((merged.losses[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
-    // Cancelled and refused orders are in no figure.
+    assert_eq!(merged.losses, [OrderLosses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
+    assert_eq!((merged.losses[0].total(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
+    // Canceled and refused orders are in no figure.
     let refused = merged.orders().filter(|(_, row)| row.reason() == Some(GONE as u8)).count();
     assert_eq!(refused, 1);
     assert!(merged.measured().all(|(_, row)| !row.has(Point::Cancelled)));
@@ -74,13 +74,13 @@ fn every_order_of_the_dead_is_in_one_category() {
 }
 
 #[test]
-fn the_order_in_the_push_may_be_lost_and_no_other() {
-    let mut fixture = killed(&[Death { unfinished: true, ..Death::of(1, T1_OF_20 + 50) }]);
+fn only_the_order_being_pushed_can_be_lost() {
+    let mut fixture = killed(&[StrategyDeath { unfinished: true, ..StrategyDeath::new(1, T1_OF_20 + 50) }]);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
     all_accounted(&merged.orders);
 
-    // The one before it too: that one had been pushed.
+    // Its predecessor too: that one had been pushed.
     let pushed = OrderId::new(1, 0, 19);
     fixture.logs[3..].iter_mut().for_each(|log| log.retain(|record| record.id != pushed));
     let merged = run(&fixture);
@@ -90,12 +90,12 @@ fn the_order_in_the_push_may_be_lost_and_no_other() {
 }
 
 #[test]
-fn no_death_excuses_anything_else() {
+fn death_excuses_no_other_violation() {
     assert_eq!(run(&one_killed()).violations, []);
     check_each(
         one_killed,
         &[
-            // An order that the engine had is never lost, and a cancel must reach the engine.
+            // An order that the engine received is never lost, and a cancel must reach the engine.
             (Kind::Lost, "it has t1 t2 t3 t4 due release", |f| {
                 let id = cancelled(f);
                 for point in [Point::Cancelled, Point::GatewayDone, Point::OrchRecvCompletion] {
@@ -110,15 +110,15 @@ fn no_death_excuses_anything_else() {
                 Kind::NotDead,
                 "strategy 0 order 5: ended as an order of the dead, yet its strategy lived",
                 |f| {
-                    let (thread, place) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
-                    let done = f.logs[thread][place];
-                    f.logs[thread].insert(place, Record { point: Point::Cancelled, ..done });
+                    let (thread, index) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
+                    let done = f.logs[thread][index];
+                    f.logs[thread].insert(index, Record { point: Point::Cancelled, ..done });
                 },
             ),
             (Kind::NotDead, "yet a report was given to its strategy", |f| {
-                let (thread, place) = f.find(Point::OrchRecvCompletion, cancelled(f));
-                let taken = f.logs[thread][place];
-                f.logs[thread].insert(place + 1, Record { point: Point::OrchReturn, ..taken });
+                let (thread, index) = f.find(Point::OrchRecvCompletion, cancelled(f));
+                let taken = f.logs[thread][index];
+                f.logs[thread].insert(index + 1, Record { point: Point::OrchReturn, ..taken });
             }),
             (Kind::Lost, "strategy 2 order 20: sent and never returned", keep_back),
             (
@@ -133,7 +133,7 @@ fn no_death_excuses_anything_else() {
 }
 
 #[test]
-fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
+fn interrupted_run_can_lose_dead_strategy_orders() {
     let mut fixture = one_killed();
     fixture.remove(Point::OrchRecvCompletion, cancelled(&fixture));
     fixture.record.outcome = RunOutcome::Interrupted;
@@ -143,9 +143,10 @@ fn an_interrupted_run_may_lose_orders_of_the_dead_as_well() {
 }
 
 #[test]
-fn incarnations_count_apart_and_counters_are_of_the_last() {
-    let again = |at| Death { restart: Some(20_000), ..Death::of(1, at) };
-    let mut fixture = killed(&[again(T1_OF_20 - 100_000), Death { unfinished: true, ..again(T1_OF_20) }]);
+fn incarnations_are_separate_and_counters_are_last() {
+    let again = |at| StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, at) };
+    let mut fixture =
+        killed(&[again(T1_OF_20 - 100_000), StrategyDeath { unfinished: true, ..again(T1_OF_20) }]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
@@ -160,7 +161,7 @@ fn incarnations_count_apart_and_counters_are_of_the_last() {
 }
 
 #[test]
-fn a_second_incarnation_ends_the_first() {
+fn second_incarnation_ends_the_first() {
     // The first incarnation's orders are stamped after those of the second.
     let words =
         |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
@@ -168,26 +169,26 @@ fn a_second_incarnation_ends_the_first() {
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let (kind, first) = only(&run(&fixture));
     assert!(kind == Kind::SubmitOrder && first.ends_with(&words(19, "dispatched")), "{first}");
-    // In its own log that is the strategy's own affair.
+    // In its own log that affects only the strategy.
     let mut fixture = again();
     fixture.swap(Point::StrategySend, OrderId::new(1, 0, 20), OrderId::new(1, 1, 0));
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
-    // What is refused may come out of a shared ring as late as it will.
+    // A refused order may come out of a shared ring arbitrarily late.
     let mut fixture = again();
-    let (thread, place) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
+    let (thread, index) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
     let log = &mut fixture.logs[thread];
-    let (rejected, taken) = (log.remove(place), log.remove(place - 1));
+    let (rejected, taken) = (log.remove(index), log.remove(index - 1));
     assert_eq!(taken.point, Point::OrchRecvSubmit);
     log.extend([taken, rejected]);
     assert_eq!(run(&fixture).violations, []);
 }
 
-/// A launcher that was killed wrote no incidents down, and no exits.
+/// A killed launcher recorded neither incidents nor exits.
 #[test]
-fn epochs_are_believed_where_nobody_wrote_incidents_down() {
-    let first = |merged: &Merged| merged.violations[0].kind;
+fn epochs_are_accepted_without_recorded_incidents() {
+    let first = |merged: &MergedRun| merged.violations[0].kind;
     let mut fixture = again();
     fixture.record.incidents.clear();
     assert_eq!(first(&run(&fixture)), Kind::NotInPlan);
@@ -200,7 +201,7 @@ fn epochs_are_believed_where_nobody_wrote_incidents_down() {
     all_accounted(&merged.orders);
 }
 
-/// A strategy that died after every second order.
+/// Returns a run with a strategy that died after every second order.
 pub fn mortal(epochs: u16) -> Fixture {
     let orders = u64::from(epochs) * 2;
     let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });
@@ -230,19 +231,19 @@ pub fn mortal(epochs: u16) -> Fixture {
 }
 
 #[test]
-fn a_thousand_epochs_are_merged() {
+fn thousand_epochs_are_merged() {
     let merged = run(&mortal(1_000));
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.sent, merged.orders.lost), (4_000, 0));
     assert_eq!(merged.orders().filter(|(id, _)| id.epoch() == 999).count(), 2);
-    assert_eq!(merged.losses, vec![Losses::default(); 999]);
+    assert_eq!(merged.losses, vec![OrderLosses::default(); 999]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_deaths_leave_every_order_accounted_for(
+    fn arbitrary_deaths_account_for_every_order(
         deaths in prop::collection::vec((0u16..3, 0u64..60_000, any::<bool>(), 0u64..90_000), 1..12), shared: bool,
     ) {
         let threading = if shared { Threading::Shared } else { Threading::Dedicated };
@@ -251,13 +252,13 @@ proptest! {
         for (strategy, after, unfinished, later) in deaths {
             let at = &mut next[usize::from(strategy)];
             *at += after;
-            fixture.kill(Death { unfinished, restart: Some(later), ..Death::of(strategy, *at) });
+            fixture.kill(StrategyDeath { unfinished, restart: Some(later), ..StrategyDeath::new(strategy, *at) });
             *at += later;
         }
         let merged = run(&fixture);
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
-        let losses = |of: fn(&Losses) -> u64| merged.losses.iter().map(of).sum::<u64>();
+        let losses = |of: fn(&OrderLosses) -> u64| merged.losses.iter().map(of).sum::<u64>();
         prop_assert_eq!(losses(|losses| losses.lost), merged.orders.lost);
         prop_assert_eq!(losses(|losses| losses.cancelled), merged.orders.cancelled);
         prop_assert_eq!(losses(|losses| losses.orphaned), merged.orders.orphaned);
@@ -265,12 +266,12 @@ proptest! {
     }
 
     #[test]
-    fn any_cut_leaves_every_order_accounted_for(
+    fn arbitrary_truncation_accounts_for_every_order(
         strategy in 0u16..3, cut in 0usize..120, others in prop::collection::vec((0usize..6, 0usize..300), 0..3),
         is_quarantined: bool, outcome in 0..3,
     ) {
         let quarantined = is_quarantined.then_some(ProtocolViolation::Flood);
-        let mut fixture = killed(&[Death { quarantined, ..Death::of(strategy, T1_OF_20) }]);
+        let mut fixture = killed(&[StrategyDeath { quarantined, ..StrategyDeath::new(strategy, T1_OF_20) }]);
         fixture.logs[usize::from(strategy)].truncate(cut);
         for (thread, cut) in others {
             fixture.logs[thread].truncate(cut);

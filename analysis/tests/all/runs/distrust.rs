@@ -1,9 +1,8 @@
-//! A strategy's log that is damaged or forged costs the strategy its figures, and nobody else
-//! anything.
+//! A damaged or forged log of a strategy excludes only that strategy from the figures.
 
-use crate::common::{Spoil, all_accounted, kinds, run, scribbled, stamp, summary};
+use crate::common::{Defect, all_accounted, kinds, run, scribbled, stamp, summary};
 use crate::fixture::{Fixture, START, Shape};
-use analysis::merge::{Merged, ViolationKind};
+use analysis::merge::{MergedRun, ViolationKind};
 use proptest::prelude::*;
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
@@ -13,16 +12,16 @@ use shm::memory::header::HEADER_WORDS;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 
-/// Strategies 0 and 1 with 20 orders each.
+/// Two strategies with 20 orders each.
 fn honest(isolation: Isolation) -> Fixture {
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.record.plan.isolation = isolation;
     fixture
 }
 
-/// Strategy 1 is believed in nothing, and all that the engine knows of its orders and all of
-/// strategy 0's stand.
-pub(super) fn is_contained(merged: &Merged, words: &str) {
+/// Checks that strategy 1 is distrusted, and that the engine's stamps of its orders and all of
+/// strategy 0's remain.
+pub(super) fn is_contained(merged: &MergedRun, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
     assert_eq!(merged.threads[1].status.get(StatusField::Pid), 0);
@@ -34,10 +33,10 @@ pub(super) fn is_contained(merged: &Merged, words: &str) {
     assert!(merged.measured().all(|(id, _)| id.strategy() == 0) && merged.measured().count() == 20);
 }
 
-/// What no strategy needs to be hostile for: a stray store is enough.
+/// Damage that a single stray store can cause.
 #[test]
-fn nonsense_in_a_strategys_log_is_its_own_affair() {
-    let spoils: [(&str, Spoil); 7] = [
+fn corrupt_strategy_log_does_not_affect_others() {
+    let spoils: [(&str, Defect); 7] = [
         ("7 records did not fit its log", |f| f.status("strategy-1", StatusField::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
             f.push("strategy-1", stamp(Point::StrategyRecv, OrderId::new(0, 0, 3), 1));
@@ -78,17 +77,17 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
     }
 }
 
-/// Contradictions with the engine. In a process of its own a strategy that lies is as likely as an
-/// engine that is wrong, so somebody has to look; in the sandbox, where strategies may be hostile,
-/// nobody's run becomes invalid by a lie.
+/// Contradictions with the engine. In a separate process a faulty strategy is as likely as a faulty
+/// engine, so the run is invalid. In the sandbox, where strategies may be hostile, a contradiction
+/// invalidates nothing.
 #[test]
-fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
-    let spoils: [(ViolationKind, &str, Spoil); 9] = [
+fn contradiction_is_a_violation_outside_the_sandbox() {
+    let spoils: [(ViolationKind, &str, Defect); 9] = [
         (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
         (ViolationKind::ReturnOrder, "reached its strategy in another order", |f| {
-            // Two reports that came one after the other change places, and their times with them.
+            // Two consecutive reports are swapped, with their times.
             let reports = (0..f.logs[1].len()).filter(|at| f.logs[1][*at].point == Point::StrategyRecv);
             let [first, second] = reports.take(2).collect::<Vec<_>>()[..] else { panic!("two reports") };
             let earlier = f.logs[1].remove(first);
@@ -130,8 +129,8 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
 }
 
 #[test]
-fn what_the_engine_itself_shows_is_a_violation_everywhere() {
-    let spoils: [(ViolationKind, Spoil); 6] = [
+fn engine_stamps_alone_prove_violations_everywhere() {
+    let spoils: [(ViolationKind, Defect); 6] = [
         (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
         (ViolationKind::Lost, |f| {
             for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
@@ -154,7 +153,7 @@ fn what_the_engine_itself_shows_is_a_violation_everywhere() {
 }
 
 #[test]
-fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
+fn hidden_strategy_log_hides_no_orders() {
     let mut fixture = Fixture::new(Shape { orders: 6_000, ..Shape::PLAIN });
     fixture.record.plan.isolation = Isolation::Sandbox;
     fixture.logs[1].truncate(3);
@@ -163,9 +162,9 @@ fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
     assert_eq!((merged.orders.sent, merged.orders.returned), (12_000, 12_000));
 }
 
-/// Reports that only the strategy says that it had, behind the last one.
+/// Reports after the last one that only the strategy logged.
 #[test]
-fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
+fn forged_report_distrusts_its_strategy() {
     for number in [1, 2, 127, 201, 255] {
         let mut fixture = honest(Isolation::Sandbox);
         let value = fixture.logs[1].last().map_or(START, |last| last.value + 1);
@@ -173,14 +172,14 @@ fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
         let merged = run(&fixture);
         assert_eq!(merged.violations, [], "{number}");
         assert_eq!(merged.orders.further_reports, 0, "{number}");
-        // Outside the sandbox nobody can tell who it was.
+        // Outside the sandbox the culprit is unknown.
         fixture.record.plan.isolation = Isolation::Process;
         assert_ne!(run(&fixture).violations, [], "{number}");
     }
 }
 
 #[test]
-fn the_verdict_says_who_is_not_believed() {
+fn verdict_names_distrusted_strategy() {
     let mut fixture = honest(Isolation::Sandbox);
     fixture.set(Point::StrategySend, ID, |t1| t1 + 401);
     let summary = summary(&fixture);
@@ -197,21 +196,21 @@ fn the_verdict_says_who_is_not_believed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever a sandboxed strategy writes into the memory that it can write.
+    /// Arbitrary writes of a sandboxed strategy into its writable memory.
     #[test]
-    fn no_sandboxed_strategy_makes_a_run_invalid(
+    fn sandboxed_strategy_cannot_invalidate_a_run(
         bytes in prop::collection::vec((0usize..3_000, any::<u8>()), 0..40),
         records in prop::collection::vec((0usize..60, 1u8..15, 0u16..3, 0u16..2, 0u64..22, any::<(u8, u32)>()), 0..12),
         words in prop::collection::vec((1usize..64, any::<u64>()), 0..6), done: bool,
     ) {
         let mut fixture = honest(Isolation::Sandbox);
-        for (place, point, strategy, epoch, sequence, (detail, value)) in records {
+        for (index, point, strategy, epoch, sequence, (detail, value)) in records {
             let forged = Record {
                 point: Point::from_code(point).unwrap(), id: OrderId::new(strategy, epoch, sequence),
                 detail: detail * u8::from(detail > 200), value: START + u64::from(value) % 600_000,
             };
-            let place = place.min(fixture.logs[1].len());
-            fixture.logs[1].insert(place, forged);
+            let index = index.min(fixture.logs[1].len());
+            fixture.logs[1].insert(index, forged);
         }
         for (word, value) in words {
             fixture.statuses[1][word] = value;
@@ -220,9 +219,9 @@ proptest! {
             fixture.statuses[1][StatusField::State as usize] = ThreadState::Running as u64;
         }
         let merged = scribbled(&fixture, "strategy-1", |log| {
-            for (place, byte) in bytes {
+            for (index, byte) in bytes {
                 let len = log.len();
-                log[place % len] = byte;
+                log[index % len] = byte;
             }
         });
         let merged = merged.unwrap();

@@ -1,5 +1,5 @@
-//! Venues that are exchanges: their part of venue_service, to the tick, and what their logs must
-//! not say.
+//! Venues that are exchanges: their stages of venue_service, to the tick, and violations in their
+//! logs.
 
 use super::merging::with_reports;
 use crate::common::{check_each, fault, kinds, only, run, summary};
@@ -22,7 +22,7 @@ fn honest() -> Fixture {
 }
 
 #[test]
-fn the_parts_of_each_order_sum_to_its_time_at_the_venue() {
+fn exchange_stages_sum_to_venue_service() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let mut fixture = Fixture::new(Shape { threading, ..BOOK });
         with_reports(&mut fixture, ID);
@@ -46,8 +46,8 @@ fn the_parts_of_each_order_sum_to_its_time_at_the_venue() {
 }
 
 #[test]
-fn reports_show_the_parts_where_there_is_an_exchange_and_only_there() {
-    let told = |shape| {
+fn reports_show_exchange_stages_only_with_exchange() {
+    let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
         let (mut table, mut document) = (Vec::new(), Vec::new());
         csv(&summary, &mut table).unwrap();
@@ -57,33 +57,33 @@ fn reports_show_the_parts_where_there_is_an_exchange_and_only_there() {
         [terminal(&summary, false), text(table), text(document), json]
     };
     let parts = ["session_out", "match", "session_back"];
-    for text in told(BOOK) {
+    for text in outputs(BOOK) {
         let places = parts.map(|part| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}")));
         assert!(places.is_sorted(), "{text}");
     }
-    let [text, table, ..] = told(BOOK);
+    let [text, table, ..] = outputs(BOOK);
     let line = text.lines().find(|line| line.starts_with("· session_out")).unwrap();
     assert!(line.contains(" 60 ns"), "{line}");
     let next = table.lines().skip_while(|line| !line.starts_with("venue_service,")).nth(1).unwrap();
     assert!(next.starts_with("session_out,40,60,60,"), "{table}");
-    for text in told(Shape::PLAIN) {
+    for text in outputs(Shape::PLAIN) {
         assert!(parts.iter().all(|part| !text.contains(part)), "{text}");
     }
 }
 
-/// A report of an exchange that nobody asked for.
+/// Returns a report of an exchange that was not requested.
 fn done(id: OrderId, detail: u8) -> Record {
     Record { point: Point::ExchangeDone, id, detail, value: 9_000_000 }
 }
 
 fn double(fixture: &mut Fixture, point: Point) {
-    let (thread, place) = fixture.find(point, ID);
-    let again = fixture.logs[thread][place];
+    let (thread, index) = fixture.find(point, ID);
+    let again = fixture.logs[thread][index];
     fixture.logs[thread].push(again);
 }
 
 #[test]
-fn each_lie_of_an_exchange_is_found_and_named() {
+fn each_exchange_violation_is_detected_and_named() {
     let elsewhere = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
     check_each(
         honest,
@@ -109,8 +109,8 @@ fn each_lie_of_an_exchange_is_found_and_named() {
             }),
             (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| double(f, Point::ExchangeRecv)),
             (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| double(f, Point::ExchangeDone)),
-            // By the exchange of another venue, by a thread that is none, and of an order that is
-            // none.
+            // By the exchange of another venue, by a thread that is not an exchange, and for an
+            // order that does not exist.
             (Kind::Misplaced, elsewhere, |f| {
                 for point in [Point::ExchangeRecv, Point::ExchangeDone] {
                     let stamp = f.remove(point, ID);
@@ -126,7 +126,7 @@ fn each_lie_of_an_exchange_is_found_and_named() {
     let mut fixture = honest();
     fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000);
     assert_eq!(run(&fixture).measured().count(), 39, "an impossible order is in no figure");
-    // An order that no venue had, and a report that nobody had.
+    // An order that no venue had, and a report that no gateway had.
     let mut fixture = Fixture::new(Shape { reject_every: 5, ..BOOK });
     fixture.push("exchange-0", done(OrderId::new(0, 0, 4), 0));
     assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
@@ -141,7 +141,7 @@ fn each_lie_of_an_exchange_is_found_and_named() {
 }
 
 #[test]
-fn a_fault_of_one_venue_excuses_no_other() {
+fn venue_fault_excuses_no_other_venue() {
     for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
         for spoils in 0..5 {
             let mut fixture = honest();
@@ -159,7 +159,7 @@ fn a_fault_of_one_venue_excuses_no_other() {
                 0 => _ = fixture.remove(Point::ExchangeRecv, ID),
                 1 => _ = fixture.remove(Point::ExchangeDone, ID),
                 2 => fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000),
-                // A report that the gateway did not hear, or not believe.
+                // A report that the gateway did not receive or rejected.
                 3 => fixture.push(&exchange, done(ID, 3)),
                 _ => {
                     let thread = fixture.thread(&exchange);
@@ -173,7 +173,7 @@ fn a_fault_of_one_venue_excuses_no_other() {
 }
 
 #[test]
-fn further_reports_have_the_stamp_of_the_exchange_too() {
+fn further_reports_need_exchange_stamps() {
     type Change = fn(u64) -> Option<u64>;
     let ways: [(Kind, &str, Change); 3] = [
         (Kind::MissingPoint, "report 2 has no exchange-done", |_| None),

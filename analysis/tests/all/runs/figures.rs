@@ -1,4 +1,4 @@
-//! The figures of made-up runs are known in advance; the histograms read back.
+//! Figures of synthetic runs, which are known in advance; the histograms round-trip.
 
 use crate::common::{run, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, RT_VENUE, STAGES, Shape};
@@ -15,7 +15,7 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
 #[test]
-fn fixed_stages_come_out_exactly() {
+fn fixed_stages_are_measured_exactly() {
     let summary = summary(&Fixture::new(Shape { reject_every: 4, ..Shape::PLAIN }));
     let stages = &summary.stages;
     let fixed = [
@@ -27,7 +27,7 @@ fn fixed_stages_come_out_exactly() {
         (stages[Stage::Return], STAGES[7]),
         (summary.rt_venue, RT_VENUE),
         (summary.rt_venue_from_due, RT_VENUE + STAGES[0]),
-        (summary.slip, STAGES[0]),
+        (summary.send_lag, STAGES[0]),
         (summary.gateway_lateness, STAGES[4]),
     ];
     for (figures, ticks) in fixed {
@@ -42,7 +42,7 @@ fn fixed_stages_come_out_exactly() {
     assert_eq!(trip.max_ns, venue.max_ns.map(|ns| ns + RT_VENUE / 2));
 }
 
-/// Takes out what a run does not stamp that stamps only the ends.
+/// Removes the stamps that a run with `--stamps ends` does not have.
 fn ends_only(mut fixture: Fixture) -> Fixture {
     fixture.record.plan.stamps = Stamps::Ends;
     fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_stamped_with(Stamps::Ends)));
@@ -50,32 +50,32 @@ fn ends_only(mut fixture: Fixture) -> Fixture {
 }
 
 #[test]
-fn the_ends_alone_give_rt_venue_and_no_stages() {
+fn end_stamps_give_rt_venue_without_stages() {
     let shape = Shape { reject_every: 4, ..Shape::PLAIN };
     let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
     assert!(ends.valid, "{:?}", ends.violations);
-    assert_eq!((ends.orders, ends.rt_venue, ends.slip), (all.orders, all.rt_venue, all.slip));
+    assert_eq!((ends.orders, ends.rt_venue, ends.send_lag), (all.orders, all.rt_venue, all.send_lag));
     assert_eq!(ends.stages[Stage::VenueService], all.stages[Stage::VenueService]);
     for stage in [Stage::Submit, Stage::Dispatch, Stage::Completion, Stage::Return] {
         assert_eq!(ends.stages[stage], Distribution::default());
     }
-    // The fixture's clock takes 12.5 ns a look; rt_venue holds six of them, or two.
+    // The fixture's clock takes 12.5 ns a read; rt_venue has six of them, or two.
     assert_eq!((all.clock.stamps_ns, ends.clock.stamps_ns), (75.0, 25.0));
 }
 
 #[test]
-fn a_run_that_stamps_the_ends_still_needs_those() {
+fn run_with_end_stamps_requires_them() {
     let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
     fixture.remove(Point::GatewayRecv, OrderId::new(0, 0, 3));
     assert!(!summary(&fixture).valid);
-    // A run that stamps all needs all.
+    // A run with all stamps needs all.
     let mut fixture = ends_only(Fixture::new(Shape::PLAIN));
     fixture.record.plan.stamps = Stamps::All;
     assert!(!summary(&fixture).valid);
 }
 
 #[test]
-fn a_percentile_needs_ten_samples_beyond_it() {
+fn percentile_needs_ten_samples_beyond_it() {
     let known = |orders| {
         let figures = summary(&Fixture::new(Shape { orders, strategies: 1, ..Shape::PLAIN })).round_trip;
         let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, .. } = figures;
@@ -85,7 +85,7 @@ fn a_percentile_needs_ten_samples_beyond_it() {
 }
 
 #[test]
-fn without_orders_there_are_no_figures() {
+fn run_without_orders_has_no_figures() {
     let summary = summary(&Fixture::new(Shape { orders: 0, ..Shape::PLAIN }));
     assert_eq!(summary.round_trip, Distribution::default());
     assert_eq!((summary.rate.achieved_per_s, summary.in_flight.measured), (None, None));
@@ -93,7 +93,7 @@ fn without_orders_there_are_no_figures() {
 }
 
 #[test]
-fn rates_and_orders_in_flight_agree() {
+fn rates_and_in_flight_orders_agree() {
     let summary = summary(&Fixture::new(Shape { orders: 500, ..Shape::PLAIN }));
     let offered = summary.rate.offered_per_s.unwrap();
     assert!((summary.rate.achieved_per_s.unwrap() / offered - 1.0).abs() < 0.001, "{:?}", summary.rate);
@@ -105,14 +105,14 @@ fn rates_and_orders_in_flight_agree() {
 }
 
 #[test]
-fn closed_pacing_has_no_slip() {
+fn closed_pacing_has_no_send_lag() {
     let summary = summary(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::PLAIN }));
-    assert_eq!((summary.slip.count, summary.rt_venue_from_due.count), (0, 0));
+    assert_eq!((summary.send_lag.count, summary.rt_venue_from_due.count), (0, 0));
     assert_eq!((summary.rt_venue.count, summary.rate.offered_per_s), (40, None));
 }
 
 #[test]
-fn a_summary_survives_json() {
+fn summary_round_trips_through_json() {
     let summary = summary(&Fixture::new(Shape::PLAIN));
     let json: serde_json::Value = serde_json::from_slice(&summary.json().unwrap()).unwrap();
     assert_eq!(json["stages"]["return"]["p50_ns"], 160);
@@ -126,7 +126,7 @@ fn a_summary_survives_json() {
 }
 
 #[test]
-fn the_histogram_log_reads_back() {
+fn histogram_log_round_trips() {
     let fixture = Fixture::new(Shape::PLAIN);
     let merged = run(&fixture);
     let figures = Figures::measure(&merged, NS_PER_TICK);

@@ -1,7 +1,7 @@
-//! `inspect` on whole and on damaged logs and folders.
+//! Tests of `inspect` on valid and damaged logs and folders.
 
 use crate::common::scribble_on;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::inspect::{Format, InspectError, Options, inspect};
@@ -15,12 +15,12 @@ use std::path::Path;
 fn show(path: &Path, options: Options) -> (String, Result<(), InspectError>) {
     let mut out = Vec::new();
     let result = inspect(path, &options, &mut out);
-    // No run's folder stands in a snapshot.
+    // Snapshots contain no path of a run's folder.
     let folder = path.ancestors().find(|path| path.is_dir()).map(|path| path.display().to_string());
     (String::from_utf8(out).unwrap().replace(&folder.unwrap_or_default(), "RUN"), result)
 }
 
-/// What is shown of a path that is whole.
+/// Returns the output for a valid path.
 #[track_caller]
 fn shown(path: &Path, options: Options) -> String {
     let (text, result) = show(path, options);
@@ -43,7 +43,7 @@ const JSON: Options = Options { format: Format::Json, ..TEXT };
 const CSV: Options = Options { format: Format::Csv, ..TEXT };
 
 #[test]
-fn a_log_a_folder_and_an_order_as_text() {
+fn inspect_prints_log_folder_and_order() {
     let folder = folder();
     let log = folder.path().join("strategy-1.stamps");
     insta::assert_snapshot!("log", shown(&log, Options { tail: Some(2), head: Some(4), ..TEXT }));
@@ -54,12 +54,11 @@ fn a_log_a_folder_and_an_order_as_text() {
 }
 
 #[test]
-fn what_the_dead_left_is_shown() {
-    // Strategy 1 dies with orders at its venues, is started again, and dies again with one in the
-    // ring.
+fn inspect_shows_dead_strategy_orders() {
+    // Strategy 1 dies with orders at its venues, is restarted, and dies again with one in the ring.
     let mut fixture = Fixture::new(Shape::PLAIN);
-    fixture.kill(Death { restart: Some(20_000), ..Death::of(1, 200_000) });
-    fixture.kill(Death::of(1, 17 * 20_000 + 10_100));
+    fixture.kill(StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, 200_000) });
+    fixture.kill(StrategyDeath::new(1, 17 * 20_000 + 10_100));
     let folder = fixture.write();
     let order = |id| shown(folder.path(), Options { order: Some(id), ..TEXT });
     insta::assert_snapshot!("cancelled", order(OrderId::new(1, 0, 9)));
@@ -77,7 +76,7 @@ fn what_the_dead_left_is_shown() {
 }
 
 #[test]
-fn json_is_json_and_csv_has_every_record() {
+fn inspect_json_parses_and_csv_is_complete() {
     let folder = folder();
     let log = folder.path().join("strategy-0.stamps");
     let json = |path: &Path, options: Options| -> serde_json::Value {
@@ -101,7 +100,7 @@ fn json_is_json_and_csv_has_every_record() {
 }
 
 #[test]
-fn a_log_alone_is_shown_in_ticks() {
+fn log_without_record_is_shown_in_ticks() {
     let (run, alone) = (folder(), tempfile::tempdir().unwrap());
     let path = alone.path().join("x.stamps");
     std::fs::copy(run.path().join("gateway-0.stamps"), &path).unwrap();
@@ -110,7 +109,7 @@ fn a_log_alone_is_shown_in_ticks() {
 }
 
 #[test]
-fn damage_is_printed_and_then_an_error() {
+fn damage_is_printed_before_the_error() {
     let folder = folder();
     let path = folder.path().join("gateway-1.stamps");
     scribble_on(&path, |bytes| bytes.truncate(RECORDS_AT as usize + 16 * 5 + 3));
@@ -130,13 +129,12 @@ fn damage_is_printed_and_then_an_error() {
 }
 
 #[test]
-fn a_log_cut_between_two_records_is_not_whole() {
+fn log_cut_between_records_is_incomplete() {
     let folder = folder();
     let path = folder.path().join("gateway-1.stamps");
     shown(&path, TEXT);
     shown(folder.path(), TEXT);
-    // The last record is a checksum; without all of them nothing says where the end was, but that
-    // it is not here.
+    // The last record is a checksum. Without any, the end is unknown, but it is missing.
     for records in [20, 5, 0] {
         scribble_on(&path, |bytes| bytes.truncate(RECORDS_AT as usize + 16 * records));
         let error = error(&path, TEXT);
@@ -147,7 +145,7 @@ fn a_log_cut_between_two_records_is_not_whole() {
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn paths_that_are_not_runs_are_refused() {
     let (folder, empty) = (folder(), tempfile::tempdir().unwrap());
     let (run, log) = (folder.path(), folder.path().join("strategy-0.stamps"));
     let nobody = Options { order: Some(OrderId::new(1, 0, 999)), ..TEXT };
@@ -183,7 +181,7 @@ fn what_is_no_run_is_refused() {
     }
 }
 
-/// A reader that hangs up after a few bytes.
+/// A reader that closes the pipe after a few bytes.
 struct HangsUp(usize, ErrorKind);
 
 impl Write for HangsUp {
@@ -201,7 +199,7 @@ impl Write for HangsUp {
 }
 
 #[test]
-fn a_reader_that_hangs_up_is_no_error_but_a_full_disk_is() {
+fn closed_pipe_succeeds_and_full_disk_fails() {
     let folder = folder();
     let log = folder.path().join("orchestrator.stamps");
     for format in [Format::Text, Format::Json, Format::Csv] {
@@ -220,15 +218,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_damage_makes_it_panic(
+    fn damaged_logs_never_panic_inspect(
         cut in 0usize..2000, scribbles in prop::collection::vec((0usize..2000, any::<u8>()), 0..20), format in 0..3,
     ) {
         let folder = folder();
         let path = folder.path().join("strategy-0.stamps");
         scribble_on(&path, |bytes| {
             bytes.truncate(cut);
-            for (place, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(place) {
+            for (index, byte) in scribbles {
+                if let Some(old) = bytes.get_mut(index) {
                     *old = byte;
                 }
             }
@@ -241,10 +239,10 @@ proptest! {
 }
 
 #[test]
-fn an_order_stamped_twice_is_a_problem() {
+fn order_stamped_twice_is_a_problem() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    let (thread, place) = fixture.find(Point::OrchReturn, ORDER);
-    let twin = fixture.logs[thread][place];
+    let (thread, index) = fixture.find(Point::OrchReturn, ORDER);
+    let twin = fixture.logs[thread][index];
     fixture.logs[thread].push(twin);
     let (text, result) = show(fixture.write().path(), Options { order: Some(ORDER), ..TEXT });
     assert!(text.contains("problem: strategy 1 order 5: t7 twice"), "{text}");
@@ -252,7 +250,7 @@ fn an_order_stamped_twice_is_a_problem() {
 }
 
 #[test]
-fn the_worst_orders_say_why_and_it_adds_up() {
+fn worst_orders_list_causes_that_sum() {
     let folder = folder();
     let worst = |format| shown(folder.path(), Options { worst: Some(3), format, ..TEXT });
     let text = worst(Format::Text);

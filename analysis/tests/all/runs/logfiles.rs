@@ -1,4 +1,4 @@
-//! Saved logs, whole and damaged.
+//! Saved logs, valid and damaged.
 
 use crate::fixture::{Fixture, Shape};
 use analysis::logfile::{LogError, LogReader, RECORDS_AT};
@@ -34,7 +34,7 @@ fn sample() -> (Fixture, Vec<u8>) {
 }
 
 #[test]
-fn a_log_reads_back_as_written() {
+fn log_round_trips() {
     let (fixture, bytes) = sample();
     let (records, end) = read(&bytes);
     assert_eq!(records, fixture.logs[0]);
@@ -42,7 +42,7 @@ fn a_log_reads_back_as_written() {
 }
 
 #[test]
-fn a_log_longer_than_a_block_reads_back_as_written() {
+fn log_longer_than_a_block_round_trips() {
     // 3 records an order and 65,536 records a block; one order more than fits two blocks exactly.
     let mut fixture = Fixture::new(Shape { strategies: 1, orders: 50_000, ..Shape::PLAIN });
     fixture.sums[0].clear();
@@ -52,7 +52,7 @@ fn a_log_longer_than_a_block_reads_back_as_written() {
 }
 
 #[test]
-fn a_log_that_ends_on_a_block_ends() {
+fn log_ending_on_block_boundary_ends() {
     for records in [65_535, 65_536, 65_537, 131_072] {
         let mut fixture = Fixture::new(Shape { strategies: 1, orders: 50_000, ..Shape::PLAIN });
         fixture.logs[0].truncate(records);
@@ -64,7 +64,7 @@ fn a_log_that_ends_on_a_block_ends() {
 }
 
 #[test]
-fn a_zero_key_ends_a_log() {
+fn zero_key_ends_a_log() {
     let (fixture, mut bytes) = sample();
     bytes.extend([0; 4096]);
     let (records, end) = read(&bytes);
@@ -73,7 +73,7 @@ fn a_zero_key_ends_a_log() {
 }
 
 #[test]
-fn each_damage_has_its_error_and_the_good_records_come_first() {
+fn each_damage_has_its_error_after_good_records() {
     let (fixture, bytes) = sample();
     let spoiled = |spoil: fn(&mut Vec<u8>)| {
         let mut bytes = bytes.clone();
@@ -105,7 +105,7 @@ fn each_damage_has_its_error_and_the_good_records_come_first() {
 }
 
 #[test]
-fn a_file_longer_than_its_segment_is_refused() {
+fn file_longer_than_its_segment_is_refused() {
     let (_, mut bytes) = sample();
     bytes.extend([0; 4096]);
     let folder = tempfile::tempdir().unwrap();
@@ -119,13 +119,13 @@ fn a_file_longer_than_its_segment_is_refused() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(
+    fn corrupt_bytes_never_panic_log_reader(
         cut in 0usize..3000, scribbles in prop::collection::vec((0usize..3000, any::<u8>()), 0..20),
     ) {
         let (fixture, mut bytes) = sample();
         bytes.truncate(cut);
-        for (place, byte) in scribbles {
-            if let Some(old) = bytes.get_mut(place) {
+        for (index, byte) in scribbles {
+            if let Some(old) = bytes.get_mut(index) {
                 *old = byte;
             }
         }
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_no_log(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn random_bytes_are_not_a_log(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let (records, end) = read(&bytes);
         prop_assert!(records.is_empty() && end.is_err());
     }

@@ -1,5 +1,4 @@
-//! Market data: from the write of a touch to the order that it triggered, and what orders must not
-//! say triggered them.
+//! Market data: latencies from the write of a touch to the triggered order, and false triggers.
 
 use crate::common::{check_each, kinds, run, summary};
 use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
@@ -20,7 +19,7 @@ fn honest() -> Fixture {
 }
 
 #[test]
-fn tick_to_trade_is_measured_from_the_exchanges_own_write() {
+fn tick_to_trade_starts_at_exchange_write() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let merged = run(&Fixture::new(Shape { threading, ..MARKET }));
         assert_eq!((merged.violations.as_slice(), merged.touches_written), (&[][..], 40));
@@ -36,7 +35,7 @@ fn tick_to_trade_is_measured_from_the_exchanges_own_write() {
 }
 
 #[test]
-fn only_orders_that_were_triggered_count() {
+fn only_triggered_orders_count() {
     let mut fixture = honest();
     fixture.remove(Point::Trigger, ID);
     let merged = run(&fixture);
@@ -45,8 +44,8 @@ fn only_orders_that_were_triggered_count() {
 }
 
 #[test]
-fn reports_show_it_where_there_is_market_data_and_only_there() {
-    let told = |shape| {
+fn reports_show_tick_to_trade_only_with_market_data() {
+    let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
         let mut table = Vec::new();
         csv(&summary, &mut table).unwrap();
@@ -56,19 +55,19 @@ fn reports_show_it_where_there_is_market_data_and_only_there() {
             serde_json::to_string(&summary.market).unwrap(),
         ]
     };
-    let [text, table, json] = told(MARKET);
+    let [text, table, json] = outputs(MARKET);
     assert!(text.contains("orders triggered 40"), "{text}");
     let line = text.lines().find(|line| line.starts_with("tick_to_trade")).unwrap();
     assert!(line.contains(" 30 ns"), "{line}");
     assert!(table.contains("\ntick_to_exchange,40,470,470,"), "{table}");
     assert!(json.contains("\"versions_written\":40"), "{json}");
-    for text in told(Shape { market: false, ..MARKET }) {
+    for text in outputs(Shape { market: false, ..MARKET }) {
         assert!(!text.contains("tick_to") && !text.contains("versions"), "{text}");
     }
 }
 
 #[test]
-fn an_order_shows_the_touch_that_triggered_it() {
+fn inspect_shows_the_triggering_touch() {
     let show = |fixture: &Fixture| {
         let folder = fixture.write();
         let options = Options { order: Some(ID), ..Options::default() };
@@ -78,9 +77,9 @@ fn an_order_shows_the_touch_that_triggered_it() {
     };
     let mut fixture = honest();
     let (text, is_good) = show(&fixture);
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    let index = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
     assert!(is_good, "{text}");
-    assert!(place("\ntouch") < place("\nt1") && place("\nt1") < place("\ntrigger"), "{text}");
+    assert!(index("\ntouch") < index("\nt1") && index("\nt1") < index("\ntrigger"), "{text}");
     assert!(text.contains("tick_to_trade"), "{text}");
     fixture.set(Point::Trigger, ID, |_| 99);
     let (text, is_good) = show(&fixture);
@@ -90,8 +89,8 @@ fn an_order_shows_the_touch_that_triggered_it() {
     );
 }
 
-/// What a strategy writes into its own log and only an exchange may say costs it its figures, and
-/// the run nothing.
+/// A record that only an exchange may log, in a strategy's log: excludes the strategy from the
+/// figures and nothing else.
 fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
     let mut fixture = honest();
     spoil(&mut fixture);
@@ -100,14 +99,14 @@ fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
     assert!(merged.threads[0].is_untrusted && !merged.threads[1].is_untrusted, "{:?}", merged.notes);
 }
 
-/// Says once more what triggered the order.
+/// Logs the order's trigger a second time.
 fn say_again(fixture: &mut Fixture, thread: &str) {
     let record = *fixture.stamp(Point::Trigger, ID);
     fixture.push(thread, record);
 }
 
 #[test]
-fn a_forged_trigger_is_found() {
+fn forged_trigger_is_detected() {
     let never = "strategy 1 order 7: triggered by version 1000, which was never written";
     let later = "strategy 1 order 7: triggered by version 9, which was written after it was sent";
     check_each(
@@ -116,7 +115,7 @@ fn a_forged_trigger_is_found() {
             (Kind::Trigger, never, |f| f.set(Point::Trigger, ID, |_| 1_000)),
             (Kind::Trigger, later, |f| f.set(Point::Trigger, ID, |version| version + 1)),
             (Kind::Trigger, "", |f| f.set(Point::Trigger, ID, |_| u64::MAX)),
-            // Said twice, and by an exchange that never had the order.
+            // Logged twice, and by an exchange that never had the order.
             (Kind::Duplicate, "", |f| say_again(f, "exchange-1")),
             (Kind::Misplaced, "", |f| say_again(f, "exchange-0")),
         ],
@@ -124,10 +123,10 @@ fn a_forged_trigger_is_found() {
     assert_is_its_own_affair(|fixture| say_again(fixture, "strategy-0"));
 }
 
-/// In the sandbox, where strategies may be hostile, it costs the one that forged it its figures,
-/// and nobody else anything.
+/// In the sandbox, where strategies may be hostile, a forged trigger excludes only its strategy
+/// from the figures.
 #[test]
-fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
+fn forged_trigger_distrusts_sandboxed_strategy() {
     let mut fixture = honest();
     fixture.record.plan.isolation = Isolation::Sandbox;
     fixture.set(Point::Trigger, ID, |_| 1_000);
@@ -139,7 +138,7 @@ fn in_the_sandbox_who_forges_a_trigger_is_believed_in_nothing() {
 }
 
 #[test]
-fn what_an_exchange_says_that_it_wrote_makes_sense() {
+fn exchange_touch_versions_are_consistent() {
     const NEXT: TopOfBookWritten = TopOfBookWritten { venue: 1, instrument: 0, version: 21, ticks: u64::MAX };
     fn write(fixture: &mut Fixture, thread: &str, written: TopOfBookWritten) {
         fixture.push(thread, written.record());
@@ -156,7 +155,7 @@ fn what_an_exchange_says_that_it_wrote_makes_sense() {
         ],
     );
     assert_is_its_own_affair(|fixture| write(fixture, "strategy-0", NEXT));
-    // A version that is left out makes who names it a liar; the one behind it has lost its place.
+    // A skipped version invalidates its claim, and its successor is out of order.
     let mut fixture = honest();
     let of = TopOfBookWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };
     let is_last = |record: &Record| {

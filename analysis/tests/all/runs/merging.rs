@@ -1,9 +1,9 @@
-//! The merge: exact counts of honest runs, and every kind of violation found and named.
+//! The merge: exact counts of honest runs, and every kind of violation detected and named.
 
-use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
+use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
 use analysis::merge::ViolationKind as Kind;
-use analysis::merge::{Merged, Orders};
+use analysis::merge::{MergedRun, OrderCounts};
 use analysis::record::RunOutcome;
 use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
@@ -13,8 +13,7 @@ use protocol::status::StatusField;
 use protocol::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
-/// The order after it, at the same venue: with two strategies and two venues, each strategy has its
-/// own.
+/// The next order, at its venue: with two strategies and two venues, each strategy has its own.
 const NEXT: OrderId = OrderId::new(1, 0, 8);
 const NAME: &str = "strategy 1 order 7: ";
 
@@ -22,20 +21,20 @@ fn honest() -> Fixture {
     Fixture::new(Shape::PLAIN)
 }
 
-/// Spoils an honest run in one way.
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> Merged {
+/// Introduces one defect in an honest run.
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> MergedRun {
     let mut fixture = honest();
     spoil(&mut fixture);
     run(&fixture)
 }
 
 #[test]
-fn an_honest_run_is_counted_exactly() {
+fn honest_run_is_counted_exactly() {
     let merged = run(&Fixture::new(Shape { reject_every: 5, ..Shape::PLAIN }));
     assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
-    let wanted = Orders { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..Orders::default() };
+    let wanted = OrderCounts { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..OrderCounts::default() };
     assert_eq!(merged.orders, wanted);
-    // Next to the stamps the checksums of both ends of each link.
+    // In addition to the stamps: the checksums of both ends of each link.
     assert_eq!(merged.records, 32 * 10 + 8 * 6 + 2 * 4 + 2 * 4 - 1);
     assert_eq!(merged.measured().count(), 32);
     let rejected: Vec<_> = merged.orders().filter_map(|(_, row)| row.reason()).collect();
@@ -50,13 +49,13 @@ fn shared_engine_is_joined_from_one_log() {
     assert_eq!(merged.orders.returned, 40);
 }
 
-/// Orders name their venue at t4, so two gateways on one thread are told apart.
+/// Orders name their venue at t4, so two gateways on one thread are distinguished.
 #[test]
-fn gateways_that_share_a_thread_are_checked_each() {
+fn gateways_sharing_a_thread_are_checked_separately() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::PLAIN };
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
-    // The first and the third go to venue 0, the second goes to venue 1: there is no order between
-    // the two.
+    // The first and the third go to venue 0, the second to venue 1: nothing orders the
+    // two venues.
     for (point, other, wanted) in [
         (Point::GatewayRecv, third, &[Kind::DispatchOrder][..]),
         (Point::OrchRecvCompletion, third, &[Kind::CompletionOrder]),
@@ -74,15 +73,15 @@ fn gateways_that_share_a_thread_are_checked_each() {
 /// In the detail of a t5: more reports follow.
 const MORE: u8 = 1 << 7;
 
-/// Adds reports 1 and 2 to an order, each a little after the one before it.
+/// Adds reports 1 and 2 to an order, each slightly after its predecessor.
 pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let path = [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
     let is_stamped = fixture.logs.iter().flatten().any(|r| r.point == Point::ExchangeDone && r.id == id);
     let by_exchange = is_stamped.then_some(Point::ExchangeDone);
     for number in [1, 2] {
         for point in by_exchange.into_iter().chain(path) {
-            let (thread, place) = fixture.find(point, id);
-            let first = fixture.logs[thread][place];
+            let (thread, index) = fixture.find(point, id);
+            let first = fixture.logs[thread][index];
             let detail = if point == Point::GatewayDone && number == 1 { number | MORE } else { number };
             let later = Record { detail, value: first.value + 20 * u64::from(number), ..first };
             fixture.logs[thread].push(later);
@@ -93,7 +92,7 @@ pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
 }
 
 #[test]
-fn an_order_has_as_many_reports_as_its_venue_gives() {
+fn order_has_all_reports_of_its_venue() {
     let merged = spoiled(|fixture| {
         with_reports(fixture, ID);
         with_reports(fixture, OrderId::new(0, 0, 3));
@@ -101,7 +100,7 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.orders.duplicated, merged.orders.further_reports), (40, 0, 4));
     // The order's own path runs to its first report.
-    let stamps = |merged: &Merged| merged.measured().map(|(_, row)| row.stamps()).collect::<Vec<_>>();
+    let stamps = |merged: &MergedRun| merged.measured().map(|(_, row)| row.stamps()).collect::<Vec<_>>();
     assert_eq!(stamps(&merged), stamps(&run(&honest())));
     let (id, number, report) = merged.further_reports().nth(3).unwrap();
     assert_eq!((id, number), (ID, 2));
@@ -109,7 +108,7 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
 }
 
 #[test]
-fn each_flaw_of_a_further_report_is_named() {
+fn each_further_report_defect_is_named() {
     fn is(record: &Record, point: Point, detail: u8) -> bool {
         (record.id, record.point, record.detail) == (ID, point, detail)
     }
@@ -136,7 +135,7 @@ fn each_flaw_of_a_further_report_is_named() {
                 log.swap(a, b);
             }
         }),
-        // Which report is the last stands at t5.
+        // The last report is marked at t5.
         (Kind::LastReport, "report 1 follows the last one", |log| turn(log, MORE, 0)),
         (Kind::LastReport, "report 2 follows the last one", |log| turn(log, 1 | MORE, 1)),
         (Kind::LastReport, "report 2 is not the last, and none follows", |log| turn(log, 2, 2 | MORE)),
@@ -159,14 +158,14 @@ fn closed_pacing_has_no_due_times() {
 }
 
 #[test]
-fn each_violation_is_found_alone_and_named() {
+fn each_violation_is_detected_and_named() {
     let far = "strategy 1 order 4294967295: t2, but the plan has 20 orders for it";
     check_each(
         honest,
         &[
             (Kind::Duplicate, "strategy 1 order 7: t4 twice", |f| {
-                let (thread, place) = f.find(Point::GatewayRecv, ID);
-                let twin = f.logs[thread][place];
+                let (thread, index) = f.find(Point::GatewayRecv, ID);
+                let twin = f.logs[thread][index];
                 f.logs[thread].push(twin);
             }),
             (Kind::Gap, "strategy 1 order 7: never sent, though later ones were", |f| {
@@ -200,8 +199,8 @@ fn each_violation_is_found_alone_and_named() {
                 f.set(Point::Release, ID, |t| t + 51);
             }),
             (Kind::RejectedDispatched, "t3 t4", |f| {
-                let (thread, place) = f.find(Point::OrchRecvSubmit, ID);
-                f.logs[thread].insert(place + 1, stamp(Point::Rejected, ID, 1));
+                let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
+                f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
             }),
             (Kind::LastReport, "strategy 1 order 7: its one report is not the last", |f| {
                 f.stamp(Point::GatewayDone, ID).detail = MORE;
@@ -232,18 +231,18 @@ fn lose(fixture: &mut Fixture) {
 }
 
 #[test]
-fn spoiled_orders_are_counted_too() {
+fn orders_with_violations_are_counted() {
     let twice = |f: &mut Fixture| {
-        let (thread, place) = f.find(Point::GatewayRecv, ID);
-        let twin = f.logs[thread][place];
+        let (thread, index) = f.find(Point::GatewayRecv, ID);
+        let twin = f.logs[thread][index];
         f.logs[thread].push(twin);
     };
     assert_eq!(spoiled(twice).orders.duplicated, 1);
     let orders = spoiled(|f| f.logs.iter_mut().for_each(|log| log.retain(|r| r.id != ID))).orders;
     assert_eq!((orders.sent, orders.returned), (39, 39));
     let reject = |f: &mut Fixture| {
-        let (thread, place) = f.find(Point::OrchRecvSubmit, ID);
-        f.logs[thread].insert(place + 1, stamp(Point::Rejected, ID, 1));
+        let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
+        f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
     };
     let orders = spoiled(reject).orders;
     assert_eq!((orders.returned, orders.rejected), (39, 1));
@@ -252,7 +251,7 @@ fn spoiled_orders_are_counted_too() {
 }
 
 #[test]
-fn time_never_goes_back() {
+fn time_going_back_is_detected() {
     for (point, words) in [
         (Point::OrchRecvSubmit, "t2 before t1"),
         (Point::OrchDispatch, "t3 before t2"),
@@ -261,8 +260,8 @@ fn time_never_goes_back() {
         (Point::StrategyRecv, "t8 before t7"),
         (Point::Release, "release before t4"),
     ] {
-        // A strategy's log in which time goes back proves nothing: there the stamp stays after the
-        // one in front of it.
+        // A strategy's log in which time goes back is untrusted: there the stamp stays after its
+        // predecessor.
         let earlier = |ticks| if point == Point::StrategyRecv { ticks - STAGES[7] - 1 } else { 1 };
         let merged = spoiled(|fixture| fixture.set(point, ID, earlier));
         let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
@@ -281,10 +280,11 @@ fn missing_stamp_is_named() {
     }
 }
 
-/// What was on its way when a run was interrupted is unknown, and a run that failed has told why.
+/// Messages in flight when a run was interrupted are unknown, and a failed run has reported its
+/// cause.
 #[test]
-fn broken_off_run_may_lose_orders_and_sums() {
-    let ways: [Spoil; 3] =
+fn interrupted_run_can_lose_orders_and_checksums() {
+    let ways: [Defect; 3] =
         [lose, |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
     for (number, spoil) in ways.into_iter().enumerate() {
         let merged = spoiled(|fixture| {
@@ -299,8 +299,8 @@ fn broken_off_run_may_lose_orders_and_sums() {
 }
 
 #[test]
-fn what_arrived_must_be_what_was_pushed() {
-    for (thread, place, words) in [
+fn checksums_of_link_ends_must_match() {
+    for (thread, index, words) in [
         ("strategy-0", 0, "submit of strategy-0: what was taken is not what was pushed"),
         ("strategy-1", 1, "return of strategy-1: what was taken"),
         ("gateway-1", 0, "inbox of gateway-1: what was taken"),
@@ -309,7 +309,7 @@ fn what_arrived_must_be_what_was_pushed() {
     ] {
         let (kind, first) = only(&spoiled(|fixture| {
             let thread = fixture.thread(thread);
-            fixture.sums[thread][place].1 ^= 1 << 40;
+            fixture.sums[thread][index].1 ^= 1 << 40;
         }));
         assert!(kind == Kind::Checksum && first.starts_with(words), "{first}");
     }
@@ -319,7 +319,7 @@ fn what_arrived_must_be_what_was_pushed() {
 fn killed_strategy_loses_orders_and_nothing_else() {
     let merged = spoiled(|fixture| {
         fixture.logs[1].retain(|record| record.value < START + 150_000);
-        // What it had not sent, the engine never saw; one order was pushed before its stamp was
+        // The engine never received what it had not sent; one order was pushed before its stamp was
         // stored.
         let own = fixture.logs[1].clone();
         let is_sent = |id: OrderId| own.iter().any(|r| r.id == id && r.point == Point::StrategySend);
@@ -335,7 +335,7 @@ fn killed_strategy_loses_orders_and_nothing_else() {
 }
 
 #[test]
-fn record_that_promises_the_moon_costs_nothing() {
+fn huge_planned_order_count_costs_nothing() {
     let merged = spoiled(|fixture| {
         fixture.record.plan.trading_mut().orders = vec![u64::MAX; 2];
         fixture.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, 1 << 31), 1));
@@ -348,11 +348,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_honest_run_merges_to_exact_counts(
+    fn arbitrary_honest_run_merges_to_exact_counts(
         strategies in 1u16..6, venues in 1u16..5, orders in 1u64..60, reject_every in 0u64..7,
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {
-        // An order is at an exchange for no shorter than the ways there and back are.
+        // An order's time at an exchange is at least both session times.
         let (book, delay) = (orders % 3 == 0, delay + SESSION.iter().sum::<u64>());
         let shape = Shape {
             strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book,
@@ -364,8 +364,8 @@ proptest! {
         prop_assert_eq!(&merged.violations, &[]);
         let all = orders * u64::from(strategies);
         let rejected = orders.checked_div(reject_every).unwrap_or(0) * u64::from(strategies);
-        prop_assert_eq!(merged.orders, Orders {
-            scheduled: all, sent: all, returned: all - rejected, rejected, ..Orders::default()
+        prop_assert_eq!(merged.orders, OrderCounts {
+            scheduled: all, sent: all, returned: all - rejected, rejected, ..OrderCounts::default()
         });
         prop_assert_eq!(merged.measured().count() as u64, all - rejected);
     }

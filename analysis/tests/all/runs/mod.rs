@@ -1,8 +1,7 @@
-//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report,
+//! Synthetic runs through everything that reads a run's folder: logs, merge, summary, report,
 //! histograms, inspect.
 
 mod accounts;
-mod away;
 mod broken_links;
 mod containment;
 mod damaged;
@@ -11,15 +10,16 @@ mod distrust;
 mod exchanges;
 mod figures;
 mod inspecting;
-mod larger;
 mod logfiles;
-mod lying_venues;
 mod market;
 mod merging;
+mod out_of_core;
 mod outages;
+mod pauses;
 mod quarantine;
 mod reporting;
-mod shifted;
+mod shifted_stamps;
 mod spilled;
+mod venue_report_defects;
 mod venues;
 mod verdicts;

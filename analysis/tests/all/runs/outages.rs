@@ -1,10 +1,9 @@
-//! Gateways that die while the run goes on: what the merge accepts of their orders, and that it
-//! accepts nothing else.
+//! Gateways that die during a run: what the merge accepts for their orders, and what it rejects.
 
-use crate::common::{Spoil, all_accounted, check_each, kinds, only, run, stamp};
+use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
 use analysis::merge::{Violation, ViolationKind as Kind};
-use analysis::record::{Exit, Outage, StayedDown};
+use analysis::record::{Outage, ProcessExit, StayedDown};
 use protocol::plan::{OnDeath, Placement, ProcessPlan, ThreadPlan};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record};
@@ -29,7 +28,7 @@ fn outage(gateway: u16) -> Outage {
     }
 }
 
-/// Gateways in processes of their own, before exchanges: their successors resume the sessions.
+/// Gateways in their own processes, with exchanges: their successors resume the sessions.
 fn let_sessions_resume(fixture: &mut Fixture) {
     let plan = &mut fixture.record.plan;
     (plan.on_death, plan.placement) = (OnDeath::Restart, Placement::EachGateway);
@@ -38,7 +37,7 @@ fn let_sessions_resume(fixture: &mut Fixture) {
         threads: vec![index as u32],
     };
     plan.processes = plan.threads.iter().enumerate().map(process).collect();
-    let exit = |process: &ProcessPlan| Exit {
+    let exit = |process: &ProcessPlan| ProcessExit {
         process: process.name.clone(),
         pid: 4000 + process.threads[0],
         how: "exit 0".into(),
@@ -52,7 +51,7 @@ fn resumed() -> Outage {
     Outage { restarted_ns: Some(4), unknown: 0, ..outage(1) }
 }
 
-/// The last order of strategy 0 that gateway 1 had.
+/// Returns the last order of strategy 0 that gateway 1 had.
 fn victim(fixture: &Fixture) -> OrderId {
     let is_there = |record: &&Record| {
         record.point == Point::GatewayRecv && record.detail == 1 && record.id.strategy() == 0
@@ -60,8 +59,8 @@ fn victim(fixture: &Fixture) -> OrderId {
     fixture.logs.iter().flatten().rfind(is_there).unwrap().id
 }
 
-/// A run in which gateway 1 died with one order open, which the engine then closed. `is_stamped`:
-/// the gateway had stamped its report.
+/// Returns a run in which gateway 1 died with one open order, which the engine then closed.
+/// `is_stamped`: the gateway had stamped its report.
 fn died(is_stamped: bool) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     let id = victim(&fixture);
@@ -74,15 +73,15 @@ fn died(is_stamped: bool) -> Fixture {
     fixture
 }
 
-/// Makes an order that came back one that the engine closed, because its gateway died with its
-/// stamped report.
+/// Changes a returned order to one that the engine closed because its gateway died with its stamped
+/// report.
 fn close(fixture: &mut Fixture, id: OrderId) {
     fixture.remove(Point::OrchRecvCompletion, id);
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.stamp(point, id).detail = ENGINE_REPORT;
     }
-    let (thread, place) = fixture.find(Point::OrchReturn, id);
-    fixture.logs[thread].insert(place, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
+    let (thread, index) = fixture.find(Point::OrchReturn, id);
+    fixture.logs[thread].insert(index, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
 }
 
 #[test]
@@ -102,9 +101,9 @@ fn order_of_dead_gateway_is_closed_once() {
 }
 
 #[test]
-fn fill_that_died_with_its_gateway_is_in_no_position() {
-    // Others of the gateway were taken after it, as from a next incarnation; and without a death
-    // the fill is missed.
+fn fill_lost_with_gateway_is_excluded_from_position() {
+    // Later orders of the gateway were processed, as from its next incarnation; without a death the
+    // fill is missed.
     for (outages, is_excused) in
         [(vec![Outage { restarted_ns: Some(4), ..outage(1) }], true), (vec![], false)]
     {
@@ -115,7 +114,7 @@ fn fill_that_died_with_its_gateway_is_in_no_position() {
         assert!(fill.value != 0);
         close(&mut fixture, fill.id);
         fixture.record.outages = outages;
-        // The made-up engine states what all fills make: without this one its figures differ.
+        // The synthetic engine's positions include all fills.
         let found = kinds(&run(&fixture));
         assert_eq!(found.contains(&Kind::Position), is_excused, "{found:?}");
     }
@@ -156,7 +155,7 @@ fn resumed_session_loses_no_fill() {
         }
         let kinds = kinds(&run(&fixture));
         assert!(kinds.contains(&Kind::Lost), "{kinds:?}");
-        // The made-up engine states what all fills make: it agrees where this one counts.
+        // The synthetic engine's positions include all fills.
         assert_eq!(kinds.contains(&Kind::Position), !is_resumable, "{kinds:?}");
     }
 }
@@ -175,8 +174,8 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
             (Kind::MissingPoint, "has no t7", |f| _ = f.remove(Point::OrchReturn, victim(f))),
         ],
     );
-    // Nothing says that the engine closed it, or its strategy never hears of it.
-    let ways: [Spoil; 2] =
+    // Nothing shows that the engine closed it, or its strategy never receives the report.
+    let ways: [Defect; 2] =
         [|f| _ = f.remove(Point::Rejected, victim(f)), |f| _ = f.remove(Point::StrategyRecv, victim(f))];
     for spoil in ways {
         let mut fixture = died(false);
@@ -191,9 +190,9 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
 fn closed_order_has_no_last_report() {
     let mut fixture = died(true);
     let id = victim(&fixture);
-    let (thread, place) = fixture.find(Point::Rejected, id);
-    let value = fixture.logs[thread][place + 1].value;
-    fixture.logs[thread].insert(place, stamp(Point::OrchRecvCompletion, id, value));
+    let (thread, index) = fixture.find(Point::Rejected, id);
+    let value = fixture.logs[thread][index + 1].value;
+    fixture.logs[thread].insert(index, stamp(Point::OrchRecvCompletion, id, value));
     let (_, first) = only(&run(&fixture));
     assert!(first.contains("yet the engine had its last report"), "{first}");
 }

@@ -1,10 +1,9 @@
-//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no
-//! figure.
+//! Quarantined strategies: whatever they wrote, the run is merged, and they are in no figure.
 
 use super::deaths::{T1_OF_20, killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};
 use crate::fixture::Fixture;
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use analysis::merge::ViolationKind;
 use proptest::prelude::*;
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation};
@@ -15,10 +14,13 @@ use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
 fn quarantined() -> Fixture {
-    killed(&[Death { quarantined: Some(ProtocolViolation::BadCursor), ..Death::of(1, T1_OF_20) }])
+    killed(&[StrategyDeath {
+        quarantined: Some(ProtocolViolation::BadCursor),
+        ..StrategyDeath::new(1, T1_OF_20)
+    }])
 }
 
-/// What the engine stamped of strategy 1.
+/// Returns the number of orders of strategy 1 that the engine stamped.
 fn taken(fixture: &Fixture) -> u64 {
     let log = &fixture.logs[fixture.thread("orchestrator")];
     let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
@@ -26,7 +28,7 @@ fn taken(fixture: &Fixture) -> u64 {
 }
 
 #[test]
-fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
+fn quarantined_strategy_log_is_ignored() {
     let fixture = quarantined();
     let whole = run(&fixture);
     assert_eq!(whole.violations, []);
@@ -37,7 +39,7 @@ fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
     assert_eq!(whole.threads[1].status.get(StatusField::Pid), 0);
     assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
 
-    // Its header, its status, the keys of its records, all of it, and its end.
+    // Damage in its header, status, record keys, everything, and its end.
     let scribbles: [fn(&mut Vec<u8>); 7] = [
         |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5),
         |bytes| bytes[HEADER_WORDS * 8..LOG_OFFSET * 8].fill(0xFF),
@@ -59,9 +61,10 @@ fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
 }
 
 #[test]
-fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() {
+fn unexplained_quarantine_is_a_violation_outside_sandbox() {
     let with = |why, isolation, faults: &[Fault]| {
-        let mut fixture = killed(&[Death { quarantined: Some(why), ..Death::of(1, T1_OF_20) }]);
+        let mut fixture =
+            killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
         run(&fixture).violations
     };
@@ -82,14 +85,14 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
 }
 
 #[test]
-fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
-    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+fn overwritten_engine_log_is_an_error() {
+    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
     fixture.record.plan.isolation = Isolation::Thread;
     let try_merge = |fixture: &Fixture| {
         scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)
     };
     assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
-    // Unless somebody in that process was told to scribble, caught at it or not.
+    // Unless a strategy in that process had a `scribble` fault, detected or not.
     fixture.record.plan.faults = vec![fault(FaultKind::Scribble, FaultTarget::Strategy(0), 0)];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();
@@ -98,7 +101,7 @@ fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
 }
 
 #[test]
-fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
+fn invalid_records_in_untrusted_log_are_skipped_with_note() {
     let mut fixture = quarantined();
     for (point, id) in [
         (Point::OrchReturn, OrderId::new(1, 0, 3)),
@@ -109,14 +112,14 @@ fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
     ] {
         fixture.push("strategy-1", stamp(point, id, 1));
     }
-    // Not one more sent, however often it says so.
+    // Claims of additional orders do not count.
     fixture.push("strategy-1", stamp(Point::StrategySend, OrderId::new(1, 0, 39), 1));
     fixture.status("strategy-1", StatusField::RecordsDropped, 7);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert_eq!(merged.orders.sent, 80 + taken(&fixture));
     assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
-    // What others log of it is not excused.
+    // Stamps of other threads are not excused.
     fixture.push("gateway-0", stamp(Point::StrategySend, OrderId::new(1, 0, 3), 1));
     assert_eq!(run(&fixture).violations[0].kind, ViolationKind::Misplaced);
 }
@@ -125,12 +128,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_scribble_is_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
+    fn arbitrary_overwrites_are_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
         let fixture = quarantined();
         let merged = scribbled(&fixture, "strategy-1", |bytes| {
-            for (place, byte) in scribbles {
+            for (index, byte) in scribbles {
                 let len = bytes.len();
-                bytes[place % len] = byte;
+                bytes[index % len] = byte;
             }
         });
         let merged = merged.unwrap();

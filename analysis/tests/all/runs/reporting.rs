@@ -1,10 +1,10 @@
-//! The report: readable, narrow, verdict first.
+//! Terminal report and exports: narrow, verdict first.
 
 use super::deaths::mortal;
 use crate::common::{fault, summary};
-use crate::fixture::killing::Death;
+use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::report::{DEFAULT_WIDTH, csv, markdown, terminal};
 use analysis::summary::Summary;
 use protocol::plan::{FaultKind, FaultTarget};
 use protocol::status::StatusField;
@@ -13,7 +13,7 @@ use protocol::supervision::ProtocolViolation;
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);
     for line in text.lines() {
-        assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        assert!(line.chars().count() <= DEFAULT_WIDTH, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
     assert!(!text.contains('\x1b'));
@@ -21,13 +21,13 @@ fn narrow(summary: &Summary) -> String {
 }
 
 #[test]
-fn the_report_of_a_good_run() {
+fn good_run_report_matches_snapshot() {
     let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::PLAIN }));
     insta::assert_snapshot!(narrow(&summary));
 }
 
 #[test]
-fn the_report_of_a_bad_run() {
+fn bad_run_report_matches_snapshot() {
     let mut fixture = Fixture::new(Shape { strategies: 30, venues: 3, ..Shape::PLAIN });
     fixture.status("gateway-0", StatusField::RecordsDropped, 3);
     fixture.status("strategy-7", StatusField::LongestGapTicks, 3_000_000);
@@ -38,20 +38,24 @@ fn the_report_of_a_bad_run() {
 }
 
 #[test]
-fn the_report_of_a_run_with_deaths() {
+fn report_of_run_with_deaths_matches_snapshot() {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
     fixture.record.plan.faults.push(fault(FaultKind::Scribble, FaultTarget::Strategy(2), 20_000_000));
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);
         let quarantined = (number == 8).then_some(ProtocolViolation::OutOfSequence);
         let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
-        fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
+        fixture.kill(StrategyDeath {
+            restart,
+            quarantined,
+            ..StrategyDeath::new(strategy, 4_000_000 + number * 5_000_000)
+        });
     }
     insta::assert_snapshot!(narrow(&summary(&fixture)));
 }
 
 #[test]
-fn incidents_of_any_size_stay_within_the_page() {
+fn incident_tables_stay_within_page_width() {
     let mut summary = summary(&mortal(20));
     for incident in &mut summary.incidents {
         incident.strategy = 255;
@@ -66,7 +70,7 @@ fn incidents_of_any_size_stay_within_the_page() {
 }
 
 #[test]
-fn colours_only_when_asked_for() {
+fn colors_appear_only_on_request() {
     let summary = summary(&Fixture::new(Shape::PLAIN));
     let coloured = terminal(&summary, true);
     let plain: String = coloured
@@ -79,7 +83,7 @@ fn colours_only_when_asked_for() {
 }
 
 #[test]
-fn odd_values_stay_within_the_page() {
+fn unusual_values_stay_within_page_width() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     for words in &mut fixture.statuses {
         words[1..].fill(u64::MAX);
@@ -91,7 +95,7 @@ fn odd_values_stay_within_the_page() {
     narrow(&summary(&fixture));
 }
 
-/// The report as CSV and as Markdown.
+/// Returns the report as CSV and as Markdown.
 fn exported(summary: &Summary) -> [String; 2] {
     let (mut table, mut document) = (Vec::new(), Vec::new());
     csv(summary, &mut table).unwrap();
@@ -104,7 +108,7 @@ fn rows(document: &str) -> usize {
 }
 
 #[test]
-fn csv_and_markdown_carry_every_measure() {
+fn csv_and_markdown_have_every_measure() {
     let [table, document] = exported(&summary(&Fixture::new(Shape::PLAIN)));
     assert_eq!(table.lines().count(), 13);
     assert!(table.starts_with("stage,count,min_ns,p50_ns,"), "{table}");
@@ -114,7 +118,7 @@ fn csv_and_markdown_carry_every_measure() {
 }
 
 #[test]
-fn csv_and_markdown_carry_the_incidents() {
+fn csv_and_markdown_list_incidents() {
     let [table, document] = exported(&summary(&mortal(60)));
     assert_eq!(table.lines().count(), 16);
     assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");

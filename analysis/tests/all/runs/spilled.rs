@@ -1,5 +1,5 @@
-//! Files that a wrong spiller leaves: whatever it does with a chunk, the merge finds that the run
-//! is not whole.
+//! Files of a faulty spiller: whatever it does with a chunk, the merge detects that the run is
+//! incomplete.
 
 use crate::common::scribbled;
 use crate::fixture::{Fixture, Shape};
@@ -7,13 +7,13 @@ use analysis::merge::MergeError;
 use protocol::plan::Role;
 use protocol::status::LOG_OFFSET;
 
-/// Bytes of a chunk here: 16 records.
+/// Bytes of a chunk: 16 records.
 const CHUNK: usize = 256;
-/// The chunk that is done wrong.
+/// Index of the faulty chunk.
 const WRONG: usize = 5;
 
-/// What is wrong with a run whose log of that thread was spilled so; `None`: nothing. A strategy's
-/// log that is damaged is a note, and it is in no figure then.
+/// Returns the fault of a run whose log was spilled this way; `None` if there is none. A damaged
+/// strategy's log is a note, and excludes the strategy from the figures.
 fn found(role: Role, spill: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
     let fixture = Fixture::new(Shape { orders: 100, ..Shape::PLAIN });
     let thread = fixture.record.plan.thread_of(role).unwrap();
@@ -39,7 +39,7 @@ fn copy(records: &mut [u8], from: usize, to: usize) {
 }
 
 #[test]
-fn a_chunk_that_is_left_out_doubled_or_written_late_is_found() {
+fn missing_duplicate_or_late_spill_chunk_is_detected() {
     type Spill = fn(&mut Vec<u8>);
     let spills: [(&str, Spill); 5] = [
         ("leaves one out, at its place", |r| r[WRONG * CHUNK..(WRONG + 1) * CHUNK].fill(0)),
@@ -49,7 +49,7 @@ fn a_chunk_that_is_left_out_doubled_or_written_late_is_found() {
             let again = r[WRONG * CHUNK..(WRONG + 1) * CHUNK].to_vec();
             r.splice(WRONG * CHUNK..WRONG * CHUNK, again);
         }),
-        // When its place in the ring has been written over.
+        // After its slot in the ring was overwritten.
         ("writes one late", |r| copy(r, WRONG + 3, WRONG)),
     ];
     for role in [Role::Orchestrator, Role::Gateway(0), Role::Strategy(0)] {

@@ -1,21 +1,21 @@
-//! Venues with faults: what the stamps say of them, against a count by hand.
+//! Venue faults: figures from the stamps compared with a count by hand.
 
 use crate::common::{fault, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
-use analysis::report::{WIDTH, terminal};
+use analysis::report::{DEFAULT_WIDTH, terminal};
 use protocol::plan::{Fault, FaultKind, FaultTarget};
 use protocol::stamps::{Point, Record};
 
 const FROM: u64 = START + 1_000_000;
 const UNTIL: u64 = FROM + 400_000;
-/// How much longer the venue keeps what arrives while it is slow, in ticks.
+/// Additional delay of orders that arrive while the venue is slow, in ticks.
 const LATER: u64 = 500_000;
 
 fn ns(ticks: u64) -> u64 {
     (ticks as f64 * NS_PER_TICK).round() as u64
 }
 
-/// Two venues of which the second has a fault in the middle of the run.
+/// Two venues; the second has a fault in the middle of the run.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders: 400, ..Shape::PLAIN });
     let slow = fault(FaultKind::Slow, FaultTarget::Venue(1), ns(FROM - START));
@@ -23,7 +23,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// t4 and t5 of the orders of a venue.
+/// Returns t4 and t5 of the orders of a venue.
 fn at_venue(fixture: &Fixture, venue: usize) -> Vec<(u64, u64)> {
     let log = &fixture.logs[fixture.thread(&format!("gateway-{venue}"))];
     let of = |point: Point| log.iter().filter(move |record| record.point == point);
@@ -32,9 +32,9 @@ fn at_venue(fixture: &Fixture, venue: usize) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn stuck_orders_and_the_end_are_told_by_the_stamps() {
+fn stuck_orders_and_recovery_follow_from_stamps() {
     let mut fixture = fixture();
-    // What arrives while it is slow comes back later.
+    // Orders that arrive during the fault return later.
     let log = &fixture.logs[fixture.thread("gateway-1")];
     let is_late =
         |record: &&Record| record.point == Point::GatewayRecv && (FROM..UNTIL).contains(&record.value);
@@ -59,17 +59,17 @@ fn stuck_orders_and_the_end_are_told_by_the_stamps() {
     assert_eq!(incident.longest_ns, Some(ns(longest)));
     let before = there.iter().filter(|(_, t5)| *t5 < FROM).map(|(t4, t5)| t5 - t4).max().unwrap();
     assert_eq!(incident.usual_ns, ns(before));
-    // The other venue's, which nothing happened to.
+    // Orders of the other venue, which has no fault.
     let (others_before, others_during) = (&incident.others_before, &incident.others_during);
     assert!(others_before.count > 30 && others_during.count > 15, "{others_before:?} {others_during:?}");
     assert_eq!(others_before.p50_ns, others_during.p50_ns);
     let text = terminal(&summary, false);
     assert!(text.contains("venue-1") && text.contains("slow"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= DEFAULT_WIDTH), "{text}");
 }
 
 #[test]
-fn a_venue_that_keeps_nothing_for_longer_has_nothing_stuck() {
+fn venue_without_delay_has_no_stuck_orders() {
     let incident = &summary(&fixture()).venue_incidents[0];
     assert!(incident.orders > 10 && incident.stuck <= 1, "one may be the slowest of all: {incident:?}");
     let mut sound = fixture();

@@ -1,6 +1,7 @@
-//! Each thing that makes a latency figure worthless is said, in words that tell what to do.
+//! Verdicts: each condition that makes a latency figure worthless is a reason that names the
+//! remedy.
 
-use crate::common::{Spoil, summary};
+use crate::common::{Defect, summary};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::record::RunOutcome;
 use protocol::stamps::Point;
@@ -20,7 +21,7 @@ fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
     summary.reasons
 }
 
-/// Expects exactly one reason, with these words in it.
+/// Expects exactly one reason that contains these words.
 fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
     let reasons = reasons(spoil);
     let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
@@ -28,12 +29,12 @@ fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
 }
 
 #[test]
-fn a_good_run_is_fit() {
+fn good_run_is_fit_for_latency() {
     assert_eq!(reasons(|_| {}), [""; 0]);
 }
 
 #[test]
-fn each_flaw_is_a_reason() {
+fn each_disturbance_is_a_reason() {
     only("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
     only("interrupted", |f| f.record.outcome = RunOutcome::Interrupted);
     only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
@@ -50,8 +51,8 @@ fn each_flaw_is_a_reason() {
         f.status("orchestrator", StatusField::InvoluntarySwitches, 99);
     });
     only("waited for a device on 1 page faults", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
-    // 20.1 are open by the stamps. A tenth more by the counters is more than chance and lag
-    // explain, a twentieth is not.
+    // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
+    // twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
         let open = f.record.open_orders.as_mut().unwrap();
         (open.samples, open.order_ticks) = (10_000, open.order_ticks * factor);
@@ -60,7 +61,7 @@ fn each_flaw_is_a_reason() {
     only("by Little's law", |f| counted(f, 0.89));
     assert_eq!(reasons(|f| counted(f, 1.05)), [""; 0]);
     only("drifted by -80 ppm", |f| f.record.clock.drift_ppm = -80.0);
-    only("104 ns before the run, 490 ns after", |f| f.record.floor.after_ns = Some(490.0));
+    only("104 ns before the run, 490 ns after", |f| f.record.core_to_core_rtt.after_ns = Some(490.0));
     only("busy 96% of its time", |f| {
         let orchestrator = f.thread("orchestrator");
         let span = f.statuses[orchestrator][StatusField::EndedTicks as usize] - START;
@@ -74,7 +75,7 @@ fn each_flaw_is_a_reason() {
 }
 
 #[test]
-fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none() {
+fn unsent_orders_are_a_reason_only_for_players() {
     let more = |f: &mut Fixture| f.record.plan.trading_mut().orders[1] += 7;
     let said = |spoil: &dyn Fn(&mut Fixture)| {
         let reasons = reasons(|f| spoil(f));
@@ -82,9 +83,9 @@ fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none
     };
     let reason = said(&more).expect("seven are missing");
     assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
-    let excuses: [Spoil; 2] = [
+    let excuses: [Defect; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
-        // Another reason says so.
+        // Another reason covers it.
         |f| f.record.outcome = RunOutcome::Interrupted,
     ];
     for excuse in excuses {
@@ -97,17 +98,17 @@ fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none
 }
 
 #[test]
-fn who_is_not_believed_is_named() {
+fn distrusted_strategies_are_named() {
     let reasons = reasons(|f| f.status("strategy-0", StatusField::RecordsDropped, 1));
     let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
     assert!(reasons[0].starts_with(words), "{reasons:?}");
-    // What is known of the other one's orders alone is held against nobody.
+    // Partial knowledge of the other strategy's orders is not a reason.
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("5,000 orders came back"), "{reasons:?}");
 }
 
 #[test]
-fn an_invalid_run_says_so_first() {
+fn invalid_run_names_that_reason_first() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     fixture.status("gateway-0", StatusField::RecordsDropped, 3);
     let summary = summary(&fixture);
@@ -117,7 +118,7 @@ fn an_invalid_run_says_so_first() {
 }
 
 #[test]
-fn orders_that_no_incident_explains_make_a_broken_off_run_invalid() {
+fn unexplained_orders_invalidate_interrupted_run() {
     let lose = |fixture: &mut Fixture| {
         for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
             fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));

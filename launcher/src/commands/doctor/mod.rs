@@ -14,7 +14,7 @@ use crate::output;
 use crate::planner::{self, Input, OrderCounts, RunIdentity};
 use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
-use analysis::lists;
+use analysis::cpu_list;
 use analysis::units::human_bytes;
 use anyhow::Result;
 use protocol::plan::{ClockSource, Plan};
@@ -135,7 +135,7 @@ fn bad(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> 
 
 fn cores(machine: &Machine) -> Check {
     let allowed = machine.cores_allowed.len();
-    let list = lists::format(&machine.cores_allowed);
+    let list = cpu_list::format(&machine.cores_allowed);
     let found = format!("{list}: {allowed} of {} online", machine.cores_online);
     match allowed {
         0 => bad("cores", "cannot be read", "mount /proc; without it no thread is pinned"),
@@ -208,7 +208,7 @@ fn siblings(machine: &Machine) -> Check {
 }
 
 fn isolated(machine: &Machine) -> Check {
-    let list = lists::format(&machine.isolated);
+    let list = cpu_list::format(&machine.isolated);
     let mut mask = [machine.cores_allowed.as_slice(), &machine.isolated].concat();
     mask.sort_unstable();
     let usable = machine.isolated.iter().filter(|core| machine.cores_allowed.contains(core)).count();
@@ -221,7 +221,7 @@ fn isolated(machine: &Machine) -> Check {
         (_, 0) => note(
             "isolcpus",
             format!("{list} isolated, but not in this process's mask"),
-            format!("start with `taskset -c {} launcher …`", lists::format(&mask)),
+            format!("start with `taskset -c {} launcher …`", cpu_list::format(&mask)),
         ),
         _ => ok("isolcpus", list),
     }
@@ -231,7 +231,7 @@ fn nohz(machine: &Machine) -> Check {
     if machine.nohz_full.is_empty() {
         note("nohz_full", "every core is interrupted by the scheduler's tick", "boot with nohz_full=LIST")
     } else {
-        ok("nohz_full", lists::format(&machine.nohz_full))
+        ok("nohz_full", cpu_list::format(&machine.nohz_full))
     }
 }
 

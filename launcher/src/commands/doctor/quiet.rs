@@ -2,7 +2,7 @@
 
 use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
-use analysis::lists;
+use analysis::cpu_list;
 
 /// A typical real-time priority.
 const USUAL_PRIORITY: u8 = 50;
@@ -38,7 +38,7 @@ pub fn partition(machine: &Machine, system: &System) -> Check {
         (Some(mount), _) => mount.display(),
     };
     let (rest, cores) = machine.cores_allowed.split_at(1);
-    let (rest, cores) = (lists::format(rest), lists::format(cores));
+    let (rest, cores) = (cpu_list::format(rest), cpu_list::format(cores));
     note(
         "partition",
         "by hand, as root, other programs and interrupts can be kept off the measured cores",

@@ -18,7 +18,7 @@ use crate::config::{Common, UsageError};
 use crate::output::complain;
 use analysis::document::Document;
 use analysis::experiment::{Bill, Containments, SweepRecord, bill, sweep};
-use analysis::stats::FEWEST_PAIRS;
+use analysis::stats::MIN_PAIRS;
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
     let layout = lay_out(&asked, &machine)?;
     notes.extend(layout.notes.clone());
     let mut record = new_record("bill", &asked, layout, 5, machine, &flags.common)?;
-    if record.repeats < FEWEST_PAIRS as u32 {
+    if record.repeats < MIN_PAIRS as u32 {
         complain(&format!("note: {}: too few runs to compare; showing raw figures", no_verdicts(&record)));
     }
     (record.preset, record.notes, record.keep_logs) = (asked.preset, notes, flags.keep_logs);
@@ -102,7 +102,7 @@ fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
 
 fn no_verdicts(record: &SweepRecord) -> String {
     let repeats = if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
-    format!("no verdicts: {repeats}, {FEWEST_PAIRS} are needed (--repeats {FEWEST_PAIRS})")
+    format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
 }
 
 /// What a bill shows.
@@ -114,13 +114,13 @@ pub(super) fn shown(record: &SweepRecord, containments: Option<&Containments>) -
         }
         bill.notes.extend(containments.cost.map(|cost| cost.words()));
     }
-    if record.repeats < FEWEST_PAIRS as u32 {
+    if record.repeats < MIN_PAIRS as u32 {
         bill.notes.push(no_verdicts(record));
     } else {
         let why = bill.rows.iter().flat_map(|row| &row.differences).find(|line| !line.why.is_empty());
         bill.notes.extend(why.map(|line| format!("not comparable, e.g.: {}", line.why.join("; "))));
     }
     let method = bill.rows.iter().flat_map(|row| &row.differences).find_map(|line| line.difference);
-    bill.notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.words())));
+    bill.notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.describe())));
     Shown::new(bill::report(record, &bill), &bill)
 }

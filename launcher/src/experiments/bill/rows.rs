@@ -3,7 +3,7 @@
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;
 use analysis::experiment::{Added, BillRow, Reference, SweepPoint, SweepRecord};
-use analysis::stats::{Outline, Percentile, judge, median, pair, placement, values};
+use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
@@ -40,14 +40,14 @@ struct Measured {
     isolation: Isolation,
     technique: Technique,
     variant: String,
-    runs: Vec<Outline>,
+    runs: Vec<RunOutline>,
     /// Where the machine had its cores, run by run.
     places: Vec<usize>,
 }
 
 impl Measured {
     /// The runs of one placement.
-    fn at(&self, place: usize) -> Vec<Outline> {
+    fn at(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.places);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
     }
@@ -72,8 +72,8 @@ impl Measured {
 fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
     let Measured { isolation, technique, variant, runs, .. } = of;
     let (isolation, technique) = (*isolation, *technique);
-    let sound: Vec<&Outline> = runs.iter().filter(|run| run.is_sound()).collect();
-    let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {
+    let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
+    let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
         median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
     };
     let of_measure =
@@ -92,7 +92,7 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
         // What sets it apart is what it is to show: against the same without it.
         Some(Reference { isolation, technique }).filter(is_measured)
     };
-    let pairing = reference.as_ref().and_then(plain).map(|other| pair(&other.runs, runs));
+    let pairing = reference.as_ref().and_then(plain).map(|other| pair_runs(&other.runs, runs));
     BillRow {
         isolation,
         technique,
@@ -103,11 +103,11 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
         p999_ns: at(Percentile::P999),
         stall_free_p99_ns: of_measure(Measure::StallFree, Percentile::P99),
         stall_free_p999_ns: of_measure(Measure::StallFree, Percentile::P999),
-        taken_out: median(&sound.iter().filter_map(|run| run.taken_out()).collect::<Vec<_>>()),
+        taken_out: median(&sound.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>()),
         reference,
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
-            let of = |measure| Percentile::ALL.map(|percentile| judge(pairing, measure, percentile));
-            let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.taken_out().is_some());
+            let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
+            let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.excluded_share().is_some());
             let free = if knows { of(Measure::StallFree).to_vec() } else { Vec::new() };
             [of(Measure::RtVenue).to_vec(), free].concat()
         }),
@@ -117,7 +117,7 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
                 .map_or_else(Vec::new, |threads| adds(threads, of, floors)),
         },
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
-        cpu_s_per_million: middle(&Outline::cpu_s_per_million),
+        cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
         // A short run may end before its memory is sampled.
         pss_bytes: median(&sound.iter().filter_map(|run| Some(run.pss_bytes? as f64)).collect::<Vec<_>>()),
@@ -130,9 +130,9 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
 /// several.
 fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
-    let of = |floor_ns: Option<f64>, threads: &[Outline], level: &[Outline]| Added {
+    let of = |floor_ns: Option<f64>, threads: &[RunOutline], level: &[RunOutline]| Added {
         floor_ns,
-        line: judge(&pair(threads, level), Measure::RtVenue, Percentile::P50),
+        line: compare_figure(&pair_runs(threads, level), Measure::RtVenue, Percentile::P50),
     };
     let mut all = vec![of(None, &threads.runs, &level.runs)];
     for (wanted, floor) in floors.iter().enumerate().filter(|_| floors.len() > 1) {
@@ -147,12 +147,12 @@ fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
 /// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each
 /// placement.
 fn place(rows: &mut [Measured]) -> Vec<f64> {
-    let all: Vec<&Outline> = rows.iter().flat_map(|row| &row.runs).collect();
-    let places = placement::places(&all);
+    let all: Vec<&RunOutline> = rows.iter().flat_map(|row| &row.runs).collect();
+    let places = placement::host_placements(&all);
     let highest = places.iter().max().copied().unwrap_or(0);
     let floor = |wanted: usize| {
         let here = all.iter().zip(&places).filter(|(_, place)| **place == wanted);
-        median(&here.filter_map(|(run, _)| placement::floor(run)).collect::<Vec<_>>()).unwrap_or(0.0)
+        median(&here.filter_map(|(run, _)| placement::core_rtt(run)).collect::<Vec<_>>()).unwrap_or(0.0)
     };
     let floors: Vec<f64> = (0..=highest).map(floor).collect();
     let mut places = places.into_iter();
@@ -201,9 +201,9 @@ mod tests {
     fn a_level_adds_to_its_technique_under_threads_place_by_place() {
         let measured = |isolation: Isolation, ns: f64, far: f64| {
             let near = (0..8).map(|repeat| fixtures::run(repeat, ns));
-            let far = (8..16).map(|repeat| Outline {
-                floor_ns: Some(310.0),
-                floor_after_ns: Some(310.0),
+            let far = (8..16).map(|repeat| RunOutline {
+                core_rtt_ns: Some(310.0),
+                core_rtt_after_ns: Some(310.0),
                 ..fixtures::run(repeat, far)
             });
             let runs = near.chain(far).collect();

@@ -55,7 +55,7 @@ mod tests {
             percentile,
             a_ns: None,
             b_ns: None,
-            taken_out: None,
+            excluded_share: None,
             difference: Some(Difference {
                 pairs: 5,
                 method: Method::Ranks,

@@ -4,7 +4,7 @@ use crate::config::UsageError;
 use crate::experiments::record::read;
 use analysis::document::Document;
 use analysis::experiment::{Axis, SweepRecord};
-use analysis::stats::Outline;
+use analysis::stats::RunOutline;
 use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -18,7 +18,7 @@ pub struct Cell {
     /// Its setting, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,
     /// Its runs, in the order in which they were made.
-    pub runs: Vec<Outline>,
+    pub runs: Vec<RunOutline>,
 }
 
 /// Reads all cells of a path.
@@ -50,7 +50,7 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
         };
     }
     if path.join(Summary::FILE).exists() {
-        let run = Outline::of(&Summary::read(path)?);
+        let run = RunOutline::from_summary(&Summary::read(path)?);
         return Ok(vec![Cell { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
     }
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
@@ -58,7 +58,7 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
     folders.sort();
     let mut cells: Vec<Cell> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.join(Summary::FILE).exists()) {
-        let run = Outline::of(&Summary::read(folder)?);
+        let run = RunOutline::from_summary(&Summary::read(folder)?);
         let key = key(&run);
         match cells.iter_mut().find(|cell| cell.key == key) {
             Some(cell) => cell.runs.push(run),
@@ -78,14 +78,14 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
 
 /// Repeats of one setting that were run now; `None`: nothing was.
 pub fn of_summaries(runs: &[Summary]) -> Option<Cell> {
-    let runs: Vec<Outline> = runs.iter().map(Outline::of).collect();
+    let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
     let first = runs.first()?;
     let key = key(first);
     Some(Cell { name: words(&key), key, runs })
 }
 
 /// What makes two runs repeats of one setting.
-fn key(run: &Outline) -> Vec<(String, String)> {
+fn key(run: &RunOutline) -> Vec<(String, String)> {
     [
         ("technique", run.technique.to_string()),
         ("isolation", run.isolation.to_string()),

@@ -3,7 +3,7 @@
 use super::matrix::{Cell, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
-use analysis::summary::{ComebackSummary, Distribution, Summary};
+use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least
@@ -146,11 +146,11 @@ pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment
         FaultTarget::Exchange(venue) => Role::Exchange(venue).to_string(),
         _ => "engine".into(),
     };
-    let comeback = summary.comebacks.iter().find(|comeback| comeback.role == role);
+    let comeback = summary.role_restarts.iter().find(|comeback| comeback.role == role);
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let is_back = comeback.is_some_and(|comeback| comeback.detect_to_recovery_ns.is_some());
     let came = comeback.is_some() || has_come(cell, VICTIM, summary);
-    let after_fault = |comeback: &ComebackSummary| {
+    let after_fault = |comeback: &RoleRestartSummary| {
         comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault))
     };
     RoleContainment {

@@ -21,7 +21,7 @@ use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState, sweep};
 use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
-use analysis::stats::{MachineKey, Outline};
+use analysis::stats::{MachineKey, RunOutline};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -143,7 +143,7 @@ struct PlannedSweep {
     sweep: SweepRecord,
     folder: PathBuf,
     /// Reads the figures in a run's folder; tests have made-up ones.
-    outline: fn(&Path) -> Result<Outline>,
+    outline: fn(&Path) -> Result<RunOutline>,
 }
 
 impl PlannedSweep {
@@ -165,7 +165,7 @@ impl PlannedSweep {
         Ok(Self {
             sweep,
             folder: folder.to_owned(),
-            outline: |place| Ok(Outline::of(&Summary::read(place)?)),
+            outline: |place| Ok(RunOutline::from_summary(&Summary::read(place)?)),
         })
     }
 
@@ -296,7 +296,7 @@ impl PlannedSweep {
         }
         record.points.iter_mut().for_each(|point| point.runs.sort_by_key(|run| run.repeat));
         record.state = if missing.is_empty() { SweepState::Complete } else { SweepState::Interrupted };
-        let all: Vec<&Outline> = record.runs().map(|run| &run.outline).collect();
+        let all: Vec<&RunOutline> = record.runs().map(|run| &run.outline).collect();
         let hosts = hosts(&all);
         let of = |host: &&MachineKey| {
             let runs = all.iter().filter(|run| run.machine == **host).count();

@@ -42,7 +42,7 @@ fn made(settings: &Settings) -> Made {
     let mut outline = fixtures::run(seed as usize, 1_000.0 + 2.0 * work as f64);
     (outline.isolation, outline.work_ns) = (isolation, work);
     outline.work_done_ns = Some(1.01 * work as f64);
-    outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
+    outline.utilization = Some(0.1 + work as f64 / 10_000.0);
     Made { folder, outcome: RunOutcome::Complete, outline }
 }
 
@@ -273,7 +273,7 @@ fn near_and_far_cores_have_columns_of_their_own() {
     let mut make = |settings: &Settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 > 3 {
-            (made.outline.floor_ns, made.outline.floor_after_ns) = (Some(310.0), Some(320.0));
+            (made.outline.core_rtt_ns, made.outline.core_rtt_after_ns) = (Some(310.0), Some(320.0));
             let figures = made.outline.measures.get_mut("rt_venue").unwrap();
             figures.p50_ns = Some(2_500);
         }

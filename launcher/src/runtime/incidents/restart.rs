@@ -39,7 +39,7 @@ impl Incidents<'_> {
                 }
             }
         };
-        self.notes.push(format!("note: {}", stayed_down.of(strategy)));
+        self.notes.push(format!("note: {}", stayed_down.describe(strategy)));
         died.stayed_down = Some(stayed_down);
         None
     }

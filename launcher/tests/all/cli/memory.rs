@@ -2,7 +2,7 @@
 //! left of them.
 
 use crate::common::{command, slow, text};
-use crate::fixture::{Fixture, Shape, longer};
+use crate::fixture::{Fixture, Shape, streamed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn watched(words: &[&str]) -> (u64, String) {
 fn long(orders: u64) -> TempDir {
     let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let shape = Shape { strategies: 4, orders: orders / 4, period: 2_000, delay: 900_000, ..Shape::PLAIN };
-    longer::write(shape, folder.path());
+    streamed::write(shape, folder.path());
     folder
 }
 

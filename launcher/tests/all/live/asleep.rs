@@ -4,7 +4,7 @@
 use super::programs::{BOOK, Program};
 use crate::common::Launcher;
 use analysis::document::Document;
-use analysis::merge::{self, Merged};
+use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
 use analysis::tail::{Cause, Tail};
 use protocol::plan::{Idle, Role};
@@ -19,7 +19,7 @@ fn folder(launcher: &Launcher) -> PathBuf {
     launcher.folders()[0].clone()
 }
 
-fn merged(folder: &Path) -> (RunRecord, Merged) {
+fn merged(folder: &Path) -> (RunRecord, MergedRun) {
     let record = RunRecord::read(folder).unwrap();
     let merged = merge::merge(folder, &record, |_, _| ()).unwrap();
     assert_eq!(merged.violations, []);
@@ -27,7 +27,7 @@ fn merged(folder: &Path) -> (RunRecord, Merged) {
 }
 
 /// The worst orders' causes are their time through the engine, whatever they are.
-fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
+fn add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
     for order in &tail.worst {
         let id: OrderId = order.order.parse().unwrap();
         let row = merged.measured().find(|(other, _)| *other == id).map(|(_, row)| *row).unwrap();
@@ -35,7 +35,7 @@ fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
         let wanted = ((t8 - t1 - (t5 - t4)) as f64 * record.clock.ns_per_tick) as u64;
         let causes: u64 = order.stages.iter().map(|(.., causes)| causes.total()).sum();
         // Each part is rounded to a nanosecond.
-        let parts = order.stages.iter().flat_map(|(.., causes)| causes.shown()).count() as u64 + 2;
+        let parts = order.stages.iter().flat_map(|(.., causes)| causes.nonzero()).count() as u64 + 2;
         assert!(causes.abs_diff(wanted) <= parts, "{}: {causes} of {wanted} ns", order.order);
     }
 }
@@ -62,7 +62,7 @@ fn wait_for_descheduled_thread_is_attributed() {
         let tail = Tail::read(&folder).unwrap();
         add_up(&record, &merged, &tail);
         let slowest = &tail.slowest[0];
-        assert!(slowest.causes_ns.of(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
+        assert!(slowest.causes_ns.get(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
         assert!(tail.noise.threads.iter().all(|thread| thread.sleeps > 0 && thread.sleeps_ns > 0));
         assert!(summary["processes"][0]["sleeps"].as_u64() > Some(0), "{idle}");
     }
@@ -79,7 +79,7 @@ fn spinning_threads_record_no_sleeps() {
     assert!(merged.threads.iter().all(|log| log.sleeps.is_empty()));
     let tail = Tail::read(&folder).unwrap();
     add_up(&record, &merged, &tail);
-    assert!(tail.slowest.iter().all(|share| share.causes_ns.of(Cause::WakeUp) == 0));
+    assert!(tail.slowest.iter().all(|share| share.causes_ns.get(Cause::WakeUp) == 0));
     assert!(tail.noise.threads.iter().all(|thread| thread.sleeps == 0));
 }
 

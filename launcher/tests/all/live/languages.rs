@@ -4,7 +4,7 @@
 use super::programs::{BOOK, Program, libraries, planned, told};
 use crate::common::{Launcher, text};
 use analysis::document::Document;
-use analysis::merge::{self, Merged};
+use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
 use protocol::plan::Role;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ fn pauses(launcher: &Launcher) -> Vec<(u64, u64)> {
 }
 
 /// Orders of a strategy that were sent and came back within one of those times, which are in ticks.
-fn served(merged: &Merged, strategy: u16, times: &[(u64, u64)]) -> usize {
+fn served(merged: &MergedRun, strategy: u16, times: &[(u64, u64)]) -> usize {
     let own = merged.measured().filter(|(id, _)| id.strategy() == strategy);
     let within = |from: u64, to: u64| times.iter().any(|(began, ended)| *began <= from && to <= *ended);
     own.filter(|(_, row)| within(row.began(), row.ended())).count()

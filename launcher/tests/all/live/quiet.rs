@@ -121,7 +121,7 @@ fn launcher_avoids_run_cores_if_others_exist() {
     let launcher = Launcher::new();
     let running = launcher.start(&[LONG, &["--cores", &last.to_string()]].concat());
     let pid = running.pid();
-    let rest = analysis::lists::parse(&cores(pid.to_string())).unwrap();
+    let rest = analysis::cpu_list::parse(&cores(pid.to_string())).unwrap();
     assert_eq!(rest, allowed[..allowed.len() - 1]);
     let engine = running.process("engine");
     let on_last = |pid: u32| {

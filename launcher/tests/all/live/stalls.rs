@@ -88,7 +88,7 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
     }
     let raw = |run: &Summary| run.rt_venue.p99_ns.map(|ns| ns as f64);
     let free = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns.map(|ns| ns as f64);
-    let taken_out = |run: &Summary| Some(run.stall_free.map_or(1.0, |free| free.taken_out));
+    let taken_out = |run: &Summary| Some(run.stall_free.map_or(1.0, |free| free.excluded_share));
     let out = middle(&quiet, taken_out).unwrap();
     let (Some(undisturbed), Some(rest)) = (middle(&quiet, free), middle(&stopped, free)) else {
         return skip(&format!("{:.0} % of the orders were touched by stalls of this machine", out * 100.0));
@@ -117,6 +117,6 @@ fn found(tail: &Tail, stops: usize) {
     // Two may fall into one slice.
     assert!(long >= stops / 2, "{long} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
-    let of = |cause| slowest.causes_ns.of(cause);
+    let of = |cause| slowest.causes_ns.get(cause);
     assert!((of(Cause::Machine) + of(Cause::Backlog)) * 2 > slowest.causes_ns.total(), "{slowest:?}");
 }

@@ -1,10 +1,10 @@
-//! Lists of processors as the kernel and users write them: `0,2-5`.
+//! CPU lists in the notation of the kernel: `0,2-5`.
 
-/// No machine has a processor with this number; keeps a hostile range from filling the memory.
+/// Upper bound of core numbers, so that a hostile range cannot exhaust memory.
 const MAX_CORES: u32 = 8192;
 
-/// Reads a list: ascending, without doubles. `None` if it is no list; an empty text is an empty
-/// list.
+/// Parses a CPU list. Returns the cores ascending and without duplicates, or `None` if the text is
+/// invalid. An empty text is an empty list.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     if text.trim().is_empty() {
@@ -24,8 +24,8 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Writes a list of ascending numbers, neighbours as ranges. `none` if it is empty is the caller's
-/// business.
+/// Formats ascending core numbers, with consecutive ones as ranges. Returns an empty text for an
+/// empty list.
 pub fn format(cores: &[u32]) -> String {
     let mut text = String::new();
     let mut rest = cores;
@@ -51,7 +51,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lists_are_read_as_the_kernel_writes_them() {
+    fn core_lists_parse_kernel_format() {
         assert_eq!(parse("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(parse("5,2-3,2"), Some(vec![2, 3, 5]));
         assert_eq!(parse(" \n"), Some(vec![]));
@@ -61,20 +61,20 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_become_ranges() {
+    fn consecutive_cores_format_as_ranges() {
         assert_eq!(format(&[0, 2, 3, 4, 7, 8]), "0,2-4,7,8");
         assert_eq!(format(&[]), "");
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(cores in proptest::collection::btree_set(0u32..MAX_CORES, 0..50)) {
+        fn core_lists_round_trip(cores in proptest::collection::btree_set(0u32..MAX_CORES, 0..50)) {
             let cores: Vec<u32> = cores.into_iter().collect();
             prop_assert_eq!(parse(&format(&cores)), Some(cores));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*", list in "[0-9,-]{0,30}") {
+        fn arbitrary_text_never_panics(text in "\\PC*", list in "[0-9,-]{0,30}") {
             let _ = (parse(&text), parse(&list));
         }
     }

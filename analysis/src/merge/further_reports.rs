@@ -1,77 +1,77 @@
-//! Reports behind an order's first: a venue may answer an order with several.
+//! Further reports: the reports of an order after its first one.
 //!
-//! The row of an order is its way to the first report. Each further one has a t5 to t8 of its own,
-//! under the order's id and the report's number; orders with one report cost nothing here.
+//! The row of an order is its path to the first report. Each further report has its own t5 to t8,
+//! under the order's id and the report's number. Orders with one report need no memory here.
 
 use super::deaths::Deaths;
-use super::orders::Span;
+use super::orders::StampSpan;
 use super::row::OrderRow;
-use super::switches::Switches;
-use super::table::Table;
-use super::violation::{Findings, ViolationKind, name_of};
+use super::switches::KillSwitches;
+use super::table::OrderTable;
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// One further report.
+/// The stamps of one further report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chained {
+pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
-    /// The gateway that pushed it and how many reports that had pushed before.
+    /// Gateway that pushed it, and the number of reports that the gateway had pushed before.
     pub(super) pushed: Option<(usize, u64)>,
-    /// When the exchange of the venue gave it, in ticks, and the thread that stamped that.
-    pub(super) given: Option<(u64, u32)>,
-    /// It is not the last one of its order, by its t5.
+    /// Time at which the venue's exchange produced it, in ticks, and the thread that stamped it.
+    pub(super) exchange_done: Option<(u64, u32)>,
+    /// Whether more reports of the order follow, by its t5.
     pub(super) has_more: bool,
 }
 
-impl Chained {
-    /// The ticks of a point, if it was stamped.
+impl FurtherReport {
+    /// Returns the ticks of a point, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
-        let place = REPORT_PATH.iter().position(|other| *other == point)?;
-        self.ticks[place]
+        let index = REPORT_PATH.iter().position(|other| *other == point)?;
+        self.ticks[index]
     }
 
-    /// Notes a stamp; `false` if there is one already, or reports have no such point.
-    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
+    /// Sets a stamp. Returns `false` if it was set already or reports have no such point.
+    pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
-            Some(place) if self.ticks[place].is_none() => {
-                self.ticks[place] = Some(value);
+            Some(index) if self.ticks[index].is_none() => {
+                self.ticks[index] = Some(value);
                 true
             }
             _ => false,
         }
     }
 
-    /// Whether only its strategy says that there was such a report.
+    /// Returns `true` if only the strategy's log contains the report.
     fn is_only_received(&self) -> bool {
         let (received, engine) = self.ticks.split_last().expect("the path has stamps");
-        self.given.is_none() && received.is_some() && engine.iter().all(Option::is_none)
+        self.exchange_done.is_none() && received.is_some() && engine.iter().all(Option::is_none)
     }
 }
 
-/// All further reports, by order and number.
+/// All further reports of a run, by order and number.
 #[derive(Debug, Default)]
-pub(super) struct Chains {
-    reports: BTreeMap<(OrderId, u8), Chained>,
-    /// Orders whose first report is not the last.
-    begun: Vec<OrderId>,
+pub(super) struct FurtherReports {
+    reports: BTreeMap<(OrderId, u8), FurtherReport>,
+    /// Orders whose first report is not their last.
+    expected: Vec<OrderId>,
     /// The reports with which the engine closed orders of dead gateways. No gateway pushed them.
-    by_engine: BTreeMap<OrderId, Chained>,
+    by_engine: BTreeMap<OrderId, FurtherReport>,
 }
 
-impl Chains {
-    /// The report of that number of an order.
-    pub fn report(&mut self, id: OrderId, number: u8) -> &mut Chained {
+impl FurtherReports {
+    /// Returns the report `number` of an order, created if new.
+    pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
 
-    /// Takes the reports with which the engine closed orders of dead gateways out of the others.
-    /// `is_unknown`: the order was closed so.
+    /// Moves the reports with which the engine closed orders of dead gateways to their own list.
+    /// `is_unknown` returns whether an order was closed this way.
     pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
-        let of_engine = |(id, number): &(OrderId, u8), report: &Chained| {
+        let of_engine = |(id, number): &(OrderId, u8), report: &FurtherReport| {
             *number == ENGINE_REPORT && report.at(Point::GatewayDone).is_none() && is_unknown(*id)
         };
         let found = self.reports.extract_if(.., |key, report| of_engine(key, report));
@@ -79,69 +79,68 @@ impl Chains {
     }
 
     /// Returns the report with which the engine closed an order of a dead gateway.
-    pub fn engine_report(&self, id: OrderId) -> Option<&Chained> {
+    pub fn engine_report(&self, id: OrderId) -> Option<&FurtherReport> {
         self.by_engine.get(&id)
     }
 
-    /// The first report of an order says that more follow.
-    pub fn begin(&mut self, id: OrderId) {
-        self.begun.push(id);
+    /// Records that the first report of an order announced further ones.
+    pub fn expect_more(&mut self, id: OrderId) {
+        self.expected.push(id);
     }
 
-    /// Takes out what only an exchange says that it gave, of orders for which its gateway may have
-    /// answered: the gateway had closed the order, or did not believe it.
-    pub fn drop_unheard(&mut self, may_answer: impl Fn(OrderId) -> bool) {
+    /// Removes reports that only an exchange stamped, for orders that their gateway may have
+    /// answered itself: the gateway had closed the order or rejected the message.
+    pub fn drop_unpushed(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
-            let is_unheard = report.given.is_some() && report.ticks.iter().all(Option::is_none);
+            let is_unheard = report.exchange_done.is_some() && report.ticks.iter().all(Option::is_none);
             !is_unheard || !may_answer(*id)
         });
     }
 
-    /// The t5 of an order's last report, of which the first is in its row.
+    /// Returns the t5 of an order's last report; `row` has the first one.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
 
-    /// All of them, and those that only their strategies say that there were.
-    pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+    /// Iterates over all further reports, including those that only strategies stamped.
+    pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
-    /// How many there are.
+    /// Returns the number of further reports.
     pub fn count(&self) -> u64 {
         self.reports.values().filter(|report| !report.is_only_received()).count() as u64
     }
 
-    /// The last one of an order that the engine knows of.
-    fn last(&self, id: OrderId) -> Option<&Chained> {
+    /// Returns the last report of an order that the engine has stamped.
+    fn last(&self, id: OrderId) -> Option<&FurtherReport> {
         let mut all = self.reports.range((id, 0)..=(id, u8::MAX)).map(|(_, report)| report);
         all.rfind(|report| !report.is_only_received())
     }
 
-    /// Whether the engine knows of the next report of that order.
+    /// Returns `true` if the engine has stamped the next report of the order.
     fn is_followed(&self, id: OrderId, number: u8) -> bool {
         let next = number.checked_add(1).and_then(|next| self.reports.get(&(id, next)));
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Looks at each report once: is it whole, in time, and behind the one before it, and has its
-    /// order exactly one last report? Only of those whose strategy's log proves something. What a
-    /// strategy that died did not get is no fault; in a run that broke off some may be on their
-    /// way.
+    /// Checks each further report: complete, in time order, after its predecessor, and exactly one
+    /// last report per order. Strategies without a trusted log are skipped. Reports that a dead
+    /// strategy missed are not violations; in a run that broke off some may be in flight.
     pub fn check(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
-        switches: &Switches,
+        switches: &KillSwitches,
         findings: &mut Findings,
     ) {
         let is_complete = record.outcome == RunOutcome::Complete;
         if is_complete {
-            for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
+            for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
                 if self.last(*id).is_none() && self.engine_report(*id).is_none() {
                     findings.add(None, ViolationKind::LastReport, || {
-                        format!("{}: its one report is not the last", name_of(*id))
+                        format!("{}: its one report is not the last", order_name(*id))
                     });
                 }
             }
@@ -149,11 +148,11 @@ impl Chains {
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let mut accuse = |witness, kind, what: String| {
-                findings.add(witness, kind, || format!("{}: report {number} {what}", name_of(id)));
+                findings.add(witness, kind, || format!("{}: report {number} {what}", order_name(id)));
             };
             let strategy = Some(id.strategy());
             if report.is_only_received() {
-                // The engine knows of no such report: only the strategy says that it had it.
+                // The engine stamped no such report: only the strategy claims it.
                 accuse(
                     strategy,
                     ViolationKind::MissingPoint,
@@ -163,7 +162,7 @@ impl Chains {
             }
             let mut broken = |kind, what| accuse(None, kind, what);
             let row = table.row(id);
-            // When the one before it was pushed, and whether that is the last.
+            // Time of the previous report, and whether that was the last.
             let before = match number {
                 1 => row.and_then(|row| Some((row.at(Point::GatewayDone)?, row.has_more()))),
                 number => self
@@ -203,15 +202,14 @@ impl Chains {
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
             let is_due = |point: &&Point| point.is_stamped_with(record.plan.stamps) && is_owed(point);
             if is_closed && report.at(Point::OrchRecvCompletion).is_none() {
-                // The gateway died with it.
+                // The gateway died with the report.
                 if report.at(Point::OrchReturn).is_some() {
                     broken(ViolationKind::MissingPoint, "was returned, and never came".into());
                 }
                 continue;
             }
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
-            // What its own log says, or leaves out, is the strategy's matter; the engine's stamps
-            // are the engine's.
+            // Stamps of the strategy rest on its word, stamps of the engine do not.
             let whose = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
                 let witness = whose(*point != Point::StrategyRecv);
@@ -225,11 +223,11 @@ impl Chains {
         }
     }
 
-    /// Looks at each report with which the engine closed an order: it has both its stamps, and they
-    /// are the last of its order.
+    /// Checks each report with which the engine closed an order: both its stamps exist and are the
+    /// last of the order.
     pub fn check_engine_reports(
         &self,
-        table: &Table,
+        table: &OrderTable,
         record: &RunRecord,
         deaths: &Deaths,
         findings: &mut Findings,
@@ -253,12 +251,12 @@ impl Chains {
                 continue;
             };
             findings
-                .add(what.0, what.1, || format!("{}: the report that closed it {}", name_of(*id), what.2));
+                .add(what.0, what.1, || format!("{}: the report that closed it {}", order_name(*id), what.2));
         }
     }
 
-    /// An order is open until its last report: adds the time from its first one on.
-    pub fn extend(&self, span: &mut Span, table: &Table, deaths: &Deaths) {
+    /// Adds the time from first to last report: an order is open until its last report.
+    pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {
             let is_end = reports.peek().is_none_or(|(next, ..)| *next != id);

@@ -1,45 +1,44 @@
-//! The orders around a percentile of rt_venue, and what each stage took of them on average: unlike
-//! the stages' own percentiles, these add up, since they are of the same orders.
+//! Breakdown of the orders around a percentile of rt_venue by stage. Unlike the percentiles of the
+//! stages, these means add up, since they are of the same orders.
 
 use super::figures::{Figures, Measure, rt_venue, to_ns};
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
 
-/// The percentiles, each with the share of orders below its group and the share up to its end.
+/// Percentiles, each with the lower and the upper share that limit its group of orders.
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
-/// A group of fewer orders says nothing.
-const FEWEST: u64 = 20;
+/// Minimum number of orders in a group.
+const MIN_ORDERS: u64 = 20;
 
-/// Orders around a percentile.
+/// The mean stage times of the orders around a percentile of rt_venue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Around {
-    /// Which percentile of rt_venue.
+pub struct PercentileBreakdown {
+    /// Percentile of rt_venue.
     pub percentile: String,
-    /// The shortest rt_venue in the group, in nanoseconds.
+    /// Minimum rt_venue in the group, in nanoseconds.
     pub from_ns: u64,
-    /// The longest.
+    /// Maximum rt_venue in the group, in nanoseconds.
     pub to_ns: u64,
-    /// Orders in it.
+    /// Number of orders in the group.
     pub orders: u64,
-    /// Their rt_venue on average.
+    /// Mean rt_venue, in nanoseconds.
     pub rt_venue_ns: f64,
-    /// What each stage took of it on average, in the order of an order's way, without the venue's;
-    /// their sum is `rt_venue_ns`.
-    pub stages: Vec<AroundStage>,
+    /// Mean of each stage in path order, without the venue's; their sum is `rt_venue_ns`.
+    pub stages: Vec<StageMean>,
 }
 
-/// A stage of the orders around a percentile.
+/// The mean of one stage over a group of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AroundStage {
-    /// Its name.
+pub struct StageMean {
+    /// Name of the stage.
     pub stage: String,
-    /// On average, in nanoseconds.
+    /// Mean in nanoseconds.
     pub mean_ns: f64,
 }
 
-/// The groups; none where the stages were not stamped, or where too few orders came back.
-pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) -> Vec<Around> {
+/// Computes the groups; none without stamps of the stages or with too few orders.
+pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let of = |(name, low, high): (&str, f64, f64)| {
         let [from_ns, to_ns_] =
@@ -59,7 +58,7 @@ pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) ->
             total += u128::from(whole);
         }
         let mean = |sum: u128| sum as f64 / orders as f64 * ns_per_tick;
-        (orders >= FEWEST).then(|| Around {
+        (orders >= MIN_ORDERS).then(|| PercentileBreakdown {
             percentile: name.into(),
             from_ns,
             to_ns: to_ns_,
@@ -68,7 +67,7 @@ pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) ->
             stages: stages
                 .iter()
                 .zip(&sums)
-                .map(|(stage, sum)| AroundStage { stage: stage.name().into(), mean_ns: mean(*sum) })
+                .map(|(stage, sum)| StageMean { stage: stage.name().into(), mean_ns: mean(*sum) })
                 .collect(),
         })
     };

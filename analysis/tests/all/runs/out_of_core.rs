@@ -1,10 +1,10 @@
-//! Results that are larger than memory: the same to the byte, in little of it.
+//! Out-of-core evaluation: identical results with little memory.
 
-use super::away::written;
 use super::deaths::{T1_OF_20, killed};
+use super::pauses::written;
 use crate::common::summary_of;
-use crate::fixture::killing::Death;
-use crate::fixture::longer;
+use crate::fixture::killing::StrategyDeath;
+use crate::fixture::streamed;
 use crate::fixture::{Fixture, RT_VENUE, Shape};
 use analysis::evaluation::evaluate;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use system::scratch::ColumnStore;
 
-/// Every file that the evaluation of a run leaves, by its name; the logs are the run's own.
+/// Returns every result file of a run's evaluation, by name; without the run's own logs.
 fn results(fixture: &Fixture, room: impl Fn(&Path) -> ColumnStore) -> BTreeMap<String, Vec<u8>> {
     let folder = fixture.write();
     evaluate(&room(folder.path()), folder.path(), &fixture.record, |_| {}).unwrap();
@@ -27,7 +27,7 @@ fn results(fixture: &Fixture, room: impl Fn(&Path) -> ColumnStore) -> BTreeMap<S
     results.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }
 
-/// In memory, and in files of which nothing may stay resident.
+/// Evaluates in memory, and in files of which nothing may stay resident.
 fn both(fixture: &Fixture) -> [BTreeMap<String, Vec<u8>>; 2] {
     [
         results(fixture, |_| ColumnStore::memory()),
@@ -35,7 +35,7 @@ fn both(fixture: &Fixture) -> [BTreeMap<String, Vec<u8>>; 2] {
     ]
 }
 
-/// Threads that were away now and then, and slept now and then: some of their stamps lie in gaps.
+/// Adds gaps and sleeps to threads, with some stamps in the gaps.
 fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
     for (log, thread) in fixture.logs.iter_mut().zip(&mut fixture.record.plan.threads) {
         let times = log.iter().filter(|record| PATH.contains(&record.point)).map(|record| record.value);
@@ -46,7 +46,7 @@ fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
     fixture
 }
 
-/// A gap around that time and a sleep after it, as their records.
+/// Returns the records of a gap around `at` and a sleep after it.
 fn away(at: u64) -> [Record; 2] {
     let gap = Gap { ended: at + 40_000, ticks: 60_000, events: KernelEvents(KernelEvents::INVOLUNTARY) };
     written(|log| {
@@ -55,7 +55,7 @@ fn away(at: u64) -> [Record; 2] {
     })
 }
 
-/// The strategies are told apart, as those of several kinds are.
+/// Gives the strategies different kinds, so that they are distinguished.
 fn of_two_kinds(mut fixture: Fixture) -> Fixture {
     fixture.record.plan.trading_mut().strategy_kinds = vec!["maker".into(), "taker".into()];
     fixture
@@ -71,25 +71,25 @@ fn assert_same(fixture: &Fixture) {
 }
 
 #[test]
-fn a_run_with_deaths_is_the_same() {
-    assert_same(&killed(&[Death { restart: Some(2_000), ..Death::of(1, T1_OF_20 + 50) }]));
+fn run_with_deaths_is_equal_on_disk() {
+    assert_same(&killed(&[StrategyDeath { restart: Some(2_000), ..StrategyDeath::new(1, T1_OF_20 + 50) }]));
 }
 
 #[test]
-fn an_exchange_with_market_data_is_the_same() {
+fn exchange_run_is_equal_on_disk() {
     assert_same(&Fixture::new(Shape { book: true, market: true, orders: 3_000, ..Shape::PLAIN }));
 }
 
 #[test]
-fn a_long_run_is_the_same() {
+fn long_run_is_equal_on_disk() {
     // More rows than a block has, more stamps than are sorted at a time.
     let shape = Shape { orders: 60_000, period: 2_000, delay: 900_000, fills: true, ..Shape::PLAIN };
     assert_same(&with_gaps(of_two_kinds(Fixture::new(shape)), 300));
 }
 
 #[test]
-fn a_table_that_forgets_is_found() {
-    // More rows than fit where a column begins.
+fn lossy_table_is_detected() {
+    // More rows than fit at the start of a column.
     let fixture = Fixture::new(Shape { strategies: 1, orders: 20_000, ..Shape::PLAIN });
     let honest = results(&fixture, |_| ColumnStore::memory());
     let broken = results(&fixture, |folder| ColumnStore::with_data_loss(folder).unwrap());
@@ -97,9 +97,9 @@ fn a_table_that_forgets_is_found() {
 }
 
 #[test]
-fn what_is_written_as_it_is_made_up_is_a_run() {
+fn streamed_fixture_equals_in_memory_fixture() {
     let folder = tempfile::tempdir().unwrap();
-    longer::write(
+    streamed::write(
         Shape { strategies: 4, orders: 10_000, period: 2_000, delay: 900_000, ..Shape::PLAIN },
         folder.path(),
     );
@@ -111,7 +111,7 @@ fn what_is_written_as_it_is_made_up_is_a_run() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
-    fn any_run_is_the_same(
+    fn arbitrary_run_is_equal_on_disk(
         strategies in 1u16..4, venues in 1u16..4, orders in 1u64..6_000, period in 1_000u64..20_000,
         reject_every in prop_oneof![Just(0u64), 3u64..9], delay in 0u64..2_000_000, shared in any::<bool>(), kinds in any::<bool>(), every in 20usize..400,
     ) {

@@ -1,17 +1,17 @@
-//! Orders that were never sent in a run that came to its end, and why: a strategy had as many open
-//! as it may (what rests at an exchange is open until trading is over), or trading was closed
-//! because nothing had moved for some time.
+//! Orders that were never sent in a run that ended normally, and why: a strategy had reached its
+//! maximum of open orders (resting orders at an exchange are open until trading ends), or trading
+//! was closed because nothing had progressed for some time.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::numbers::count;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
-/// How many they are, why, and the way out, a line for each cause; none for a run that did not come
-/// to its end. Of strategies that may send fewer than the plan has for them, and of those that
-/// died, only what `--max-open` kept back is told.
-pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
+/// Returns a line for each cause with the number of orders and the remedy; none for a run that did
+/// not end normally. For strategies that may send fewer orders than planned, and for dead ones,
+/// only `--max-open` is reported.
+pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let trading = record.plan.trading();
     if record.outcome != RunOutcome::Complete || merged.orders.sent >= merged.orders.scheduled {
         return Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
         let role = Role::Strategy(strategy);
         let Some(thread) = record.plan.thread_of(role) else { continue };
         let log = merged.threads.get(thread).filter(|log| !log.is_untrusted);
-        let most = log.map_or(0, |log| {
+        let max_open = log.map_or(0, |log| {
             log.counters
                 .agent_counters(&record.plan.threads[thread].roles, role)
                 .get(StrategyCounter::InFlightPeak)
@@ -36,18 +36,18 @@ pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
             && trading.strategy_kind(strategy) == Trading::PLAYER
             && !record.incidents.iter().any(|incident| incident.strategy == strategy);
         let missing = planned.saturating_sub(*sent);
-        if missing > 0 && most >= trading.max_open.into() {
+        if missing > 0 && max_open >= trading.max_open.into() {
             (limited, kept_back) = (limited + 1, kept_back.saturating_add(missing));
         } else if sends_all {
             closed = closed.saturating_add(missing);
         }
     }
     let all = count(merged.orders.scheduled);
-    let most = count(trading.max_open.into());
+    let max_open = count(trading.max_open.into());
     let whose = if limited == 1 { "a strategy".into() } else { format!("{} strategies", count(limited)) };
     let limited = (limited > 0).then(|| {
         format!(
-            "{} of {all} orders were not sent: {whose} had {most} orders open, as many as --max-open allows, and what rests at a venue \
+            "{} of {all} orders were not sent: {whose} had {max_open} orders open, as many as --max-open allows, and what rests at a venue \
              stays open: raise --max-open",
             count(kept_back)
         )

@@ -1,4 +1,4 @@
-//! When threads were away, from their logs: gaps, and sleeps next to them.
+//! Gaps and sleeps of threads, read from their logs.
 
 use crate::common::{run, summary};
 use crate::fixture::{Fixture, START, Shape};
@@ -8,7 +8,7 @@ use protocol::status::LOG_OFFSET;
 use shm::memory::Region;
 use shm::sync::Ordering;
 
-/// The records that are written into a log.
+/// Returns the records that `write` writes into a log.
 pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Record; N] {
     let segment = Region::heap(LOG_OFFSET + 2 * N + 2).words();
     write(&mut StampLog::new(&segment).with_sleep_records(9));
@@ -19,7 +19,7 @@ pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Rec
 }
 
 #[test]
-fn gaps_and_sleeps_of_a_thread_are_read() {
+fn thread_gaps_and_sleeps_are_read() {
     let mut fixture = Fixture::new(Shape::PLAIN);
     let gap = Gap { ended: START + 9_000, ticks: 7_000, events: KernelEvents(KernelEvents::INVOLUNTARY) };
     let records: [Record; 3] = written(|log| {
@@ -29,7 +29,7 @@ fn gaps_and_sleeps_of_a_thread_are_read() {
         }
     });
     let orchestrator = fixture.thread("orchestrator");
-    // No more than the plan has room for.
+    // At most the capacity of the plan.
     fixture.record.plan.threads[orchestrator].sleep_records = 1;
     fixture.logs[orchestrator].splice(9..9, records);
     let merged = run(&fixture);

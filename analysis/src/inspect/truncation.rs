@@ -1,25 +1,25 @@
-//! Logs that were cut between two records: nothing in them is wrong, only their end is missing.
+//! Detection of logs that were truncated between two records: each record is valid, only the end is
+//! missing.
 
 use crate::document::Document;
 use crate::summary::Summary;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use std::path::Path;
 
-/// How many records each thread's log had when the run was merged: from `summary.json`, if there is
-/// one.
-pub(super) struct Merged(Vec<(String, u64)>);
+/// Record counts of each thread's log at merge time, from `summary.json` if it exists.
+pub(super) struct MergedCounts(Vec<(String, u64)>);
 
-impl Merged {
-    /// Of that folder.
-    pub(super) fn of(folder: &Path) -> Self {
+impl MergedCounts {
+    /// Reads the counts from the folder of a run; empty without a summary.
+    pub(super) fn read(folder: &Path) -> Self {
         let threads = Summary::read(folder).map(|summary| summary.processes).unwrap_or_default();
         let known = threads.into_iter().filter(|thread| !thread.untrusted);
         Self(known.map(|thread| (thread.role, thread.records)).collect())
     }
 
-    /// What is missing at the end of a log of that thread, if anything is; `sums`: how many
-    /// checksums it holds.
-    pub(super) fn missing(
+    /// Returns what is missing at the end of a thread's log, as text; `None` if it is complete.
+    /// `sums` is the number of checksums in the log.
+    pub(super) fn missing_tail(
         &self,
         thread: &str,
         status: &ThreadStatus,
@@ -30,9 +30,9 @@ impl Merged {
         if let Some(merged) = merged.filter(|merged| *merged > records) {
             return Some(format!("{records} records, and {merged} when the run was merged: cut short since"));
         }
-        // Exchanges on threads of their own have no link that is summed up.
+        // Exchanges on their own threads have no link with checksums.
         let has_links = !thread.starts_with("exchange");
-        // A log that was full had no room for them, and says so itself.
+        // A full log has no space for checksums; its status reports that.
         let is_closed = status.state() == ThreadState::Done && status.get(StatusField::RecordsDropped) == 0;
         (is_closed && has_links && sums == 0).then(|| {
             format!("{records} records and no checksums, which a log that was closed ends with: cut short")

@@ -1,43 +1,43 @@
-//! Roles of the engine that died and came back from their journals.
+//! Report of engine roles that died and were restarted from their journals.
 
 use super::units::{count, duration_or_dash as time};
-use crate::escape::in_a_line;
-use crate::summary::{ComebackSummary, Summary};
+use crate::escape::single_line;
+use crate::summary::{RoleRestartSummary, Summary};
 use crate::table::Grid;
 
-/// The causes of so many deaths are named below the table.
-const CAUSES: usize = 8;
+/// Maximum number of restarts whose causes are listed below the table.
+const MAX_CAUSES: usize = 8;
 
-/// The table; nothing for a run in which nobody came back.
+/// Returns the table of restarts; `None` for a run without restarts.
 pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
-    let at = |comeback: &ComebackSummary| {
+    let at = |comeback: &RoleRestartSummary| {
         format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)
     };
-    let detected = |comeback: &ComebackSummary| {
+    let detected = |comeback: &RoleRestartSummary| {
         time(comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault)))
     };
-    let mut grid = Grid::of(
+    let mut grid = Grid::from_rows(
         "comebacks",
         "engine roles that died and came back from their journals",
         1,
         &[
-            ("died", &|comeback: &ComebackSummary| comeback.role.clone()),
+            ("died", &|comeback: &RoleRestartSummary| comeback.role.clone()),
             ("at (s)", &at),
             ("detected", &detected),
             ("recovered", &|comeback| time(comeback.detect_to_recovery_ns)),
             ("served", &|comeback| time(comeback.first_served_ns)),
             ("records", &|comeback| count(comeback.records)),
-            ("again", &|comeback| count(comeback.again)),
+            ("again", &|comeback| count(comeback.replayed)),
             ("there", &|comeback| count(comeback.in_flight)),
             ("answered", &|comeback| count(comeback.answered)),
             ("longest", &|comeback| time(comeback.longest_ns)),
         ],
-        &summary.comebacks,
+        &summary.role_restarts,
     );
-    let cause = |comeback: &ComebackSummary| {
-        format!("{} at {} s: {}", comeback.role, at(comeback), in_a_line(&comeback.cause))
+    let cause = |comeback: &RoleRestartSummary| {
+        format!("{} at {} s: {}", comeback.role, at(comeback), single_line(&comeback.cause))
     };
-    grid.notes = summary.comebacks.iter().take(CAUSES).map(cause).collect();
+    grid.notes = summary.role_restarts.iter().take(MAX_CAUSES).map(cause).collect();
     (!grid.rows.is_empty()).then(|| {
         grid.note(
             "detected: after the fault. recovered: after the detection. served: its first order, after the death. again: records that were \

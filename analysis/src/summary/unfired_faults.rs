@@ -1,14 +1,14 @@
-//! Faults of the plan that did not strike: their order was never sent, the run was over before
-//! their time, or nobody was there to have them.
+//! Faults of the plan that were never injected: their order was never sent, the run ended before
+//! their time, or no target was running.
 
-use crate::merge::Merged;
+use crate::merge::MergedRun;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Fault, FaultTarget, FaultTime};
 use std::iter::repeat;
 
-/// One line for each; nothing for a run that did not come to its end, where nobody can say what
-/// would have come.
-pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<String> {
+/// Returns a line for each; none for a run that did not end normally, where a fault might still
+/// have been injected.
+pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<String> {
     if record.outcome != RunOutcome::Complete || record.plan.faults.is_empty() {
         return Vec::new();
     }
@@ -17,10 +17,10 @@ pub(super) fn faults(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> V
     let end_ns = super::figures::to_ns(last.saturating_sub(start), ns_per_tick);
     let strikes = record.strikes.iter().copied().chain(repeat(None));
     let faults = record.plan.faults.iter().zip(strikes);
-    faults.filter_map(|(fault, strikes)| unstruck(fault, strikes, record, end_ns)).collect()
+    faults.filter_map(|(fault, strikes)| unfired_reason(fault, strikes, record, end_ns)).collect()
 }
 
-fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64) -> Option<String> {
+fn unfired_reason(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64) -> Option<String> {
     let orders = &record.plan.trading().orders;
     let name = match fault.target {
         FaultTarget::Strategy(index) => format!("strategy-{index}"),
@@ -34,12 +34,12 @@ fn unstruck(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64
     let (kind, planned) = (fault.kind, |index: u16| orders.get(usize::from(index)).copied().unwrap_or(0));
     match fault.when {
         FaultTime::Push { order, .. } => {
-            let most = match fault.target {
+            let max_order = match fault.target {
                 FaultTarget::Strategy(index) => planned(index),
                 _ => orders.iter().copied().max().unwrap_or(0),
             };
-            (order >= most).then(|| {
-                format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {most}, from 0")
+            (order >= max_order).then(|| {
+                format!("the fault {kind}:{name} never fired: it waits for order {order}, and the strategy has {max_order}, from 0")
             })
         }
         FaultTime::At { ns } if ns > end_ns && strikes.is_none_or(|times| times == 0) => {

@@ -1,78 +1,76 @@
-//! Roles of the engine that died and came back from their journals: how long that took, and what it
-//! did to the orders that were there.
+//! Restarts of engine roles from their journals: their duration, and their effect on open orders.
 //!
 //! ```text
-//! its order        from ─────────────────────────── to      there then: from before the comeback, to after the death
+//! its order        from ─────────────────────────── to
 //! the role            fault ─ detected ─── recovered ─ first
 //! ```
-//! An order is at its exchange from t4 to t5, and the engine's from t1 to t8.
-//! ```text
-//! first: the first order that the successor stamps: the exchange's own stamp, the engine's t3
-//! ```
+//!
+//! An order is at its exchange from t4 to t5, and in the engine from t1 to t8. It was in flight if
+//! it was there between the death and the recovery. `first` is the first order that the successor
+//! stamps: the exchange's own stamp, the engine's t3.
 
 use super::figures::to_ns;
-use crate::merge::{Merged, OrderRow};
+use crate::merge::{MergedRun, OrderRow};
 use crate::record::{Outage, RoleRestart, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 
-/// A death of a role of the engine, and its comeback. Times are nanoseconds since the start of the
-/// run.
+/// The restart of an engine role after its death. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ComebackSummary {
-    /// Who came back: `exchange-0`, `engine`.
+pub struct RoleRestartSummary {
+    /// Role that was restarted: `exchange-0`, `engine`.
     pub role: String,
-    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// When the fault was done on purpose; null if it was not.
+    /// Time of the injected fault; null without one.
     pub fault_ns: Option<u64>,
-    /// When the launcher noticed the death or the hang.
+    /// Time at which the launcher detected the death or the hang.
     pub detected_ns: u64,
-    /// From there until the successor was in its duty cycles, in the state that the journal has;
-    /// null: the run ended before.
+    /// Time from detection until the successor ran its duty cycles with the whole state of the
+    /// journal; null if the run ended before.
     pub detect_to_recovery_ns: Option<u64>,
-    /// From the death, or its detection if its time is not known, until the successor stamped its
-    /// first order; null: no order came.
+    /// Time from the death (or its detection, if unknown) until the successor stamped its first
+    /// order; null without an order.
     pub first_served_ns: Option<u64>,
-    /// Records that the journal had then.
+    /// Records in the journal at that time.
     pub records: u64,
-    /// Those of them that it carried out again; the others were in a state that it went on from: a
-    /// snapshot, or that of one that had followed the journal.
-    #[serde(default)]
-    pub again: u64,
-    /// Orders that were there while it was away, or came then; of the engine, without those of
-    /// strategies that died.
+    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// state.
+    #[serde(rename = "again", default)]
+    pub replayed: u64,
+    /// Orders that were at the role, or arrived, during its absence; for the engine, without those
+    /// of dead strategies.
     pub in_flight: u64,
-    /// Of those, the ones that its successor has answered; the others' strategies died.
+    /// Orders of them that the successor answered; the strategies of the others died.
     pub answered: u64,
-    /// The longest round trip of those that came back; null where there was none.
+    /// Longest round trip of those that returned; null if none did.
     pub longest_ns: Option<u64>,
 }
 
-/// The points between which an order is that role's.
-const fn ends_of(role: Role) -> [Point; 2] {
+/// Returns the points between which an order is at the role.
+const fn role_span(role: Role) -> [Point; 2] {
     match role {
         Role::Exchange(_) => [Point::GatewayRecv, Point::GatewayDone],
         _ => [Point::StrategySend, Point::StrategyRecv],
     }
 }
 
-/// When an order was a role's, as far as it came.
-fn there(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
+/// Returns the time in which an order was at the role, as far as it got.
+fn time_at_role(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
     Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
 }
 
-/// Every outage of the record, in its order, with the first order of the next incarnation. Linear
-/// in orders and outages.
-pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<Outage> {
+/// Returns every outage of the record with the first order of the next incarnation. Linear in
+/// orders and outages.
+pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<Outage> {
     let since_start = |ticks: u64| to_ns(ticks.saturating_sub(record.clock.start_ticks), ns_per_tick);
     let one = |outage: &Outage| {
         let first_after = |row: &OrderRow| {
             let (gateway, _) = row.pushed()?;
             let is_its = outage.gateways.contains(&(gateway as u16));
-            // The dead one has taken none after its fence.
+            // The dead incarnation received none after its fence.
             let at = since_start(row.at(Point::GatewayRecv).filter(|_| is_its)?);
             (at >= outage.fenced_ns).then_some(at)
         };
@@ -83,8 +81,8 @@ pub(super) fn outages(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> 
     record.outages.iter().map(one).collect()
 }
 
-/// Every comeback of the record, in its order. Linear in orders and comebacks.
-pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<ComebackSummary> {
+/// Summarizes every role restart of the record. Linear in orders and restarts.
+pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<RoleRestartSummary> {
     let trading = record.plan.trading();
     let start = record.clock.start_ticks;
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
@@ -93,11 +91,13 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
     let one = |comeback: &RoleRestart| {
-        let RoleRestart { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
+        let RoleRestart {
+            role, cause, fault_ns, detected_ns, recovered_ns, records, replayed: again, ..
+        } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
-        let mut summary = ComebackSummary {
-            // Its gateways die and come back with it.
+        let mut summary = RoleRestartSummary {
+            // Its gateways die and restart with it.
             role: if *role == Role::Orchestrator { "engine".into() } else { role.to_string() },
             cause: cause.clone(),
             fault_ns: *fault_ns,
@@ -105,24 +105,24 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             detect_to_recovery_ns: recovered_ns.map(|at| at.saturating_sub(*detected_ns)),
             first_served_ns: None,
             records: *records,
-            again: *again,
+            replayed: *again,
             in_flight: 0,
             answered: 0,
             longest_ns: None,
         };
-        let (ends, mut first) = (ends_of(*role), None);
+        let (ends, mut first) = (role_span(*role), None);
         for (id, row) in merged.orders() {
             let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
             let is_its =
                 *role == Role::Orchestrator || venue.is_some_and(|venue| *role == Role::Exchange(venue));
-            let Some((from, to)) = there(row, ends).filter(|_| is_its) else { continue };
+            let Some((from, to)) = time_at_role(row, ends).filter(|_| is_its) else { continue };
             let served = match role {
                 Role::Exchange(_) => merged.at_exchange(id).received(),
                 _ => row.at(Point::OrchDispatch),
             };
             let served = served.filter(|at| recovered.is_some_and(|recovered| *at >= recovered));
             first = served.into_iter().chain(first).min();
-            // Who was dead then asks for nothing any more.
+            // A strategy that was dead by then expects no report.
             let is_asked_for = to != u64::MAX || *role != Role::Orchestrator || !died_by_itself(id);
             if from <= recovered.unwrap_or(u64::MAX) && to >= died && is_asked_for {
                 summary.in_flight += 1;
@@ -135,5 +135,5 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         summary.first_served_ns = first.map(|first| ns(first.saturating_sub(died)));
         summary
     };
-    record.comebacks.iter().map(one).collect()
+    record.role_restarts.iter().map(one).collect()
 }

@@ -1,6 +1,6 @@
-//! A strategy that changes its own stamps afterwards. Where a stamp passes another one its log
-//! proves nothing from then on; where none does, the run says how much its pooled figures depend on
-//! that strategy.
+//! A strategy that shifts its own stamps afterwards. If a stamp passes another one, its log is
+//! untrusted from then on; otherwise the run states how much its pooled figures depend on that
+//! strategy.
 
 use super::distrust::is_contained;
 use crate::common::{run, summary};
@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, RT_VENUE, Shape};
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
 
-/// By how much stamps are moved, in ticks.
+/// Shift of the stamps, in ticks.
 const SHIFT: u64 = 900_000;
 
 fn honest(isolation: Isolation, orders: u64) -> Fixture {
@@ -17,8 +17,8 @@ fn honest(isolation: Isolation, orders: u64) -> Fixture {
     fixture
 }
 
-/// The stamps of strategy 1 at that point and, with t1, when the orders were due: no order is sent
-/// before it is due.
+/// Returns the stamps of strategy 1 at a point and, for t1, the due times: no order is sent before
+/// it is due.
 fn stamps(fixture: &mut Fixture, point: Point) -> impl Iterator<Item = &mut Record> {
     let is_due = move |record: &Record| point == Point::StrategySend && record.point == Point::Due;
     fixture.logs[1].iter_mut().filter(move |record| record.point == point || is_due(record))
@@ -68,8 +68,8 @@ fn time_going_back_in_engine_log_makes_run_unfit() {
                 && pair[1].point == Point::OrchRecvSubmit
                 && pair[0].value < pair[1].value
         };
-        let place = fixture.logs[engine].windows(2).position(are_apart).unwrap();
-        fixture.logs[engine].swap(place, place + 1);
+        let index = fixture.logs[engine].windows(2).position(are_apart).unwrap();
+        fixture.logs[engine].swap(index, index + 1);
         let summary = summary(&fixture);
         assert!(summary.valid && !summary.fit_for_latency);
         let is_said = |lines: &[String], words| lines.iter().any(|line| line.contains(words));
@@ -80,7 +80,7 @@ fn time_going_back_in_engine_log_makes_run_unfit() {
     }
 }
 
-/// The log is written anew in the order of the moved times: nothing in it contradicts anything.
+/// The log is rewritten in the order of the shifted times: it contradicts nothing.
 #[test]
 fn consistent_shift_shows_in_leave_one_out() {
     let fixture = honest(Isolation::Sandbox, 1_200);
@@ -101,7 +101,7 @@ fn consistent_shift_shows_in_leave_one_out() {
     for (stage, spoil) in moves {
         let mut shifted = honest(Isolation::Sandbox, 1_200);
         spoil(&mut shifted);
-        // By time, what is due in front of the t1 that it is for.
+        // By time; a due record precedes its t1.
         shifted.logs[1].sort_by_key(|record| record.value);
         let after = summary(&shifted);
         assert!(after.valid, "{stage}: {:?}", after.violations);

@@ -1,33 +1,33 @@
-//! Venues that do not keep the rules for several reports an order, in a whole run: the merge finds
+//! Venues that violate the rules for several reports an order, in a whole run: the merge detects
 //! each.
 
 use super::broken_links::play_with;
 use crate::common::kinds;
-use analysis::merge::{Merged, ViolationKind};
+use analysis::merge::{MergedRun, ViolationKind};
 use gateway::{CancelSweep, Reports, TimerWheel, Venue, VenueInfo, in_full};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
 
-/// What a venue does with some of its orders.
+/// The defect that a venue applies to some of its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
-    /// Calls the second of three reports the last, and the third as well.
+    /// Marks the second of three reports as last, and the third as well.
     TwoLast,
-    /// Calls none the last.
+    /// Marks none as last.
     NoneLast,
-    /// Calls the first the last and then none: as many last ones as there are orders.
+    /// Marks only the first as last: as many last reports as orders.
     TooEarly,
     /// Leaves the second out.
     SkipsOne,
-    /// Gives the second twice.
+    /// Sends the second twice.
     Doubles,
-    /// Gives the first after the second.
+    /// Sends the first after the second.
     Swaps,
-    /// Reports an order that nobody sent.
+    /// Reports an order that was never sent.
     UnknownOrder,
 }
 
-/// Accepts each order at once, and fills it in two parts, each after a while.
+/// Accepts each order at once, and fills it in two parts, each after a delay.
 struct Liar {
     lie: Lie,
     open: TimerWheel<(Order, u8)>,
@@ -77,7 +77,7 @@ impl Venue for Liar {
                 }
                 _ => {}
             }
-            // No room: only what the liar doubles can come to that.
+            // No capacity left: only duplicated reports can cause that.
             let _ = reports.send(report);
         }
     }
@@ -91,12 +91,12 @@ impl Venue for Liar {
     }
 }
 
-fn play(lie: Lie) -> Merged {
+fn play(lie: Lie) -> MergedRun {
     play_with(|| Liar { lie, open: TimerWheel::with_capacity(64) })
 }
 
 #[test]
-fn an_honest_venue_of_three_reports_leaves_nothing_to_say() {
+fn correct_three_report_venue_has_no_violations() {
     let merged = play(Lie::None);
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.orders.further_reports), (200, 400));
@@ -104,7 +104,7 @@ fn an_honest_venue_of_three_reports_leaves_nothing_to_say() {
 }
 
 #[test]
-fn every_lie_is_found() {
+fn every_venue_report_defect_is_detected() {
     for (lie, kind) in [
         (Lie::TwoLast, ViolationKind::LastReport),
         (Lie::NoneLast, ViolationKind::LastReport),

@@ -1,21 +1,21 @@
-//! Out-of-core selection of the value at a rank: exact, in several passes.
+//! Out-of-core radix selection: the exact value at a rank, found in several passes over the data.
 
-/// Bits that one pass settles: 65,536 counters a selection.
+/// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// For each selection, a column and a rank from 0, the value that would stand there if the column
-/// were sorted. `each` hands all values to who asks, with their columns, as often as it is called;
-/// none is greater than `most`. For a rank that is past the end it is any value.
-pub(crate) fn select(
+/// Returns for each wanted (column, rank from 0) the value at that rank of the sorted column.
+/// `each` passes all values with their columns, and is called once per pass; no value exceeds
+/// `max`. The value for a rank past the end is unspecified.
+pub(crate) fn select_ranks(
     wanted: &[(usize, u64)],
-    most: u64,
+    max: u64,
     each: impl Fn(&mut dyn FnMut(usize, u64)),
 ) -> Vec<u64> {
     let columns = wanted.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
-    let of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
-    let by_column: Vec<Vec<usize>> = (0..columns).map(of_column).collect();
+    let wanted_of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
+    let by_column: Vec<Vec<usize>> = (0..columns).map(wanted_of_column).collect();
     let mut found: Vec<(u64, u64)> = wanted.iter().map(|(_, rank)| (0, *rank)).collect();
-    let levels = (u64::BITS - most.leading_zeros()).div_ceil(BITS).max(1);
+    let levels = (u64::BITS - max.leading_zeros()).div_ceil(BITS).max(1);
     for level in (0..levels).rev() {
         let shift = level * BITS;
         let mut counts = vec![vec![0u64; 1 << BITS]; wanted.len()];
@@ -39,17 +39,17 @@ pub(crate) fn select(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// The pair that would stand at that rank, from 0, if all of them were sorted; `None` past the end.
-/// `each` as for [`select`]. Keeps them if they are no more than `few`.
-pub(crate) fn select_pair(
+/// Returns the pair at a rank, from 0, of the sorted pairs; `None` past the end. `each` is as for
+/// [`select_ranks`]. Candidates are kept in memory once there are at most `max_kept` of them.
+pub(crate) fn select_nth_pair(
     rank: u64,
-    few: usize,
+    max_kept: usize,
     each: impl Fn(&mut dyn FnMut([u64; 2])),
 ) -> Option<[u64; 2]> {
     let (mut count, mut kept) = (0_u64, Vec::new());
     each(&mut |pair| {
         count += 1;
-        if kept.len() < few {
+        if kept.len() < max_kept {
             kept.push(pair);
         }
     });
@@ -60,7 +60,7 @@ pub(crate) fn select_pair(
         return Some(*kept.select_nth_unstable(rank as usize).1);
     }
     let firsts = |hear: &mut dyn FnMut(usize, u64)| each(&mut |pair| hear(0, pair[0]));
-    let first = *select(&[(0, rank)], u64::MAX, firsts).first()?;
+    let first = *select_ranks(&[(0, rank)], u64::MAX, firsts).first()?;
     let mut before = 0;
     each(&mut |pair| before += u64::from(pair[0] < first));
     let seconds = |hear: &mut dyn FnMut(usize, u64)| {
@@ -70,47 +70,48 @@ pub(crate) fn select_pair(
             }
         });
     };
-    Some([first, *select(&[(0, rank - before)], u64::MAX, seconds).first()?])
+    Some([first, *select_ranks(&[(0, rank - before)], u64::MAX, seconds).first()?])
 }
 
-/// The digit of a value at that shift, and what stands above it.
+/// Splits a value at `shift` into the bits above its digit and the digit.
 #[inline]
 fn split(value: u64, shift: u32) -> (u64, usize) {
     let above = value >> shift;
     (above >> BITS, (above & ((1 << BITS) - 1)) as usize)
 }
 
-/// The rank, from 0, of the least value that this share of so many does not exceed.
-pub(crate) fn rank(count: u64, share: f64) -> u64 {
+/// Returns the rank, from 0, of the smallest value that at least this share of `count` values does
+/// not exceed.
+pub(crate) fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
 
-/// A bit for each of many.
+/// A fixed-size set of bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bits(Vec<u64>);
+pub struct BitSet(Vec<u64>);
 
-impl Bits {
-    /// So many, none of them set.
+impl BitSet {
+    /// Creates a set of `count` bits, all clear.
     pub fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    /// Whether that one is set; not where there is none.
+    /// Returns `true` if the bit is set; `false` past the end.
     #[inline]
-    pub fn get(&self, place: usize) -> bool {
-        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    pub fn get(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Sets that one.
+    /// Sets a bit.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the bit is past the end.
     #[inline]
-    pub fn set(&mut self, place: usize) {
-        self.0[place / 64] |= 1 << (place % 64);
+    pub fn set(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
     }
 
-    /// How many are set.
+    /// Returns the number of set bits.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -123,23 +124,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pair_is_found_whether_all_are_kept_or_not(
+        fn nth_pair_matches_sorting_at_any_limit(
             pairs in prop::collection::vec([prop_oneof![0u64..4, any::<u64>()], prop_oneof![0u64..4, any::<u64>()]], 0..60),
             rank in 0u64..64,
             few in 0usize..70,
         ) {
             let mut sorted = pairs.clone();
             sorted.sort_unstable();
-            let found = select_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
+            let found = select_nth_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
             prop_assert_eq!(found, sorted.get(rank as usize).copied());
         }
     }
 
     #[test]
-    fn bits_are_set_one_by_one() {
-        let mut bits = Bits::new(130);
-        [0, 63, 64, 129].into_iter().for_each(|place| bits.set(place));
-        assert_eq!((0..200).filter(|place| bits.get(*place)).collect::<Vec<_>>(), [0, 63, 64, 129]);
+    fn bit_set_sets_single_bits() {
+        let mut bits = BitSet::new(130);
+        [0, 63, 64, 129].into_iter().for_each(|index| bits.set(index));
+        assert_eq!((0..200).filter(|index| bits.get(*index)).collect::<Vec<_>>(), [0, 63, 64, 129]);
         assert_eq!(bits.count(), 4);
     }
 }

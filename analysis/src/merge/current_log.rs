@@ -1,0 +1,89 @@
+//! The log that is currently read, and its faults as a log.
+//!
+//! One thread writes a log and reads its clock when it appends a stamp, so times never decrease.
+//! This reveals a strategy that changes its stamps afterwards, unless it moves none past another
+//! one. In a log of the engine, which is trusted, it means that the clock went back.
+
+use super::row::bit;
+use super::violation::{Findings, ViolationKind, Violations, order_name};
+use crate::numbers::duration;
+use protocol::stamps::{Point, Record};
+
+/// The points whose times never decrease within a log.
+const ORDERED: u64 = {
+    let (mut points, mut index) = (0, 0);
+    while index < Point::ALL.len() {
+        if Point::ALL[index].is_stamped_when_logged() {
+            points |= bit(Point::ALL[index]);
+        }
+        index += 1;
+    }
+    points
+};
+
+/// The log that is currently read.
+#[derive(Default)]
+pub(super) struct CurrentLog {
+    /// Index in the plan of the thread that wrote the log.
+    pub thread: usize,
+    /// File name.
+    pub file: String,
+    /// Points that the thread's roles stamp.
+    pub points: u64,
+    /// The log is untrusted: invalid records are skipped.
+    pub is_untrusted: bool,
+    /// Number of skipped records.
+    pub ignored: u64,
+    /// Strategy that alone writes this log; its violations are in `own`.
+    pub author: Option<u16>,
+    pub own_violations: Violations,
+    /// Stamps that precede their predecessor, in a log without a sole author.
+    pub backward_steps: Violations,
+    /// Time of the last stamp, in ticks.
+    pub last: u64,
+}
+
+impl CurrentLog {
+    /// Notes the time of the next record. Returns the number of ticks by which it precedes the
+    /// previous stamp, if it does.
+    #[inline]
+    pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
+        if ORDERED & bit(record.point) == 0 {
+            return None;
+        }
+        let last = core::mem::replace(&mut self.last, record.value);
+        last.checked_sub(record.value).filter(|back| *back > 0)
+    }
+
+    /// Counts a stamp that is `back` ticks before its predecessor.
+    #[cold]
+    pub fn add_backward_step(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
+        let Self { file, author, own_violations: own, backward_steps: went_back, is_untrusted, .. } = self;
+        let found = match author {
+            _ if *is_untrusted => return,
+            Some(_) => own,
+            None => went_back,
+        };
+        found.add(ViolationKind::TimeOrder, || {
+            let (order, point) = (order_name(record.id), record.point.name());
+            let back = duration((back as f64 * ns_per_tick) as u64);
+            format!("{order}: its {point} lies {back} before the stamp in front of it in {file}")
+        });
+    }
+
+    /// Counts a violation in this log: with its sole author as the witness, if it has one.
+    /// `example` receives the file name.
+    #[cold]
+    pub fn add_violation(
+        &mut self,
+        findings: &mut Findings,
+        kind: ViolationKind,
+        example: impl FnOnce(&str) -> String,
+    ) {
+        let Self { file, author, own_violations: own, .. } = self;
+        match author {
+            Some(_) => own.add(kind, || example(file)),
+            None => findings.add(None, kind, || example(file)),
+        }
+    }
+}
