@@ -12,7 +12,7 @@ use protocol::market::Tick;
 use protocol::plan::Plan;
 use protocol::status::{Field, StatusWriter};
 use protocol::wire::{OrderId, Report};
-use shm::idle::Chosen;
+use shm::idle::IdleStrategy;
 use shm::ring::Producer;
 use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
 use system::clock::Clock;
@@ -75,7 +75,7 @@ pub(crate) struct Seat<P, C> {
     agent: StrategyAgent<Inbox, P>,
     cycle: protocol::agent::Cycle<C>,
     running: Running,
-    idle: Chosen,
+    idle: IdleStrategy,
     status: StatusWriter,
     control: Control,
     facts: Facts,
@@ -87,7 +87,7 @@ impl<P: Producer, C: Clock> Seat<P, C> {
     pub fn begin(
         mut agent: StrategyAgent<Inbox, P>,
         (mut cycle, status): (protocol::agent::Cycle<C>, StatusWriter),
-        idle: Chosen,
+        idle: IdleStrategy,
         control: &Control,
         facts: Facts,
     ) -> Self {
@@ -216,7 +216,7 @@ mod tests {
             let schedule = Region::heap(HEADER_WORDS).words().into();
             let context = Context::new(0, schedule, 0, Pacing::Closed);
             let facts = Facts { context, instruments: 1 };
-            let idle = Chosen::Yield(Yield);
+            let idle = IdleStrategy::Yield(Yield);
             let seat = Seat::begin(agent, (cycle, status), idle, &launching.control(), facts);
             let line: Option<Box<dyn Line>> = Some(Box::new(seat));
             Self { line, submitted, returns, segment: segment.into(), clock, launching }

@@ -130,7 +130,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         // Since when is as of the first look: a producer may be about to write the slot, or to take
         // its announcement back.
-        let found = self.submit.blocked().map(|BlockedSlot { place, announcer }| {
+        let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
             let known = self.outputs.standstill.filter(|at| (at.place, at.announcer) == (place, announcer));
             known.unwrap_or(BlockedClaim { place, announcer, since_ticks: cycle.now })

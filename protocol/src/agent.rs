@@ -414,13 +414,13 @@ impl Running {
     /// Idles after a [`Turn::Idle`], for no longer than that many nanoseconds.
     #[inline(always)]
     pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, at_most_ns: u64, clock: &C) {
-        let gives_core = I::MAY_GIVE && idle.gives_core();
+        let gives_core = I::CAN_YIELD && idle.can_yield();
         idle.idle(at_most_ns);
         if gives_core {
             // What a caller of one turn does before its next one is no idling.
             let woke = clock.peek();
             self.slept = (woke, self.gaps.slept_until(woke));
-        } else if I::MAY_GIVE {
+        } else if I::CAN_YIELD {
             self.slept = (0, 0);
         }
     }
@@ -429,7 +429,7 @@ impl Running {
     /// waited: that is logged, and nothing where it came back for nothing.
     #[inline(always)]
     pub fn busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
-        if I::MAY_GIVE {
+        if I::CAN_YIELD {
             let (woke, ticks) = core::mem::take(&mut self.slept);
             if ticks > self.gaps.least_ticks[0] {
                 cycle.log.offer_sleep(woke, ticks, &self.gaps.least_ticks);

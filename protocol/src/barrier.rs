@@ -8,7 +8,7 @@ use crate::segments;
 use crate::stamps::StampLog;
 use crate::status::{Field, StatusWriter, ThreadState};
 use shm::attached::Attached;
-use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
+use shm::idle::{Backoff, IdleStrategy, Park, Spin, Yield};
 use shm::memory::{AtomicWords, RegionError};
 use std::io;
 use system::clock::{Clock, Timebase};
@@ -24,12 +24,16 @@ use thiserror::Error;
 ///
 /// # Panics
 /// If the plan has no such thread.
-pub fn idle(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Chosen, RegionError> {
+pub fn idle(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+) -> Result<IdleStrategy, RegionError> {
     Ok(match thread.idle {
-        Idle::Spin => Chosen::Spin(Spin::default()),
-        Idle::Yield => Chosen::Yield(Yield),
-        Idle::Backoff => Chosen::Backoff(Backoff::default()),
-        Idle::Park => Chosen::Park(Park::new(segments::listener(attached, plan, thread)?)),
+        Idle::Spin => IdleStrategy::Spin(Spin::default()),
+        Idle::Yield => IdleStrategy::Yield(Yield),
+        Idle::Backoff => IdleStrategy::Backoff(Backoff::default()),
+        Idle::Park => IdleStrategy::Park(Park::new(segments::listener(attached, plan, thread)?)),
     })
 }
 

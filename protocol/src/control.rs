@@ -215,7 +215,7 @@ impl ControlWriter {
     #[cfg(not(loom))]
     pub fn will_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
-        system::starts::say_who_starts(command, &self.words.window(PROCESSES + index, 1));
+        system::starts::say_who_starts(command, &self.words.slice(PROCESSES + index, 1));
     }
 
     fn is_process(&self, process: usize, word: u64) {

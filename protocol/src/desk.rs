@@ -147,7 +147,7 @@ fn entry(view: &ReadOnlyWords, number: u32) -> Entry {
 /// # Panics
 /// If it is shorter than [`DESK_WORDS`].
 pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = Entry> + use<> {
-    let desk = desk.window(0, DESK_WORDS);
+    let desk = desk.slice(0, DESK_WORDS);
     // Acquire: pairs with the Release in `give`.
     let count = desk.load(COUNT, Ordering::Acquire).min(COMMANDS as u64) as u32;
     (0..count).map(move |number| entry(&desk, number))
@@ -163,7 +163,7 @@ impl Operator {
     /// # Panics
     /// If it is shorter than [`DESK_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
-        Self(segment.window(0, DESK_WORDS))
+        Self(segment.slice(0, DESK_WORDS))
     }
 
     /// Appends a command; its number. `None`: there is no room for one more.
@@ -228,7 +228,7 @@ impl CommandChannel {
     /// # Panics
     /// If one of them is shorter than [`DESK_WORDS`] or [`ANSWERS_WORDS`].
     pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
-        Self { desk: desk.window(0, DESK_WORDS), answers: answers.window(0, ANSWERS_WORDS), taken: 0 }
+        Self { desk: desk.slice(0, DESK_WORDS), answers: answers.slice(0, ANSWERS_WORDS), taken: 0 }
     }
 
     /// Whether there is a command that was not taken: one load of a line that almost never changes.
@@ -339,7 +339,7 @@ impl CommandAnswers {
     /// # Panics
     /// If it is shorter than [`ANSWERS_WORDS`].
     pub fn new(segment: &ReadOnlyWords) -> Self {
-        Self(segment.window(0, ANSWERS_WORDS))
+        Self(segment.slice(0, ANSWERS_WORDS))
     }
 
     /// What the engine says of a command.

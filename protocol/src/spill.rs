@@ -158,7 +158,7 @@ impl ChunkRotator {
     /// If a segment is too short for it.
     pub fn new(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: Ring) -> Self {
         assert!(segment.len() >= ring.segment_words(), "the segment is as the plan has it");
-        let (words, freed) = (status::spill(segment), spilled.window(FREED, 1));
+        let (words, freed) = (status::spill(segment), spilled.slice(FREED, 1));
         // Acquire: pairs with the spiller's Release; what is given back is zeroed.
         let at = ring.at(words[AT].load(Ordering::Relaxed), freed.load(0, Ordering::Acquire));
         // Release: pairs with the spiller's Acquire.
@@ -168,7 +168,7 @@ impl ChunkRotator {
 
     /// The chunk that is written, and how many records it has.
     pub fn chunk(&self) -> (AtomicWords, usize) {
-        let words = self.segment.window(self.ring.place(self.at), CHUNK_WORDS);
+        let words = self.segment.slice(self.ring.place(self.at), CHUNK_WORDS);
         let records = count_in(|word| words[word].load(Ordering::Acquire));
         (words, records)
     }
@@ -185,7 +185,7 @@ impl ChunkRotator {
         self.at = next;
         // Release: pairs with the spiller's Acquire; the chunk behind us is whole.
         self.words[AT].store(next, Ordering::Release);
-        Some(self.segment.window(self.ring.place(next), CHUNK_WORDS))
+        Some(self.segment.slice(self.ring.place(next), CHUNK_WORDS))
     }
 
     /// Says that a record was lost behind the chunk that is full; now so many in all.

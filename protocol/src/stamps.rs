@@ -73,7 +73,7 @@ impl StampLog {
         let [gaps, sleeps] = crate::status::kept(segment);
         let gaps = Keeper::new(MAX_GAPS, gaps, || count_point(&view, Point::Gap) as u64);
         let sleeps = Keeper::new(0, sleeps, || count_point(&view, Point::Slept) as u64);
-        let records = segment.window(offset, segment.len() - offset);
+        let records = segment.slice(offset, segment.len() - offset);
         Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, turner: None }
     }
 

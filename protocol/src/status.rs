@@ -148,7 +148,7 @@ pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT
 
 /// Those words, for the log and for the spiller.
 pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
-    segment.window(SPILL.start, SPILL_WORDS)
+    segment.slice(SPILL.start, SPILL_WORDS)
 }
 
 /// The words of a thread's segment that say how many gaps and sleeps its log kept and did not keep.
@@ -160,7 +160,7 @@ pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_
 /// kept, for that log; the same of its sleeps.
 pub(crate) fn kept(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
-        [segment.window(HEADER_WORDS + dropped, 2), segment.window(HEADER_WORDS + kept, 1)]
+        [segment.slice(HEADER_WORDS + dropped, 2), segment.slice(HEADER_WORDS + kept, 1)]
     })
 }
 
@@ -259,8 +259,8 @@ impl StatusWriter {
     /// If the segment is shorter than [`LOG_OFFSET`].
     pub fn new(segment: &AtomicWords) -> Self {
         Self {
-            words: segment.window(HEADER_WORDS, STATUS_WORDS),
-            counters: segment.window(COUNTERS_OFFSET, COUNTER_WORDS),
+            words: segment.slice(HEADER_WORDS, STATUS_WORDS),
+            counters: segment.slice(COUNTERS_OFFSET, COUNTER_WORDS),
         }
     }
 

@@ -249,7 +249,7 @@ impl RepairsWriter {
     /// # Panics
     /// If it is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
-        Self(segment.window(0, REPAIRS_WORDS))
+        Self(segment.slice(0, REPAIRS_WORDS))
     }
 
     fn set(&self, strategy: u16, word: usize, value: u64) {
@@ -328,7 +328,7 @@ impl Repairs {
     /// # Panics
     /// If it is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: ReadOnlyWords) -> Self {
-        Self(segment.window(0, REPAIRS_WORDS))
+        Self(segment.slice(0, REPAIRS_WORDS))
     }
 
     /// How often the engine has said something; for [`Repairs::wait`].

@@ -19,7 +19,7 @@ use shm::bell;
 use shm::board;
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
-use shm::ring::{Ends, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
@@ -269,28 +269,28 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     let roles: Vec<Role> = plan.roles_of(process).collect();
     let all = segments(plan).into_iter().chain([control(0)]);
     all.filter_map(move |segment| {
-        segment.access(roles.iter().copied()).map(|access| (segment.spec.what, access))
+        segment.access(roles.iter().copied()).map(|access| (segment.spec.name, access))
     })
 }
 
 /// A segment of one entry.
 fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentSpec {
     SegmentSpec {
-        what,
+        name: what,
         place: SegmentPlace::Memory,
         words,
         kind,
         capacity: 1,
         slot_words: 1,
         index,
-        ends: Ends::NONE,
+        ends: EndRights::NONE,
     }
 }
 
 fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
     let link = &plan.links[index];
     link.segments(plan.technique).into_iter().map(move |spec| {
-        let Ends { only, producer, consumer } = spec.ends;
+        let EndRights { only, producer, consumer } = spec.ends;
         let writers = match only {
             Some(only) => &link.writers[only..=only],
             None => &link.writers,
@@ -318,14 +318,14 @@ fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
 fn schedule(strategy: u16, orders: u64) -> Segment {
     Segment {
         spec: SegmentSpec {
-            what: schedule_segment(strategy),
+            name: schedule_segment(strategy),
             place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
             kind: SCHEDULE_KIND,
             capacity: orders,
             slot_words: SCHEDULE_ENTRY_WORDS as u64,
             index: strategy.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: Purpose::Schedule(strategy),
         renewed_with: None,
@@ -337,14 +337,14 @@ fn turns(plan: &Plan) -> Segment {
     let orders = plan.trading().total_orders();
     Segment {
         spec: SegmentSpec {
-            what: TURNS.into(),
+            name: TURNS.into(),
             place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize,
             kind: TURNS_KIND,
             capacity: orders,
             slot_words: 1,
             index: 0,
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: Purpose::Turns,
         renewed_with: None,
@@ -362,14 +362,14 @@ fn tape(plan: &Plan, venue: u16) -> Segment {
     let trades = closed.saturating_mul(2);
     Segment {
         spec: SegmentSpec {
-            what: tape::tape_segment(venue),
+            name: tape::tape_segment(venue),
             place: SegmentPlace::Memory,
             words: tape::words(trades as usize),
             kind: tape::KIND,
             capacity: trades,
             slot_words: tape::TRADE_WORDS as u64,
             index: venue.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: Purpose::Tape(venue),
         renewed_with: None,
@@ -384,14 +384,14 @@ fn market(plan: &Plan, venue: u16) -> Option<Segment> {
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
     Some(Segment {
         spec: SegmentSpec {
-            what: market::market_segment(venue),
+            name: market::market_segment(venue),
             place: SegmentPlace::Memory,
             words: shape.segment_words(),
             kind: board::KIND,
             capacity: shape.cells() as u64,
             slot_words: 0,
             index: venue.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: Purpose::Market(venue),
         renewed_with: None,
@@ -430,14 +430,14 @@ pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
 /// Status block and stamp log of a thread, with room for so many records.
 pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
     SegmentSpec {
-        what: thread_segment(&plan.threads[index].name),
+        name: thread_segment(&plan.threads[index].name),
         place: SegmentPlace::Memory,
         words: LOG_OFFSET + records as usize * RECORD_WORDS,
         kind: status::KIND,
         capacity: records,
         slot_words: RECORD_WORDS as u64,
         index: index as u64,
-        ends: Ends::NONE,
+        ends: EndRights::NONE,
     }
 }
 

@@ -21,11 +21,11 @@ pub trait RoleAgent: AnyAgent {
     ///
     /// # Errors
     /// What kept the thread from starting.
-    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
+    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
 impl<A: AnyAgent + Agent<Tsc>> RoleAgent for A {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         runner.run(&mut *self, idle)
     }
 }
@@ -34,7 +34,7 @@ impl<A: AnyAgent + Agent<Tsc>> RoleAgent for A {
 pub struct Mixed(pub Vec<Box<dyn AnyAgent>>);
 
 impl RoleAgent for Mixed {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         runner.run_any(&mut *self, idle)
     }
 }

@@ -254,7 +254,7 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     let thread = &plan.threads[thread];
     let trading = plan.trading();
     let end = |what: String, attached: &mut Attached<'_>| match is_successor {
-        true => attached.heir(&what),
+        true => attached.resume_sender(&what),
         false => attached.sender(&what),
     };
     let mut inboxes = Vec::new();
@@ -312,7 +312,7 @@ fn gateway_through<P: Producer, V: Venue>(
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
     let estate = estate::gateway(attached, index);
     // In the place of a predecessor, if there was one; else the same as a first one.
-    let inbox = attached.successor(&inbox(index))?;
+    let inbox = attached.resume_receiver(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
     let gateway = gateway.logging_fills_first(plan.gateways_may_die());
     Ok(match estate {

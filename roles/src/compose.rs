@@ -40,7 +40,7 @@ impl Composed {
     ///
     /// # Errors
     /// What kept the thread from starting.
-    pub(super) fn run(self, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    pub(super) fn run(self, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         self.agent.run(runner, idle)
     }
 

@@ -47,10 +47,10 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     logged.look(&mut tally);
     let mut estate = estate::of_log(&logged, &tally);
     for gateway in (0..plan.trading().gateways()).filter(|_| comes_back) {
-        estate.sent.push(attached.heir(&session_out(gateway))?.published());
+        estate.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // Nobody is there to take what is in the inbox: it comes again.
-        let left = attached.heir(&inbox(gateway))?.published();
-        attached.successor(&inbox(gateway))?.skip_to(left);
+        let left = attached.resume_sender(&inbox(gateway))?.published();
+        attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
     takeover.of_engine(&mut estate, &folder);

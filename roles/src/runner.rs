@@ -62,12 +62,12 @@ impl Runner<'_> {
     pub(super) fn run<A: Agent<Tsc> + Agent<clock::Chosen>>(
         self,
         agent: &mut A,
-        idle: idle::Chosen,
+        idle: idle::IdleStrategy,
     ) -> Result<()> {
         #[cfg(not(debug_assertions))]
         if self.plan.clock == ClockSource::Tsc {
             return match idle {
-                idle::Chosen::Spin(spin) => self.run_on(agent, Tsc, spin),
+                idle::IdleStrategy::Spin(spin) => self.run_on(agent, Tsc, spin),
                 idle => self.run_on(agent, Tsc, idle),
             };
         }
@@ -75,7 +75,11 @@ impl Runner<'_> {
     }
 
     /// The same in a loop for every clock and idle strategy.
-    pub(super) fn run_any(self, agent: &mut impl Agent<clock::Chosen>, idle: idle::Chosen) -> Result<()> {
+    pub(super) fn run_any(
+        self,
+        agent: &mut impl Agent<clock::Chosen>,
+        idle: idle::IdleStrategy,
+    ) -> Result<()> {
         let clock = clock::Chosen::from(self.plan.clock);
         self.run_on(agent, clock, idle)
     }

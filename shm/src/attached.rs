@@ -69,11 +69,11 @@ pub struct Attached<'a> {
     source: Box<dyn Source + 'a>,
     regions: HashMap<String, Arc<Region>>,
     /// Memory that was handed over for reading only.
-    lent: HashMap<String, Arc<Region>>,
+    lent_views: HashMap<String, Arc<Region>>,
     /// What is mapped for reading only: a descriptor that was handed over is taken once.
     views: HashMap<String, ReadOnlyWords>,
     /// What the techniques on the heap share between the threads of this process, by name.
-    on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
+    heap_objects: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl<'a> Attached<'a> {
@@ -82,9 +82,9 @@ impl<'a> Attached<'a> {
         Self {
             source: Box::new(source),
             regions: HashMap::new(),
-            lent: HashMap::new(),
+            lent_views: HashMap::new(),
             views: HashMap::new(),
-            on_heap: HashMap::new(),
+            heap_objects: HashMap::new(),
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a> Attached<'a> {
             let source = std::io::Error::other("the plan does not say that this process writes it");
             return Err(RegionError::Os { name, what: "map it", source });
         }
-        let region = match self.handed_over(what, Access::Write)? {
+        let region = match self.inherited_file(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
             None if kind.prefault => Region::open(&name)?,
             None => Region::open_reserve(&name)?,
@@ -137,7 +137,7 @@ impl<'a> Attached<'a> {
     /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`]
     /// does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
-        self.lent.insert(what.to_owned(), region);
+        self.lent_views.insert(what.to_owned(), region);
     }
 
     /// What the threads of this process share under that name on the heap; made by the first who
@@ -146,7 +146,7 @@ impl<'a> Attached<'a> {
     /// # Panics
     /// If it was made as another type: two techniques in one run.
     pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let shared = self.on_heap.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
+        let shared = self.heap_objects.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
         Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
@@ -165,7 +165,7 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<ReadOnlyWords, RegionError> {
-        if let Some(region) = self.lent.get(what) {
+        if let Some(region) = self.lent_views.get(what) {
             let view = region.words().into();
             self.check(what, self.name(what), kind, &view)?;
             return Ok(view);
@@ -181,7 +181,7 @@ impl<'a> Attached<'a> {
             let source = std::io::Error::other("the plan does not say that this process reads it");
             return Err(RegionError::Os { name, what: "map it", source });
         }
-        let view = match self.handed_over(what, Access::Read)? {
+        let view = match self.inherited_file(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,
         };
@@ -191,8 +191,8 @@ impl<'a> Attached<'a> {
     }
 
     /// The inherited descriptor of a segment; `None` if the segment is opened by its name.
-    fn handed_over(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
-        let mut handles = self.source.handles().iter().filter(|handle| handle.what == what).peekable();
+    fn inherited_file(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
+        let mut handles = self.source.handles().iter().filter(|handle| handle.name == what).peekable();
         if handles.peek().is_none() {
             return Ok(None);
         }

@@ -51,7 +51,7 @@ const SLEEPING: u64 = 1;
 /// From one park to the next.
 const PARK: u64 = 2;
 
-/// The longest sleep of a listener that cannot wait on the words of all its senders: there are more
+/// The max_sleep sleep of a listener that cannot wait on the words of all its senders: there are more
 /// than [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
@@ -74,7 +74,7 @@ impl Doorbell {
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
     pub fn new(listener: &ReadOnlyWords, own: &AtomicWords, slot: usize) -> Self {
-        Self { flag: listener.window(BELL, 1), rung: own.window(RUNG + slot, 1) }
+        Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
     /// Rings the listener of this segment from outside: for who is trusted with all of it.
@@ -82,7 +82,7 @@ impl Doorbell {
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     pub fn from_outside(listener: &AtomicWords) -> Self {
-        Self { flag: ReadOnlyWords::from(listener.window(BELL, 1)), rung: listener.window(OUTSIDE, 1) }
+        Self { flag: ReadOnlyWords::from(listener.slice(BELL, 1)), rung: listener.slice(OUTSIDE, 1) }
     }
 
     /// Wakes the listener if it sleeps or is about to. Call it after the message was published.
@@ -118,7 +118,7 @@ pub struct Listener {
     /// The flag of the present park, or of the last one: with the bit [`SLEEPING`].
     park: u64,
     /// How long a sleep may last.
-    longest: Duration,
+    max_sleep: Duration,
 }
 
 impl Listener {
@@ -128,10 +128,10 @@ impl Listener {
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     pub fn new(own: &AtomicWords) -> Self {
-        let flag = own.window(BELL, 1);
+        let flag = own.slice(BELL, 1);
         // Relaxed: our predecessor's death is certain, and so are all its stores.
         let park = flag[0].load(Ordering::Relaxed) | SLEEPING;
-        Self { flag, senders: Vec::new(), park, longest: Duration::MAX }
+        Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
     /// Hears who rings from outside too: [`Doorbell::from_outside`].
@@ -139,8 +139,8 @@ impl Listener {
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     #[must_use]
-    pub fn and_outside(mut self, own: &AtomicWords) -> Self {
-        self.hear(ReadOnlyWords::from(own.window(OUTSIDE, 1)));
+    pub fn with_outside(mut self, own: &AtomicWords) -> Self {
+        self.add_word(ReadOnlyWords::from(own.slice(OUTSIDE, 1)));
         self
     }
 
@@ -149,15 +149,15 @@ impl Listener {
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
     pub fn add_sender(&mut self, sender: &ReadOnlyWords, slot: usize) {
-        self.hear(sender.window(RUNG + slot, 1));
+        self.add_word(sender.slice(RUNG + slot, 1));
     }
 
-    fn hear(&mut self, word: ReadOnlyWords) {
+    fn add_word(&mut self, word: ReadOnlyWords) {
         if self.senders.len() < futex::MAX_WORDS {
             self.senders.push(word);
         } else {
             // Looks by itself for what the others send.
-            self.longest = SHORT_SLEEP;
+            self.max_sleep = SHORT_SLEEP;
         }
     }
 
@@ -179,7 +179,7 @@ impl Listener {
 
     /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
     /// disarmed. Returns why it came back.
-    pub fn wait(&mut self, at_most: Duration) -> Woken {
+    pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;
         let mut is_rung = false;
@@ -191,10 +191,10 @@ impl Listener {
         }
         if !is_rung {
             let words = self.senders.iter().map(ReadOnlyWords::futex).zip(seen);
-            woken = futex::wait_any(words, at_most.min(self.longest));
+            woken = futex::wait_any(words, timeout.min(self.max_sleep));
             if woken == Woken::Unsupported {
-                self.longest = SHORT_SLEEP;
-                std::thread::sleep(at_most.min(SHORT_SLEEP));
+                self.max_sleep = SHORT_SLEEP;
+                std::thread::sleep(timeout.min(SHORT_SLEEP));
             }
         }
         self.disarm();

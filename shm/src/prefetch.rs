@@ -7,11 +7,11 @@ pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);
 }
 
-/// The same for all lines of this value, the first `most` of them.
+/// The same for all lines of this value, the first `max_lines` of them.
 #[inline]
-pub fn prefetch_lines<T: ?Sized>(value: &T, most: usize) {
+pub fn prefetch_lines<T: ?Sized>(value: &T, max_lines: usize) {
     let first = core::ptr::from_ref(value).cast::<u8>();
-    for line in 0..lines(first.addr(), size_of_val(value)).min(most) {
+    for line in 0..lines(first.addr(), size_of_val(value)).min(max_lines) {
         hint(first.wrapping_add(line * LINE));
     }
 }
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_has_the_lines_that_it_touches() {
+    fn line_count_covers_every_touched_cache_line() {
         assert_eq!((lines(0, 64), lines(0, 65), lines(0, 0), lines(63, 0)), (1, 2, 0, 0));
         assert_eq!((lines(63, 1), lines(63, 2), lines(32, 64), lines(65, 128)), (1, 2, 2, 3));
     }
 
     #[test]
-    fn any_value_may_be_asked_for() {
+    fn any_value_can_be_prefetched() {
         let words = [7u64; 100];
         prefetch_lines(&words[100..], 8);
         prefetch_lines(&words[3..], usize::MAX);

@@ -97,7 +97,7 @@ const fn opaque(word: u64) -> u64 {
 
 /// Lets another thread of this core go on.
 #[inline]
-pub fn give_way() {
+pub fn yield_now() {
     #[cfg(not(loom))]
     std::thread::yield_now();
     #[cfg(loom)]

@@ -21,7 +21,7 @@ use std::process::Command;
 pub fn say_who_starts(command: &mut Command, word: &AtomicWords) {
     // 100 on every Linux of today; asked for where allocations and locks do no harm.
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);
-    let word = word.window(0, 1);
+    let word = word.slice(0, 1);
     let say = move || -> io::Result<()> {
         let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
         let ticks = now.tv_sec() * per_second + now.tv_nsec() * per_second / 1_000_000_000;
@@ -43,7 +43,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_process_says_who_it_is_before_it_is_one() {
         let _guard = crate::only_one_has_children();
-        let word = Region::memfd("says", 64).unwrap().words().window(60, 1);
+        let word = Region::memfd("says", 64).unwrap().words().slice(60, 1);
         let mut command = std::process::Command::new("sleep");
         say_who_starts(command.arg("60"), &word);
         let mut child = command.spawn().unwrap();

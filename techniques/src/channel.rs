@@ -44,7 +44,7 @@ use shm::memory::{AtomicWords, HeaderError};
 use shm::ring::SharedQueue;
 use shm::ring::array_queue;
 use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
-use shm::sync::{Ordering, give_way, seqcst_for_loom};
+use shm::sync::{Ordering, seqcst_for_loom, yield_now};
 use std::time::Instant;
 
 /// No single wait is longer.
@@ -70,7 +70,7 @@ impl<const W: usize> Sender<W> {
         intent: &AtomicWords,
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
-        Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
+        Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.slice(BELL, 1) })
     }
 
     /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring
@@ -146,7 +146,7 @@ impl<const W: usize> Receiver<W> {
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::attach(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1) })
+        Ok(Self { ring, waker: waker.slice(BELL, 1) })
     }
 
     /// Attaches a receiving end in the place of one that has died: as
@@ -161,7 +161,7 @@ impl<const W: usize> Receiver<W> {
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::resume(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1) })
+        Ok(Self { ring, waker: waker.slice(BELL, 1) })
     }
 
     /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
@@ -193,7 +193,7 @@ impl<const W: usize> Receiver<W> {
         seqcst_for_loom();
         if self.ring.is_claimed() {
             // Perhaps by somebody who waits for this core.
-            give_way();
+            yield_now();
         } else {
             shm::futex::wait(&self.waker[0], PARKED as u32, at_most);
         }
@@ -234,7 +234,9 @@ mod link {
     use shm::attached::Attached;
     use shm::bell::BELL_WORDS;
     use shm::memory::RegionError;
-    use shm::ring::{Ends, Home, Link, LinkSpec, Record, SegmentPlace, SegmentSpec, array_queue, intent};
+    use shm::ring::{
+        EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo, array_queue, intent,
+    };
 
     /// The technique.
     pub struct Channel;
@@ -244,7 +246,7 @@ mod link {
     }
 
     impl Link for Channel {
-        const RECORD: Record = Record::new("channel", Home::Memory)
+        const INFO: TechniqueInfo = TechniqueInfo::new("channel", Home::Memory)
             .steps(array_queue::STEPS)
             .resumable()
             .port_of("crossbeam-channel");
@@ -254,14 +256,14 @@ mod link {
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let waker = SegmentSpec {
-                what: waker(spec),
+                name: waker(spec),
                 place: SegmentPlace::Memory,
                 words: BELL_WORDS,
                 kind: shm::bell::KIND,
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
-                ends: Ends::ALL_WRITE,
+                ends: EndRights::ALL_WRITE,
             };
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }

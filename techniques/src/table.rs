@@ -8,7 +8,7 @@
 //! the built-in ones and directly for its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use shm::ring::{Home, Link, LinkSpec, Record, SegmentSpec, Step};
+use shm::ring::{Home, Link, LinkSpec, SegmentSpec, Step, TechniqueInfo};
 use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
@@ -69,7 +69,7 @@ built_in! { $
 
 /// What stands behind a [`Technique`].
 struct Entry {
-    record: Record,
+    record: TechniqueInfo,
     segments: fn(&LinkSpec) -> Vec<SegmentSpec>,
     link: fn() -> TypeId,
 }
@@ -96,7 +96,7 @@ impl Technique {
     /// The handle of that type. Found by name, and among [`Technique::all`], if it is built in or
     /// registered.
     pub const fn of<L: Link>() -> Self {
-        Self(const { &Entry { record: L::RECORD, segments: L::segments, link: TypeId::of::<L> } })
+        Self(const { &Entry { record: L::INFO, segments: L::segments, link: TypeId::of::<L> } })
     }
 
     /// Adds a technique of the program's own. Call it first of all, in every process of a run: a
@@ -138,7 +138,7 @@ impl Technique {
     }
 
     /// Its facts.
-    pub const fn record(self) -> &'static Record {
+    pub const fn record(self) -> &'static TechniqueInfo {
         &self.0.record
     }
 

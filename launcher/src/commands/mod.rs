@@ -32,7 +32,7 @@ pub fn main(cli: Cli) -> ExitCode {
     output::measure();
     if !matches!(cli.command, Command::Role(_)) {
         // Without it a segment that somebody truncates ends this process, as it always has.
-        let _ = sigbus::survive();
+        let _ = sigbus::install_handler();
     }
     let result = match cli.command {
         Command::Run(flags) => run::run(&flags),

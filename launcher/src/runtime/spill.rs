@@ -41,7 +41,7 @@ pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
     // Without it a segment that somebody truncates ends the spiller, and it is started again.
-    let _ = sigbus::survive();
+    let _ = sigbus::install_handler();
     process::die_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let spill = plan.spill.as_ref().context("this run spills nothing")?;
     if let Some(core) = spill.core {
@@ -90,7 +90,7 @@ fn open(plan: &Plan, folder: &Path) -> Result<Vec<(Drain, File)>> {
         let spilled = segments::spilling(&mut attached, &thread.name)?;
         let name = file_name(&thread.name);
         let file = place.edit(&name).and_then(|file| {
-            lock::hold(&file)?;
+            lock::lock_shared(&file)?;
             write_front(plan, index, &log.clone().into(), &file)?;
             Ok(file)
         });
@@ -125,7 +125,7 @@ pub(super) fn finish(
     let Some(ring) = topology::ring(plan, index) else { return Err(invalid("this log is not spilled")) };
     let mut file = place.edit(name)?;
     let since = Instant::now();
-    while lock::is_held(&file)? {
+    while lock::is_locked(&file)? {
         if since.elapsed() > PATIENCE {
             return Err(invalid("a spiller still writes it"));
         }

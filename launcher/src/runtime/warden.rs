@@ -33,7 +33,7 @@ pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
     // Without it the warden dies of a segment that somebody truncates; it can do everything else.
-    let _ = sigbus::survive();
+    let _ = sigbus::install_handler();
     let _locked = hold(&plan);
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
@@ -87,7 +87,7 @@ fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
 /// the same.
 fn hold(plan: &Plan) -> Option<File> {
     let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
-    lock::hold(&file).ok().map(|()| file)
+    lock::lock_shared(&file).ok().map(|()| file)
 }
 
 /// Each thread's log, and what the spiller says of it. Not before the launcher is gone: when the

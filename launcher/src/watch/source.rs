@@ -90,13 +90,13 @@ impl Living {
 
     /// Whether the launcher of the run lives, by the kernel's word.
     pub fn launcher_lives(&self) -> bool {
-        lock::is_held(&self.control.0).unwrap_or(false)
+        lock::is_locked(&self.control.0).unwrap_or(false)
     }
 
     /// One of its segments, of that kind.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<Segment> {
         let name = self.plan.segment_name(what);
-        let handed = self.plan.handles.iter().find(|handle| handle.what == what && !handle.writable);
+        let handed = self.plan.handles.iter().find(|handle| handle.name == what && !handle.writable);
         let file = match open_safely(&name, OpenOptions::new().read(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match handed {
                 Some(handle) => self.handed_over(handle).with_context(|| format!("cannot open {what}"))?,

@@ -91,7 +91,7 @@ fn who_is_never_idle_ends_too_when_the_run_is_stopped() {
 struct Idling(Virtual, u64, bool);
 
 impl Idle for Idling {
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         self.2
     }
     fn idle(&mut self, _: u64) {

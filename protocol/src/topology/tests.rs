@@ -141,7 +141,7 @@ fn own_memory_is_renewed_with_strategy_or_gateway() {
                 links.map(|link| format!("{link}-{index}")).iter().any(|own| {
                     segment
                         .spec
-                        .what
+                        .name
                         .strip_prefix(own.as_str())
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
@@ -149,7 +149,7 @@ fn own_memory_is_renewed_with_strategy_or_gateway() {
             let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
             let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
             let wanted = strategy.or(gateway);
-            assert_eq!(segment.renewed_with, wanted, "{technique}: {}", segment.spec.what);
+            assert_eq!(segment.renewed_with, wanted, "{technique}: {}", segment.spec.name);
         }
     }
 }
@@ -158,7 +158,7 @@ fn own_memory_is_renewed_with_strategy_or_gateway() {
 fn an_owner_is_the_one_who_writes() {
     let plan =
         Plan { threading: Threading::Dedicated, ..plan(Technique::default(), Placement::Engine) }.arranged();
-    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().owner();
+    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.name == what).unwrap().owner();
     assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));
     assert_eq!(owner("submit-1.head"), Some(Role::Orchestrator));
     assert_eq!(owner("thread-gateway-0"), Some(Role::Gateway(0)));
@@ -189,7 +189,7 @@ fn the_control_segment_vouches_for_every_layout() {
             let kind = segment.spec.kind;
             // A reserve differs in how it is mapped.
             let is_there = kinds.iter().any(|known| known.layout == kind.layout);
-            assert!(is_there || !is_memory, "{technique}: {}", segment.spec.what);
+            assert!(is_there || !is_memory, "{technique}: {}", segment.spec.name);
         }
     }
 }
@@ -215,7 +215,7 @@ fn a_culprit_is_the_strategy_that_alone_writes() {
     for technique in Technique::all() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
-            let what = segment.spec.what.as_str();
+            let what = segment.spec.name.as_str();
             let of = |index: u16| {
                 // In a ring that all write, the engine writes what they announce as well: it takes
                 // it back.

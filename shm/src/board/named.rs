@@ -1,6 +1,6 @@
 //! Boards under a name in `/dev/shm`, between processes.
 
-use super::{BoardError, KIND, Reader, Shape, Writer};
+use super::{BoardError, BoardShape, KIND, Reader, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::{AtomicWords, Region};
@@ -28,7 +28,7 @@ impl NamedWriter {
     ///
     /// # Errors
     /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left behind then.
-    pub fn create(name: &str, shape: Shape) -> Result<Self, BoardError> {
+    pub fn create(name: &str, shape: BoardShape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);
         let write_header = |words: &AtomicWords| shape.write_header(words, header(&name));
@@ -106,7 +106,7 @@ fn header(name: &str) -> Header {
 
 /// Removes a board whose writer is dead.
 fn remove_dead(name: &str) {
-    let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| Shape::read(&view).is_ok());
+    let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| BoardShape::read(&view).is_ok());
     if let Ok(Some(segment)) = OwnedSegment::take_over(name)
         && is_board(segment.file())
     {

@@ -1,6 +1,6 @@
 //! The reading end: any number of them, from pages that they cannot write.
 
-use super::{BoardError, Shape};
+use super::{BoardError, BoardShape};
 use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
@@ -43,7 +43,7 @@ const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 #[derive(Clone)]
 pub struct Reader {
     view: ReadOnlyWords,
-    shape: Shape,
+    shape: BoardShape,
 }
 
 impl Reader {
@@ -52,20 +52,20 @@ impl Reader {
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.
     pub fn attach(view: &ReadOnlyWords) -> Result<Self, BoardError> {
-        Ok(Self { shape: Shape::read(view)?, view: view.clone() })
+        Ok(Self { shape: BoardShape::read(view)?, view: view.clone() })
     }
 
     /// Attaches a reading end to a board whose shape is known: nothing in its header is believed.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board.
-    pub fn attach_as(shape: Shape, view: &ReadOnlyWords) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: BoardShape, view: &ReadOnlyWords) -> Result<Self, BoardError> {
         shape.check_size(view.len())?;
         Ok(Self { shape, view: view.clone() })
     }
 
     /// The board's shape.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
@@ -169,7 +169,7 @@ impl Reader {
     }
 
     #[cfg(not(loom))]
-    pub(super) fn sleep(&self, cell: usize, version: u64, at_most: core::time::Duration) {
-        self.view.wait(self.shape.version_at(cell), version as u32, at_most);
+    pub(super) fn sleep(&self, cell: usize, version: u64, timeout: core::time::Duration) {
+        self.view.wait(self.shape.version_at(cell), version as u32, timeout);
     }
 }

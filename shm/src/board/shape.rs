@@ -21,7 +21,7 @@ pub const KIND: SegmentKind = SegmentKind::new(
 
 /// How many cells, how large, with how many slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct BoardShape {
     cells: usize,
     words: usize,
     slots: usize,
@@ -33,7 +33,7 @@ pub struct Shape {
     cell: usize,
 }
 
-impl Shape {
+impl BoardShape {
     /// The most cells of a board.
     pub const MAX_CELLS: usize = 1 << 20;
     /// The most words of a value: 1 MiB.
@@ -41,12 +41,12 @@ impl Shape {
     /// The most slots of a cell.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Cells of which the newest value counts, with the number of slots that [`Shape::slots_for`]
+    /// Cells of which the newest value counts, with the number of slots that [`BoardShape::slots_for`]
     /// says.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
-    pub fn of_cells(cells: usize, words: usize) -> Result<Self, BoardError> {
+    pub fn with_cells(cells: usize, words: usize) -> Result<Self, BoardError> {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
@@ -138,7 +138,7 @@ impl Shape {
     /// caller's; the rest is this shape's.
     ///
     /// # Panics
-    /// If the segment has not [`Shape::segment_words`] words.
+    /// If the segment has not [`BoardShape::segment_words`] words.
     pub fn write_header(&self, words: &AtomicWords, header: Header) {
         assert_eq!(words.len(), self.segment_words(), "a segment of this shape");
         // Relaxed: the header's magic (Release) shows them.

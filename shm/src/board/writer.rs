@@ -1,6 +1,6 @@
 //! The writing end: one at a time, and it waits for nobody.
 
-use super::{BoardError, Shape};
+use super::{BoardError, BoardShape};
 use crate::memory::AtomicWords;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
@@ -9,7 +9,7 @@ use core::ops::ControlFlow;
 /// is certain.
 pub struct Writer {
     words: AtomicWords,
-    shape: Shape,
+    shape: BoardShape,
     /// The version that each cell has: ours, never read back from shared memory.
     versions: Vec<u64>,
 }
@@ -26,14 +26,14 @@ impl Writer {
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
     pub fn attach(words: &AtomicWords) -> Result<Self, BoardError> {
-        Self::attach_as(Shape::read(&words.clone().into())?, words)
+        Self::attach_as(BoardShape::read(&words.clone().into())?, words)
     }
 
     /// As [`Writer::attach`], to a board whose shape is known: nothing in its header is believed.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board; [`BoardError::Version`].
-    pub fn attach_as(shape: Shape, words: &AtomicWords) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: BoardShape, words: &AtomicWords) -> Result<Self, BoardError> {
         shape.check_size(words.len())?;
         let version = |cell| {
             // Relaxed: the predecessor's death is certain, and so are all its stores.
@@ -45,7 +45,7 @@ impl Writer {
     }
 
     /// The board's shape.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BoardShape {
         self.shape
     }
 

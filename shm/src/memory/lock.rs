@@ -24,7 +24,7 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system refused.
-pub fn hold(file: &File) -> io::Result<()> {
+pub fn lock_shared(file: &File) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_RDLCK))
 }
 
@@ -33,7 +33,7 @@ pub fn hold(file: &File) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system refused.
-pub fn take(file: &File) -> io::Result<bool> {
+pub fn try_lock(file: &File) -> io::Result<bool> {
     match call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_WRLCK)) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
@@ -46,7 +46,7 @@ pub fn take(file: &File) -> io::Result<bool> {
 ///
 /// # Errors
 /// What the system refused.
-pub fn is_held(file: &File) -> io::Result<bool> {
+pub fn is_locked(file: &File) -> io::Result<bool> {
     let mut asked = whole_file(libc::F_WRLCK);
     call(file, libc::F_OFD_GETLK, &mut asked)?;
     Ok(i32::from(asked.l_type) != libc::F_UNLCK)
@@ -58,33 +58,33 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn a_lock_is_seen_by_others_and_goes_with_its_file() {
+    fn shared_lock_is_visible_until_its_file_closes() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || File::open(file.path()).unwrap();
         let (first, second, other) = (open(), open(), open());
-        assert!(!is_held(&other).unwrap());
-        hold(&first).unwrap();
-        hold(&second).unwrap();
-        assert!(is_held(&other).unwrap() && is_held(&first).unwrap(), "the second's");
+        assert!(!is_locked(&other).unwrap());
+        lock_shared(&first).unwrap();
+        lock_shared(&second).unwrap();
+        assert!(is_locked(&other).unwrap() && is_locked(&first).unwrap(), "the second's");
         drop(second);
-        assert!(!is_held(&first).unwrap(), "its own is not another's");
-        assert!(is_held(&other).unwrap());
+        assert!(!is_locked(&first).unwrap(), "its own is not another's");
+        assert!(is_locked(&other).unwrap());
         drop(first);
-        assert!(!is_held(&other).unwrap());
+        assert!(!is_locked(&other).unwrap());
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn lock_taken_alone_excludes_every_other() {
+    fn exclusive_lock_excludes_every_other() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || File::options().read(true).write(true).open(file.path()).unwrap();
         let (first, second, third) = (open(), open(), open());
-        assert!(take(&first).unwrap());
-        assert!(!take(&second).unwrap() && hold(&second).is_err() && is_held(&second).unwrap());
+        assert!(try_lock(&first).unwrap());
+        assert!(!try_lock(&second).unwrap() && lock_shared(&second).is_err() && is_locked(&second).unwrap());
         drop(first);
-        hold(&second).unwrap();
-        assert!(!take(&third).unwrap());
+        lock_shared(&second).unwrap();
+        assert!(!try_lock(&third).unwrap());
         drop(second);
-        assert!(take(&third).unwrap());
+        assert!(try_lock(&third).unwrap());
     }
 }

@@ -5,7 +5,7 @@ use super::calls::{c_string, checked, effective_user};
 use super::lock;
 use super::region::{Backing, ReadOnlyWords, Region, RegionError};
 use super::sigbus::Guard;
-use super::{SHM_DIR, folder};
+use super::{SHM_DIR, directory};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use std::ffi::CString;
@@ -20,7 +20,7 @@ pub const PREFIX: &str = "bulkhead.";
 
 /// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and
 /// who maps something else waits.
-const TOUCHED_AT_ONCE: usize = 256 << 10;
+const MAX_TOUCHED_BYTES: usize = 256 << 10;
 
 pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
@@ -166,8 +166,8 @@ impl Region {
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
     pub fn touch(&self) -> io::Result<()> {
         match &self._backing {
-            Backing::Map(map) => (0..map.len()).step_by(TOUCHED_AT_ONCE).try_for_each(|start| {
-                let bytes = TOUCHED_AT_ONCE.min(map.len() - start);
+            Backing::Map(map) => (0..map.len()).step_by(MAX_TOUCHED_BYTES).try_for_each(|start| {
+                let bytes = MAX_TOUCHED_BYTES.min(map.len() - start);
                 map.advise_range(memmap2::Advice::PopulateWrite, start, bytes)
             }),
             _ => Ok(()),
@@ -184,7 +184,7 @@ impl Region {
     }
 
     /// Creates the control segment, the one that a run is found by. It appears under its name
-    /// whole: reserved, and locked for as long as this process has it mapped ([`lock::hold`]).
+    /// whole: reserved, and locked for as long as this process has it mapped ([`lock::lock_shared`]).
     /// Nobody ever sees it unlocked while its creator lives. Its name outlives the region: the
     /// launcher unlinks it last.
     ///
@@ -194,7 +194,7 @@ impl Region {
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         let path = format!("{SHM_DIR}/{name}");
         let file = nameless(name, words)?;
-        lock::hold(&file).map_err(os(name, "lock it"))?;
+        lock::lock_shared(&file).map_err(os(name, "lock it"))?;
         give_name(name, &file)?;
         let mapped = map_control(name, file);
         mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
@@ -259,7 +259,7 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
 /// What the system refused.
 pub fn unlink(name: &str) -> io::Result<()> {
     match std::fs::remove_file(format!("{SHM_DIR}/{name}")) {
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => folder::remove(name),
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => directory::remove(name),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

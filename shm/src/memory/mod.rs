@@ -4,9 +4,9 @@
 #[cfg(not(loom))]
 pub(crate) mod calls;
 #[cfg(not(loom))]
-pub mod fifo;
+pub mod directory;
 #[cfg(not(loom))]
-pub mod folder;
+pub mod fifo;
 pub mod header;
 #[cfg(not(loom))]
 pub mod lock;

@@ -33,7 +33,7 @@ impl OwnedSegment {
         fill: impl FnOnce(&AtomicWords),
     ) -> Result<(Self, Arc<Region>), RegionError> {
         let file = nameless(name, words)?;
-        lock::take(&file).map_err(os(name, "lock it"))?;
+        lock::try_lock(&file).map_err(os(name, "lock it"))?;
         fill(&Region::map(name, &file, false)?.words());
         give_name(name, &file)?;
         let owned = Self { name: name.into(), file };
@@ -55,7 +55,7 @@ impl OwnedSegment {
     pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
         let file =
             open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
-        let is_ours = lock::take(&file).map_err(os(name, "lock it"))?;
+        let is_ours = lock::try_lock(&file).map_err(os(name, "lock it"))?;
         let owned = Self { name: name.into(), file };
         Ok((is_ours && owned.is_named()).then_some(owned))
     }

@@ -158,7 +158,7 @@ impl AtomicWords {
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
     /// geometries.
-    pub fn window(&self, offset: usize, len: usize) -> AtomicWords {
+    pub fn slice(&self, offset: usize, len: usize) -> AtomicWords {
         let start = NonNull::from(&self[offset..offset + len]).cast();
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
@@ -247,8 +247,8 @@ impl ReadOnlyWords {
     ///
     /// # Panics
     /// If they are not inside this window.
-    pub fn window(&self, offset: usize, len: usize) -> ReadOnlyWords {
-        ReadOnlyWords(self.0.window(offset, len))
+    pub fn slice(&self, offset: usize, len: usize) -> ReadOnlyWords {
+        ReadOnlyWords(self.0.slice(offset, len))
     }
 
     /// As [`AtomicWords::header`].
@@ -271,15 +271,15 @@ impl ReadOnlyWords {
         &self.0[0]
     }
 
-    /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return
+    /// Sleeps while the low half of that word is `expected`, for `timeout` that long. May return
     /// for no reason.
     ///
     /// # Panics
     /// If `index` is outside the window.
-    pub fn wait(&self, index: usize, expected: u32, at_most: Duration) {
+    pub fn wait(&self, index: usize, expected: u32, timeout: Duration) {
         // The word itself is not given out: whoever had it could store to it, on pages that may not
         // be writable.
-        futex::wait(&self.0[index], expected, at_most);
+        futex::wait(&self.0[index], expected, timeout);
     }
 
     /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number:
@@ -308,9 +308,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_share_their_words() {
+    fn slices_share_their_region() {
         let words = Region::heap(32).words();
-        let window = words.window(8, 4);
+        let window = words.slice(8, 4);
         window[1].store(7, Ordering::Relaxed);
         assert_eq!(words[9].load(Ordering::Relaxed), 7);
         drop(words);
@@ -326,13 +326,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "out of range")]
-    fn a_window_stays_inside() {
-        let _ = Region::heap(8).words().window(4, 5);
+    fn slice_outside_its_region_panics() {
+        let _ = Region::heap(8).words().slice(4, 5);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-    fn too_little_room_is_an_error_and_leaves_nothing() {
+    fn failed_creation_reports_missing_space_and_leaves_nothing() {
         let name = format!("bulkhead.unit-{}.huge", std::process::id());
         let Err(RegionError::NoRoom { bytes, .. }) = Region::create(&name, 1 << 50) else {
             panic!("a petabyte fitted")

@@ -28,7 +28,7 @@ pub enum Access {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handle {
     /// The segment's name within the run.
-    pub what: String,
+    pub name: String,
     /// The descriptor's number, the same in the launcher and in each process that inherits it.
     pub fd: i32,
     /// Whether it can be mapped for writing.
@@ -125,7 +125,7 @@ impl Shared {
     /// Both as the plan lists them.
     pub fn handles(&self) -> [Handle; 2] {
         [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
-            what: self.what.clone(),
+            name: self.what.clone(),
             fd: file.as_raw_fd(),
             writable,
         })
@@ -135,7 +135,7 @@ impl Shared {
 /// Held while inheritance is changed or asked about. Two starts at once would take each other's
 /// descriptors back, and hand them to each other's children. Nothing is kept under the lock, so one
 /// that panicked left nothing half done.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard
 /// three, and no others: not either what this process was given by accident, by a shell for
@@ -149,8 +149,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// What the system refused, or what `start` returns.
 pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let set = |flag| files.iter().try_for_each(|file| flags(file.as_raw_fd(), libc::F_SETFD, flag).map(drop));
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    keep_descriptors();
+    let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    close_others_on_exec();
     set(0)?;
     let started = start();
     set(libc::FD_CLOEXEC)?;
@@ -166,7 +166,7 @@ fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children:
 /// all but the standard three are closed when it executes something.
-fn keep_descriptors() {
+fn close_others_on_exec() {
     // SAFETY: the call takes three integers and closes nothing now.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
@@ -174,7 +174,7 @@ fn keep_descriptors() {
 }
 
 /// The first number that is not a standard stream's.
-const FIRST: i32 = 3;
+const MIN_INHERITED_FD: i32 = 3;
 
 /// Takes an inherited descriptor of the plan, which must be open and must not be close-on-exec.
 ///
@@ -189,11 +189,11 @@ const FIRST: i32 = 3;
 pub fn take(handle: &Handle) -> io::Result<File> {
     let refused =
         |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));
-    if handle.fd < FIRST {
+    if handle.fd < MIN_INHERITED_FD {
         return refused("a standard stream is nobody's to take");
     }
     // While a child is being started, descriptors of this process look like inherited ones.
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     if flags(handle.fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0 {
         return refused("it was not inherited, or was taken before");
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
-//! is installed only where [`survive`] was called: by the launcher, the warden and the spiller. The
+//! is installed only where [`install_handler`] was called: by the launcher, the warden and the spiller. The
 //! engine and the strategies trade through this memory and cannot go on with zeros; SIGBUS ends
 //! them.
 //!
@@ -120,7 +120,7 @@ pub fn faults() -> u64 {
 ///
 /// # Errors
 /// What the system refused.
-pub fn survive() -> io::Result<()> {
+pub fn install_handler() -> io::Result<()> {
     // SAFETY: the call only reads a number of the system.
     let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(UNIT as u64);
     // Relaxed: the handler is installed afterwards, by this thread.

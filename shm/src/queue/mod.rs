@@ -112,7 +112,7 @@
 //! process that attaches maps the memory of all, and whoever may write it may damage it: rights for
 //! each process are for a run to give, see the crate `protocol`.
 
-mod about;
+mod descriptor;
 mod error;
 mod leftovers;
 #[cfg(all(test, not(miri)))]
@@ -125,11 +125,11 @@ use crate::attached::{Access, Attached, Peers, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::sealed::Handle;
-use crate::memory::{AtomicWords, Region, RegionError, fifo, folder, unlink};
+use crate::memory::{AtomicWords, Region, RegionError, directory, fifo, unlink};
 use crate::ring::{Consumer, Home, Link, LinkSpec, SegmentPlace, SegmentSpec};
 use crate::sync::Ordering;
-use about::{ABOUT, About, AttachedPeers, End, ListedFile};
 use core::marker::PhantomData;
+use descriptor::{AttachedPeers, DESCRIPTOR, ListedFile, QueueDescriptor, QueueEnd};
 
 /// The prefix of the names of all files of all queues in `/dev/shm`; the queue's name and a dot
 /// follow.
@@ -158,7 +158,7 @@ pub struct Queue<T: Link> {
     attached: Attached<'static>,
     spec: LinkSpec<'static>,
     /// What the queue is, from when this handle was made: its memory may say something else by now.
-    about: About,
+    descriptor: QueueDescriptor,
     words: AtomicWords,
     /// The lock of the creator, and the files to remove when this is dropped.
     owned: Option<OwnedSegment>,
@@ -167,13 +167,13 @@ pub struct Queue<T: Link> {
 }
 
 /// Where the segments of a queue are, and who has attached to it.
-struct Names {
+struct QueueSource {
     queue: String,
     words: AtomicWords,
     producers: usize,
 }
 
-impl Source for Names {
+impl Source for QueueSource {
     fn name(&self, what: &str) -> String {
         segment_name(&self.queue, what)
     }
@@ -207,14 +207,14 @@ fn check_name(name: &str) -> Result<(), QueueError> {
 }
 
 /// What a queue of that technique, name and size is.
-fn describe<T: Link>(name: &str, producers: usize, capacity: u32) -> Result<About, QueueError> {
+fn describe<T: Link>(name: &str, producers: usize, capacity: u32) -> Result<QueueDescriptor, QueueError> {
     if !capacity.is_power_of_two() || !(2..=1 << 20).contains(&capacity) {
         return Err(QueueError::Capacity(capacity));
     }
     if !(1..=MAX_PRODUCERS).contains(&producers) {
         return Err(QueueError::Producers(producers));
     }
-    Ok(About::new(name, T::RECORD.name, producers, capacity))
+    Ok(QueueDescriptor::new(name, T::INFO.name, producers, capacity))
 }
 
 const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
@@ -222,12 +222,12 @@ const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
 }
 
 impl<T: Link> Queue<T> {
-    fn new(name: &str, capacity: u32, about: About, words: AtomicWords) -> Self {
-        let spec = link_spec(about.producers, capacity);
-        let names = Names { queue: name.into(), words: words.clone(), producers: about.producers };
+    fn new(name: &str, capacity: u32, descriptor: QueueDescriptor, words: AtomicWords) -> Self {
+        let spec = link_spec(descriptor.producers, capacity);
+        let names = QueueSource { queue: name.into(), words: words.clone(), producers: descriptor.producers };
         let attached = Attached::new(names);
         let technique = PhantomData;
-        Self { name: None, attached, spec, about, words, owned: None, names: Vec::new(), technique }
+        Self { name: None, attached, spec, descriptor, words, owned: None, names: Vec::new(), technique }
     }
 
     /// A queue for so many producers on the heap of this process, with room for `capacity`
@@ -237,17 +237,17 @@ impl<T: Link> Queue<T> {
     /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of
     /// the kernel's or somebody else's.
     pub fn on_heap(producers: usize, capacity: u32) -> Result<Self, QueueError> {
-        if matches!(T::RECORD.home, Home::Kernel | Home::Foreign) {
-            return Err(QueueError::Home { technique: T::RECORD.name, where_: "on the heap" });
+        if matches!(T::INFO.home, Home::Kernel | Home::Foreign) {
+            return Err(QueueError::Home { technique: T::INFO.name, where_: "on the heap" });
         }
-        let about = describe::<T>("heap", producers, capacity)?;
-        let words = Region::heap(about.segment_words()).words();
-        about.write(&words);
-        let mut queue = Self::new("heap", capacity, about, words);
+        let descriptor = describe::<T>("heap", producers, capacity)?;
+        let words = Region::heap(descriptor.segment_words()).words();
+        descriptor.write(&words);
+        let mut queue = Self::new("heap", capacity, descriptor, words);
         for spec in T::segments(&queue.spec) {
             let region = Region::heap(spec.words);
-            queue.about.header(&spec).write(&region.words());
-            queue.attached.adopt(&spec.what, region);
+            queue.descriptor.header(&spec).write(&region.words());
+            queue.attached.adopt(&spec.name, region);
         }
         Ok(queue)
     }
@@ -261,41 +261,43 @@ impl<T: Link> Queue<T> {
     /// in the way; too little room. Nothing is left behind then.
     pub fn create(name: &str, producers: usize, capacity: u32) -> Result<Self, QueueError> {
         check_name(name)?;
-        if T::RECORD.home == Home::Heap {
-            return Err(QueueError::Home { technique: T::RECORD.name, where_: "shared by processes" });
+        if T::INFO.home == Home::Heap {
+            return Err(QueueError::Home { technique: T::INFO.name, where_: "shared by processes" });
         }
-        let mut about = describe::<T>(name, producers, capacity)?;
+        let mut descriptor = describe::<T>(name, producers, capacity)?;
         let segments = T::segments(&link_spec(producers, capacity));
-        about.files = segments.iter().map(ListedFile::new).collect();
+        descriptor.files = segments.iter().map(ListedFile::new).collect();
         if let Err(living @ QueueError::Living(_)) = remove(name) {
             return Err(living);
         }
         // First, so that whatever a creator leaves that dies in here is found by it.
-        let known_by = segment_name(name, ABOUT);
+        let descriptor_name = segment_name(name, DESCRIPTOR);
         let (owned, region) =
-            OwnedSegment::create(&known_by, about.segment_words(), true, |words| about.write(words))?;
-        let mut queue = Self::new(name, capacity, about, region.words());
+            OwnedSegment::create(&descriptor_name, descriptor.segment_words(), true, |words| {
+                descriptor.write(words)
+            })?;
+        let mut queue = Self::new(name, capacity, descriptor, region.words());
         queue.name = Some(name.into());
         queue.owned = Some(owned);
         segments.iter().try_for_each(|spec| queue.create_file(spec))?;
-        about::set_ready(&queue.words);
+        descriptor::set_ready(&queue.words);
         Ok(queue)
     }
 
     fn create_file(&mut self, spec: &SegmentSpec) -> Result<(), RegionError> {
-        let full = self.attached.name(&spec.what);
+        let full = self.attached.name(&spec.name);
         match spec.place {
             SegmentPlace::Memory | SegmentPlace::Reserve => {
-                let (header, prefault) = (self.about.header(spec), spec.place == SegmentPlace::Memory);
+                let (header, prefault) = (self.descriptor.header(spec), spec.place == SegmentPlace::Memory);
                 // It appears with its header, or a creator that dies in here would leave a file
                 // that nobody knows.
                 let (_, region) =
                     OwnedSegment::create(&full, spec.words, prefault, |words| header.write(words))?;
-                self.attached.adopt(&spec.what, region);
+                self.attached.adopt(&spec.name, region);
             }
             SegmentPlace::Fifo => fifo::create(&full)?,
             SegmentPlace::Socket => {}
-            SegmentPlace::Folder => folder::create(&full)?,
+            SegmentPlace::Directory => directory::create(&full)?,
         }
         self.names.push(full);
         Ok(())
@@ -308,19 +310,19 @@ impl<T: Link> Queue<T> {
     /// words say what no creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
-        let known_by = segment_name(name, ABOUT);
-        let words = Region::open(&known_by)?.words();
-        let about =
-            About::read(&words, name).map_err(|source| RegionError::Header { name: known_by, source })?;
-        let capacity = u32::try_from(about.capacity).unwrap_or(u32::MAX);
-        let expected = describe::<T>(name, about.producers, capacity)?;
-        if about.technique != expected.technique {
-            return Err(QueueError::Technique { name: name.into(), technique: T::RECORD.name });
+        let descriptor_name = segment_name(name, DESCRIPTOR);
+        let words = Region::open(&descriptor_name)?.words();
+        let descriptor = QueueDescriptor::read(&words, name)
+            .map_err(|source| RegionError::Header { name: descriptor_name, source })?;
+        let capacity = u32::try_from(descriptor.capacity).unwrap_or(u32::MAX);
+        let expected = describe::<T>(name, descriptor.producers, capacity)?;
+        if descriptor.technique != expected.technique {
+            return Err(QueueError::Technique { name: name.into(), technique: T::INFO.name });
         }
-        if !about::is_ready(&words) {
+        if !descriptor::is_ready(&words) {
             return Err(QueueError::Incomplete(name.into()));
         }
-        let mut queue = Self::new(name, capacity, about, words);
+        let mut queue = Self::new(name, capacity, descriptor, words);
         queue.name = Some(name.into());
         Ok(queue)
     }
@@ -341,11 +343,11 @@ impl<T: Link> Queue<T> {
     /// [`QueueError::Producer`]; [`QueueError::Attached`]; memory that is not there or damaged.
     pub fn producer(&mut self, index: usize) -> Result<T::Producer, QueueError> {
         self.check_index(index)?;
-        let end = End::Producer(index);
+        let end = QueueEnd::Producer(index);
         let taken = |pid| QueueError::Attached { end: format!("producer {index}"), pid };
-        about::enter(&self.words, end).map_err(taken)?;
+        descriptor::claim_end(&self.words, end).map_err(taken)?;
         let producer = T::producer(&self.spec, index, &mut self.attached);
-        Ok(producer.inspect_err(|_| about::leave(&self.words, end))?)
+        Ok(producer.inspect_err(|_| descriptor::free_end(&self.words, end))?)
     }
 
     /// Ends this handle as the death of its process would: the lock goes and the names stay.
@@ -366,9 +368,9 @@ impl<T: Link> Queue<T> {
     /// [`QueueError::Attached`]; memory that is not there or damaged.
     pub fn consumer(&mut self) -> Result<T::Consumer, QueueError> {
         let taken = |pid| QueueError::Attached { end: "consumer".into(), pid };
-        about::enter(&self.words, End::Consumer).map_err(taken)?;
+        descriptor::claim_end(&self.words, QueueEnd::Consumer).map_err(taken)?;
         let consumer = T::consumer(&self.spec, &mut self.attached);
-        Ok(consumer.inspect_err(|_| about::leave(&self.words, End::Consumer))?)
+        Ok(consumer.inspect_err(|_| descriptor::free_end(&self.words, QueueEnd::Consumer))?)
     }
 
     /// A receiving end in the place of one that has died: see [`Link::resume`].
@@ -377,7 +379,7 @@ impl<T: Link> Queue<T> {
     /// A technique whose consumer cannot be replaced; memory that is not there or damaged.
     pub fn resume(&mut self) -> Result<T::Consumer, QueueError> {
         let consumer = T::resume(&self.spec, &mut self.attached)?;
-        about::replace(&self.words, End::Consumer);
+        descriptor::take_over_end(&self.words, QueueEnd::Consumer);
         Ok(consumer)
     }
 
@@ -401,18 +403,18 @@ impl<T: Link> Queue<T> {
             if !matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve) {
                 continue;
             }
-            let words = self.attached.region(&spec.what, spec.kind)?.words();
-            let header = self.about.header(&spec);
+            let words = self.attached.region(&spec.name, spec.kind)?.words();
+            let header = self.descriptor.header(&spec);
             if spec.ends.only == Some(index) {
-                // Relaxed: `leave` shows it to the successor.
+                // Relaxed: `free_end` shows it to the successor.
                 words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
             }
             header.write(&words);
         }
-        self.about.write(&self.words);
-        about::set_ready(&self.words);
+        self.descriptor.write(&self.words);
+        descriptor::set_ready(&self.words);
         consumer.revive(index);
-        about::leave(&self.words, End::Producer(index));
+        descriptor::free_end(&self.words, QueueEnd::Producer(index));
         Ok(true)
     }
 }

@@ -127,7 +127,7 @@ pub trait Producer: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedSlot {
     /// Its number.
-    pub place: u64,
+    pub position: u64,
     /// The first producer that announces it, if one does. Nobody else can write that announcement.
     /// An honest producer takes it back at the end of a push that has written nothing, and at the
     /// end of its duty cycle in any case ([`Producer::withdraw`]).
@@ -145,24 +145,24 @@ pub trait Consumer: Send {
     /// the producer that uses the slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `most` were taken;
+    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `max` were taken;
     /// how many. Where a technique can do better than pop after pop it does: it may take several of
     /// one producer before it looks at the next, and give their slots back together at the end; a
-    /// `most` of a quarter of the capacity or less leaves producers room meanwhile. It may return
+    /// `max` of a quarter of the capacity or less leaves producers room meanwhile. It may return
     /// early: 0 says that nothing was there.
     ///
     /// A consumer that dies here may leave any of them to its successor, in order: they come out
     /// again.
     #[inline(always)]
-    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize
+    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize
     where
         Self: Sized,
     {
-        for taken in 0..most {
+        for taken in 0..max {
             let Some((from, message)) = self.try_pop() else { return taken };
-            each(from, message);
+            f(from, message);
         }
-        most
+        max
     }
 
     /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over

@@ -52,22 +52,22 @@ use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header:
 use crate::sync::Ordering;
 
 /// Where the announced place is.
-pub const PLACE: usize = HEADER_WORDS;
+pub const POSITION: usize = HEADER_WORDS;
 /// Where the announced block is.
-pub const BLOCK: usize = PLACE + 1;
+pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
 /// Words in the segment.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 /// What one producer announces before it claims, in a ring that several write; written by that
 /// producer.
-pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)])
-    .of_slots(PLACE, INTENT_WORDS - PLACE);
+pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
+    .of_slots(POSITION, INTENT_WORDS - POSITION);
 
 /// Checks the header of an announcement's segment; the producer's index.
 fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     let header = words.header(KIND)?;
-    header.check_geometry(PLACE, LINES)?;
+    header.check_geometry(POSITION, LINES)?;
     if header.capacity == 1 {
         Ok(header.index)
     } else {
@@ -78,7 +78,7 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
 
 /// The producer's end: announces. For rings that several producers write.
 pub struct Intent {
-    place: Word,
+    position: Word,
     block: Word,
     /// The producer's index.
     pub index: u64,
@@ -91,26 +91,26 @@ impl Intent {
     /// A header that is not of such a segment.
     pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let index = check(words)?;
-        Ok(Self { place: Word::new(words, PLACE), block: Word::new(words, BLOCK), index })
+        Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
     /// Before the claim of that place.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
-        self.say(position.wrapping_add(1));
+        self.store_position(position.wrapping_add(1));
     }
 
     /// After the claim has failed, and between pushes.
     #[inline]
     pub fn withdraw(&self) {
-        self.say(0);
+        self.store_position(0);
     }
 
     #[inline(always)]
-    fn say(&self, place: u64) {
+    fn store_position(&self, position: u64) {
         // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we
         // wrote before.
-        self.place.store(place, Ordering::Release);
+        self.position.store(position, Ordering::Release);
     }
 
     /// Before that block is taken.
@@ -131,7 +131,7 @@ impl Intents {
     /// # Errors
     /// A header that is not of such a segment.
     pub fn attach(segments: Vec<AtomicWords>) -> Result<Self, HeaderError> {
-        let end = |words: AtomicWords| check(&words).map(|_| (words.window(PLACE, LINES), false));
+        let end = |words: AtomicWords| check(&words).map(|_| (words.slice(POSITION, LINES), false));
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
@@ -144,24 +144,24 @@ impl Intents {
     /// The dead producer is retired: what is announced from now on is its successor's.
     ///
     /// # Panics
-    /// If there is no such producer, as [`Intents::place`] and [`Intents::block`].
+    /// If there is no such producer, as [`Intents::position`] and [`Intents::block`].
     pub fn clear(&mut self, producer: usize) {
         let (words, is_dead) = &mut self.0[producer];
         // Relaxed: only its successor writes there, which is started after this.
         words[0].store(0, Ordering::Relaxed);
-        words[BLOCK - PLACE].store(0, Ordering::Relaxed);
+        words[BLOCK - POSITION].store(0, Ordering::Relaxed);
         *is_dead = false;
     }
 
     /// The place that a dead producer has announced last.
-    pub fn place(&self, producer: usize) -> Option<u64> {
+    pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The block that a dead producer has announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
-        let block = self.0[producer].0[BLOCK - PLACE].load(Ordering::Relaxed);
+        let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
@@ -186,7 +186,7 @@ impl Intents {
 
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
-        // Acquire: pairs with the Release in `say`; who announces something else now has written
+        // Acquire: pairs with the Release in `store_position`; who announces something else now has written
         // the place that it had.
         let theirs = |words: &AtomicWords| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
@@ -228,7 +228,7 @@ mod link {
     use crate::attached::Access;
     use crate::attached::Attached;
     use crate::memory::{AtomicWords, RegionError};
-    use crate::ring::{Ends, LinkSpec, SegmentPlace, SegmentSpec};
+    use crate::ring::{EndRights, LinkSpec, SegmentPlace, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
@@ -237,7 +237,7 @@ mod link {
     /// The segments of a link's announcements.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
-            what: name(spec, index),
+            name: name(spec, index),
             place: SegmentPlace::Memory,
             words: INTENT_WORDS,
             kind: super::KIND,
@@ -245,7 +245,7 @@ mod link {
             slot_words: LINES as u64,
             index: index as u64,
             // The consumer clears what a dead producer had announced.
-            ends: Ends::of(index, Access::Write, Access::Write),
+            ends: EndRights::for_producer(index, Access::Write, Access::Write),
         })
     }
 

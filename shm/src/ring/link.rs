@@ -1,6 +1,6 @@
 //! The trait of a technique that carries an N→1 hand-off.
 
-use super::record::Record;
+use super::technique_info::TechniqueInfo;
 use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
@@ -31,7 +31,7 @@ pub enum SegmentPlace {
     /// A folder, made by the launcher, for what somebody else's transport keeps in files
     /// ([`Home::Foreign`](super::Home::Foreign)). What that makes beside it in `/dev/shm` must
     /// begin with the folder's name and a dot: it goes with the folder.
-    Folder,
+    Directory,
 }
 
 impl SegmentPlace {
@@ -44,8 +44,8 @@ impl SegmentPlace {
 /// A segment that a link needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSpec {
-    /// Its name within the run, for example `submit-3`.
-    pub what: String,
+    /// Name within the run, for example `submit-3`.
+    pub name: String,
     /// What stands behind the name.
     pub place: SegmentPlace,
     /// Its size in words; 0 for what is not memory.
@@ -59,12 +59,12 @@ pub struct SegmentSpec {
     /// Whose it is among its kind.
     pub index: u64,
     /// Which ends of a link use it, and how.
-    pub ends: Ends,
+    pub ends: EndRights,
 }
 
 /// What the ends of a link may do with one of its segments. Who is not named may do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct EndRights {
     /// The one producer that uses it, for whose successor it is made anew; `None`: all of them do.
     pub only: Option<usize>,
     /// What that producer, or each, may do.
@@ -73,7 +73,7 @@ pub struct Ends {
     pub consumer: Option<Access>,
 }
 
-impl Ends {
+impl EndRights {
     /// It belongs to no link.
     pub const NONE: Self = Self { only: None, producer: None, consumer: None };
 
@@ -82,7 +82,7 @@ impl Ends {
         Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
 
     /// One producer and the consumer use it.
-    pub const fn of(producer: usize, may: Access, consumer_may: Access) -> Self {
+    pub const fn for_producer(producer: usize, may: Access, consumer_may: Access) -> Self {
         Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
     }
 }
@@ -90,7 +90,7 @@ impl Ends {
 /// A technique: its facts, and how to build the two ends of an N→1 hand-off over regions.
 pub trait Link: 'static {
     /// Its facts.
-    const RECORD: Record;
+    const INFO: TechniqueInfo;
 
     /// The sending end.
     type Producer: Producer + 'static;

@@ -7,7 +7,8 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{
-    Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
+    Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, SegmentSpec,
+    TechniqueInfo,
 };
 
 /// Looks in vain that a message which was kept back waits for another one of its producer: long
@@ -184,7 +185,7 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
 }
 
 impl<S: Spoil, T: Link> Link for Broken<S, T> {
-    const RECORD: Record = Record { name: S::NAME, reference: None, resumable: false, ..T::RECORD };
+    const INFO: TechniqueInfo = TechniqueInfo { name: S::NAME, reference: None, resumable: false, ..T::INFO };
 
     type Producer = T::Producer;
     type Consumer = Receiver<S, T::Consumer>;

@@ -9,7 +9,7 @@
 //! }
 //! ```
 //!
-//! It goes by the technique's [`Record`](shm::ring::Record), on the heap and in mapped memory
+//! It goes by the technique's [`Record`](shm::ring::TechniqueInfo), on the heap and in mapped memory
 //! wherever the technique can be there: with threads, against a model, full and empty again, and
 //! with producers that die at each step of a push and are succeeded. What it cannot show: every
 //! order of steps (that is for a model checker), other processes, hostile peers. That it finds what
@@ -189,7 +189,7 @@ fn checks_of<T: Link>() -> Vec<Check> {
         let check = move |memory| checks::threads::<T>(memory, producers);
         all.push((format!("{producers} threads"), Box::new(check)));
     }
-    for &step in T::RECORD.steps {
+    for &step in T::INFO.steps {
         let check = move |memory| checks::death::<T>(memory, step);
         all.push((format!("a producer that dies at {step}"), Box::new(check)));
         let check = move |memory| checks::successor::<T>(memory, step);
@@ -214,7 +214,7 @@ pub struct Finding {
 /// minute.
 pub fn survey<T: Link>() -> Vec<Finding> {
     let mut findings = Vec::new();
-    for &memory in memories(T::RECORD.home) {
+    for &memory in memories(T::INFO.home) {
         for (check, run) in checks_of::<T>() {
             findings.push(Finding { check, memory, violation: run(memory).err() });
         }
@@ -227,10 +227,10 @@ pub fn survey<T: Link>() -> Vec<Finding> {
 /// # Errors
 /// The first thing that was found, and where.
 pub fn check<T: Link>() -> Result<(), Failure> {
-    for &memory in memories(T::RECORD.home) {
+    for &memory in memories(T::INFO.home) {
         for (check, run) in checks_of::<T>() {
             run(memory).map_err(|violation| Failure {
-                technique: T::RECORD.name,
+                technique: T::INFO.name,
                 memory,
                 check,
                 violation: Box::new(violation),

@@ -208,7 +208,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         if let Some(id) = self.intents.block(producer) {
             self.take_back(id, producer);
         }
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        let mended = self.intents.position(producer).is_none_or(|position| self.pass(position));
         if mended {
             self.intents.clear(producer);
         }

@@ -14,7 +14,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec};
+use shm::ring::{Consumer, Link, LinkSpec, Producer, SegmentSpec, TechniqueInfo};
 use std::time::{Duration, Instant};
 use techniques::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Remembers, Reorders, Tears};
 use techniques::conformance::{self, Violation};
@@ -33,7 +33,7 @@ impl Visitor for Suite {
         if let Err(failure) = conformance::check::<L>() {
             panic!("{failure}");
         }
-        println!("{}: {:.1?}", L::RECORD.name, begun.elapsed());
+        println!("{}: {:.1?}", L::INFO.name, begun.elapsed());
     }
 }
 
@@ -44,7 +44,7 @@ fn every_technique_passes_the_suite() {
 
 /// What the suite says of a ring; it must say something.
 fn found<L: Link>() -> Violation {
-    let failure = conformance::check::<L>().expect_err(L::RECORD.name);
+    let failure = conformance::check::<L>().expect_err(L::INFO.name);
     println!("{failure}");
     *failure.violation
 }
@@ -88,7 +88,7 @@ macro_rules! with_record {
         struct $name;
 
         impl Link for $name {
-            const RECORD: Record = $record;
+            const INFO: TechniqueInfo = $record;
 
             type Producer = <$ring as Link>::Producer;
             type Consumer = <$ring as Link>::Consumer;
@@ -114,12 +114,12 @@ macro_rules! with_record {
 
 with_record! {
     /// A record that says what is not so.
-    Boasts, SpscMux, Record { name: "boasts", bounded: false, ..SpscMux::RECORD }
+    Boasts, SpscMux, TechniqueInfo { name: "boasts", bounded: false, ..SpscMux::INFO }
 }
 
 with_record! {
     /// One that wants a name that another has.
-    Taken, ArrayQueue, ArrayQueue::RECORD
+    Taken, ArrayQueue, ArrayQueue::INFO
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     groups::enter(Tree::real(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // What is handed over as a descriptor has no name.
-    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);
+    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
         .map(|(what, access)| Handed { name: plan.segment_name(&what), access })

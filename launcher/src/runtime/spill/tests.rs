@@ -68,7 +68,7 @@ fn a_file_that_a_spiller_still_writes_is_left_alone() {
     let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
     let place = OpenFolder::open(folder.path()).unwrap();
     let file = place.edit(name).unwrap();
-    lock::hold(&file).unwrap();
+    lock::lock_shared(&file).unwrap();
     let (plan, log, spilled) = world();
     let done = std::thread::scope(|scope| {
         let finishing =

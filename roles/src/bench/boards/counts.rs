@@ -153,10 +153,10 @@ impl BoardLog {
     /// Over an account with [`WORDS`] own words. A successor adds to what is counted there.
     pub fn new(account: &AgentAccount) -> Self {
         let words = account.own();
-        let histogram = |at, grain: Grain| SharedHistogram::new(words.window(at, grain.words()), grain);
+        let histogram = |at, grain: Grain| SharedHistogram::new(words.slice(at, grain.words()), grain);
         Self {
             account: account.clone(),
-            figures: words.window(0, FIGURES),
+            figures: words.slice(0, FIGURES),
             measures: std::array::from_fn(|place| histogram(measure_at(place), Grain::FINE)),
             slices: (0..SLICES).map(|slice| histogram(slice_at(slice), Grain::COARSE)).collect(),
         }

@@ -47,7 +47,7 @@ impl Peer for Named {
 
 impl Shared for Named {
     fn writer(folder: &Path, _: usize) -> Self::Writer {
-        NamedWriter::create(&name(folder), Shape::of_cells(1, WORDS).expect("a shape")).expect("a board")
+        NamedWriter::create(&name(folder), BoardShape::with_cells(1, WORDS).expect("a shape")).expect("a board")
     }
     fn reader(folder: &Path) -> Self::Reader {
         (board::Reader::open(&name(folder)).expect("the board"), 0)

@@ -1,6 +1,6 @@
 //! The receiving end: takes with a private cursor, and mends what dead producers left.
 
-use super::parts::{LAP, Parts, WRITTEN};
+use super::layout::{LAP, RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
@@ -9,7 +9,7 @@ use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
 pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
-    ring: Parts<W>,
+    ring: RingLayout<W>,
     /// The number of the next message to take. Private: nobody else needs it.
     head: u64,
     intents: Intents,
@@ -24,7 +24,7 @@ impl<const W: usize> Consumer<W> {
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
     /// fit its region.
     pub fn attach(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
-        let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
+        let (ring, intents) = (RingLayout::attach(ring)?, Intents::attach(intents)?);
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
@@ -43,8 +43,8 @@ impl<const W: usize> Consumer<W> {
         let tail = ring.tail[0].load(Ordering::Acquire).min(u64::MAX >> 8);
         let first = tail.saturating_sub(ring.capacity());
         // Taken is what is free for the next lap, or more.
-        let stamp = |position: u64| ring.slots[ring.slot(position)].load(Ordering::Acquire);
-        let untaken = |position: &u64| stamp(*position) < ring.free(*position) + LAP;
+        let stamp = |position: u64| ring.slots[ring.slot_offset(position)].load(Ordering::Acquire);
+        let untaken = |position: &u64| stamp(*position) < ring.free_stamp(*position) + LAP;
         consumer.head = (first..tail).find(untaken).unwrap_or(tail);
         Ok(consumer)
     }
@@ -60,16 +60,16 @@ impl<const W: usize> Consumer<W> {
 
     /// Gives the slot at our place back unread.
     fn skip(&mut self) {
-        let slot = &self.ring.slots[self.ring.slot(self.head)];
+        let slot = &self.ring.slots[self.ring.slot_offset(self.head)];
         // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes
         // before its writes.
-        slot.store(self.ring.free(self.head) + LAP, Ordering::Release);
+        slot.store(self.ring.free_stamp(self.head) + LAP, Ordering::Release);
         self.head += 1;
     }
 
     /// Somebody scribbled over the stamp at our place.
     #[cold]
-    fn mend(&mut self, stamp: u64) -> PeerFault {
+    fn repair_stamp(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
         // Relaxed: it may be a lie as well, and then one damaged message more or less makes no
         // difference.
@@ -78,7 +78,8 @@ impl<const W: usize> Consumer<W> {
             // Whatever was written there cannot be told from what was not: passed over.
             self.skip();
         } else {
-            let (free, slot) = (self.ring.free(position), &self.ring.slots[self.ring.slot(position)]);
+            let (free, slot) =
+                (self.ring.free_stamp(position), &self.ring.slots[self.ring.slot_offset(position)]);
             // Nobody's place: as it was, unless it has changed again meanwhile.
             let _ = slot.compare_exchange(stamp, free, Ordering::Release, Ordering::Relaxed);
         }
@@ -87,7 +88,7 @@ impl<const W: usize> Consumer<W> {
 
     /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false`
     /// while we have not come to it, and while somebody else may have claimed it.
-    fn pass(&mut self, position: u64) -> bool {
+    fn try_skip_claim(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
@@ -113,8 +114,8 @@ impl<const W: usize> Consumer<W> {
 
     /// Whether the stamp at our place says anything but free.
     fn is_written(&self) -> bool {
-        let stamp = self.ring.slots[self.ring.slot(self.head)].load(Ordering::Relaxed);
-        stamp != self.ring.free(self.head)
+        let stamp = self.ring.slots[self.ring.slot_offset(self.head)].load(Ordering::Relaxed);
+        stamp != self.ring.free_stamp(self.head)
     }
 }
 
@@ -128,14 +129,14 @@ impl<const W: usize> Consumer<W> {
 impl<const W: usize> SharedQueue<W> for Consumer<W> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
-        let free = self.ring.free(self.head);
-        let slot = self.ring.slot(self.head);
+        let free = self.ring.free_stamp(self.head);
+        let slot = self.ring.slot_offset(self.head);
         let slot = &self.ring.slots[slot..slot + W + 1];
         // Acquire: pairs with the producer's Release of the stamp; the words are written.
         let stamp = slot[0].load(Ordering::Acquire);
         if stamp != free | WRITTEN {
             if stamp != free {
-                *fault = Some(self.mend(stamp));
+                *fault = Some(self.repair_stamp(stamp));
             }
             return None;
         }
@@ -157,7 +158,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
             return true;
         }
         // If it had claimed a place and not written it, we go on behind it when we have come to it.
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        let mended = self.intents.position(producer).is_none_or(|position| self.try_skip_claim(position));
         if mended {
             self.intents.clear(producer);
         }
@@ -170,7 +171,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         let position = self.head;
-        // Acquire: pairs with the claims, as in `pass`.
+        // Acquire: pairs with the claims, as in `try_skip_claim`.
         let tail = self.ring.tail[0].load(Ordering::Acquire);
         let claimed = tail.wrapping_sub(position);
         let invalid = Err(PeerFault::InvalidTail { tail, position });
@@ -190,6 +191,6 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
             return None;
         }
-        Some(BlockedSlot { place, announcer: self.intents.announcer(place) })
+        Some(BlockedSlot { position: place, announcer: self.intents.announcer(place) })
     }
 }

@@ -45,11 +45,11 @@
 //! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
 
 mod consumer;
-mod parts;
+mod layout;
 mod producer;
 
 pub use consumer::Consumer;
-pub use parts::{KIND, SLOTS, TAIL, ring_words, write_header};
+pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
 /// A ring and its producers' announcements on the heap, all ends attached: for tests, models and
@@ -80,7 +80,8 @@ mod link {
     use crate::memory::RegionError;
     use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
     use crate::ring::{
-        Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, Step, intent,
+        EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
+        intent,
     };
 
     /// The technique.
@@ -92,14 +93,14 @@ mod link {
     /// The segment of a link's ring: one for all producers.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
-            what: spec.name.into(),
+            name: spec.name.into(),
             place: SegmentPlace::Memory,
             words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
             kind: KIND,
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
-            ends: Ends::ALL_WRITE,
+            ends: EndRights::ALL_WRITE,
         }
     }
 
@@ -107,7 +108,7 @@ mod link {
     pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {
-        const RECORD: Record = Record::new("array-queue", Home::Memory)
+        const INFO: TechniqueInfo = TechniqueInfo::new("array-queue", Home::Memory)
             .steps(STEPS)
             .resumable()
             .port_of("crossbeam-array-queue");

@@ -51,7 +51,7 @@ impl<const M: usize> Consumer<M> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             stale_sequence: 0,
-            slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
+            slot: Cursor::new(tail.slice(first, capacity as usize * slot_words(M))),
             expected_sequence: 1,
             max_drain: max_drain(capacity),
             head_word: Word::new(head, HEAD),

@@ -114,7 +114,7 @@ fn split(words: &AtomicWords) -> Result<(AtomicWords, AtomicWords), HeaderError>
     if words.len() < HEAD_WORDS + SLOTS {
         return Err(HeaderError::TooShort(words.len() as u64 * 8));
     }
-    Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
+    Ok((words.slice(0, HEAD_WORDS), words.slice(HEAD_WORDS, words.len() - HEAD_WORDS)))
 }
 
 /// Where the slots are and how many, checked in the headers of both parts.

@@ -54,8 +54,8 @@ impl<const M: usize> Producer<M> {
     pub fn attach_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
-            head_word: head.window(HEAD, 1),
-            slots: Slots::new(tail.window(first, capacity as usize * slot_words(M))),
+            head_word: head.slice(HEAD, 1),
+            slots: Slots::new(tail.slice(first, capacity as usize * slot_words(M))),
             tail: 0,
             cached_head: 0,
         })

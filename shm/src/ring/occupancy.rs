@@ -68,13 +68,13 @@ mod tests {
     const M: usize = MESSAGE_WORDS;
 
     fn fill_of_spsc(words: &AtomicWords) -> Option<u64> {
-        let part = words.window(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
+        let part = words.slice(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
         let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
         spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word)
     }
 
     #[test]
-    fn a_ring_is_as_full_as_it_is() {
+    fn spsc_occupancy_matches_ring_contents() {
         let words = Region::heap(spsc::ring_words(CAPACITY, M)).words();
         spsc::write_header::<M>(&words, CAPACITY);
         let (mut producer, mut consumer) =
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_ring_is_as_full_as_it_is() {
+    fn array_queue_occupancy_matches_ring_contents() {
         let words = Region::heap(array_queue::ring_words(CAPACITY, M)).words();
         array_queue::write_header::<M>(&words, CAPACITY);
         let intents = intent::on_heap(1);
@@ -117,7 +117,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 256 }))]
         #[test]
-        fn any_words_are_a_fill_or_none(words in prop::collection::vec(any::<u64>(), 1..200), head: u64, log2 in 0u32..9) {
+        fn occupancy_of_arbitrary_words_stays_within_capacity(words in prop::collection::vec(any::<u64>(), 1..200), head: u64, log2 in 0u32..9) {
             let word = |index: usize| words.get(index).copied();
             for capacity in [1u64 << log2, u64::from(log2), u64::MAX, 1 << 63] {
                 prop_assert!(spsc(capacity, head, word).is_none_or(|fill| fill <= capacity));

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can
-//! write it, so each handle keeps what it read when it was made, and [`About::write`] restores the
+//! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`] restores the
 //! segment from that.
 
 use crate::attached::Peers;
@@ -43,16 +43,16 @@ const ENDS: usize = CONSUMER + 1;
 const FILE_WORDS: usize = 2;
 
 /// The name of the segment within its queue.
-pub(super) const ABOUT: &str = "about";
+pub(super) const DESCRIPTOR: &str = "about";
 
 /// An end of a queue: where the segment names the process that has attached to it.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum QueueEnd {
     Consumer,
     Producer(usize),
 }
 
-impl End {
+impl QueueEnd {
     const fn word(self) -> usize {
         match self {
             Self::Consumer => CONSUMER,
@@ -74,9 +74,9 @@ impl ListedFile {
             SegmentPlace::Memory | SegmentPlace::Reserve => 0,
             SegmentPlace::Fifo => 1,
             SegmentPlace::Socket => 2,
-            SegmentPlace::Folder => 3,
+            SegmentPlace::Directory => 3,
         };
-        Self { name: run_hash(&spec.what), kind: spec.kind.code << 8 | place }
+        Self { name: run_hash(&spec.name), kind: spec.kind.code << 8 | place }
     }
 
     /// Returns `true` if it is listed under that name within the queue.
@@ -107,7 +107,7 @@ impl ListedFile {
 }
 
 /// What a queue's segment says, kept by each handle from when it was made.
-pub(super) struct About {
+pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
     run: u64,
     /// Messages that it has room for.
@@ -120,7 +120,7 @@ pub(super) struct About {
     creator_start: u64,
 }
 
-impl About {
+impl QueueDescriptor {
     /// Describes a queue that this process creates.
     pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
         let creator_pid = std::process::id();
@@ -219,21 +219,21 @@ pub(super) fn is_ready(words: &AtomicWords) -> bool {
 
 /// Notes that this process attaches to that end; the id of the process that has done so before, if
 /// one has.
-pub(super) fn enter(words: &AtomicWords, end: End) -> Result<(), u64> {
+pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     let ours = u64::from(std::process::id());
-    // Acquire: pairs with the Release in `leave`; a dead producer's memory was made anew before.
+    // Acquire: pairs with the Release in `free_end`; a dead producer's memory was made anew before.
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
 /// Notes that this process attaches to that end in the place of whoever had it.
-pub(super) fn replace(words: &AtomicWords, end: End) {
-    // Release: as `enter`.
+pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
+    // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
 
 /// Notes that the end may be attached.
-pub(super) fn leave(words: &AtomicWords, end: End) {
-    // Release: pairs with the Acquire in `enter`.
+pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {
+    // Release: pairs with the Acquire in `claim_end`.
     words[end.word()].store(0, Ordering::Release);
 }
 
@@ -244,18 +244,18 @@ pub(super) struct AttachedPeers {
 }
 
 impl AttachedPeers {
-    fn of(&self, end: End) -> Option<u32> {
-        // Acquire: pairs with the Release in `enter`.
+    fn pid_at(&self, end: QueueEnd) -> Option<u32> {
+        // Acquire: pairs with the Release in `claim_end`.
         u32::try_from(self.words[end.word()].load(Ordering::Acquire)).ok().filter(|pid| *pid != 0)
     }
 }
 
 impl Peers for AttachedPeers {
     fn producer(&self, index: usize) -> Option<u32> {
-        if index < self.producers { self.of(End::Producer(index)) } else { None }
+        if index < self.producers { self.pid_at(QueueEnd::Producer(index)) } else { None }
     }
 
     fn consumer(&self) -> Option<u32> {
-        self.of(End::Consumer)
+        self.pid_at(QueueEnd::Consumer)
     }
 }

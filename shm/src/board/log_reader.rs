@@ -4,9 +4,9 @@ use super::{ReadError, Reader, Stamp};
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum LogPoll {
     /// Nothing now.
-    Nothing,
+    Empty,
     /// The next entry, in order.
     Entry(Stamp),
     /// So many entries were written over before they were read. The next one is half the slots
@@ -53,7 +53,7 @@ impl LogReader {
     /// # Panics
     /// If `into` has not as many words as the board's values.
     #[inline(always)]
-    pub fn next(&mut self, into: &mut [u64]) -> Result<Next, ReadError> {
+    pub fn next(&mut self, into: &mut [u64]) -> Result<LogPoll, ReadError> {
         self.next_with(into, &mut |_| ())
     }
 
@@ -65,18 +65,18 @@ impl LogReader {
     /// # Panics
     /// As [`Follower::next`].
     #[inline(always)]
-    pub fn next_with(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError> {
+    pub fn next_with(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError> {
         let Self { seen, cell, .. } = *self;
         let mut newest = self.reader.version(cell);
         if newest == seen {
-            return Ok(Next::Nothing);
+            return Ok(LogPoll::Empty);
         }
         let next = seen.wrapping_add(1);
         if self.reader.is_whole(next, newest) {
             let (ticks, after) = self.reader.copy(cell, next, into, at);
             if self.reader.is_whole(next, after) {
                 self.seen = next;
-                return Ok(Next::Entry(Stamp { version: next, ticks }));
+                return Ok(LogPoll::Entry(Stamp { version: next, ticks }));
             }
             newest = after;
         }
@@ -84,7 +84,7 @@ impl LogReader {
     }
 
     #[cold]
-    fn skip(&mut self, newest: u64) -> Result<Next, ReadError> {
+    fn skip(&mut self, newest: u64) -> Result<LogPoll, ReadError> {
         let goal = newest.saturating_sub(self.reader.shape().slots() as u64 / 2);
         // An honest writer is at least all slots ahead here.
         if goal <= self.seen {
@@ -92,6 +92,6 @@ impl LogReader {
         }
         let missed = goal - self.seen;
         self.seen = goal;
-        Ok(Next::Missed(missed))
+        Ok(LogPoll::Missed(missed))
     }
 }

@@ -20,14 +20,14 @@ pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
 }
 
 /// Tail, slots and capacity of a ring, as the attaching end found and checked them.
-pub(super) struct Parts<const W: usize> {
+pub(super) struct RingLayout<const W: usize> {
     pub(super) tail: AtomicWords,
     pub(super) slots: AtomicWords,
     mask: u64,
     log2: u32,
 }
 
-impl<const W: usize> Parts<W> {
+impl<const W: usize> RingLayout<W> {
     pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
@@ -36,8 +36,8 @@ impl<const W: usize> Parts<W> {
             return Err(HeaderError::Geometry { capacity, slot_words, bytes });
         }
         Ok(Self {
-            tail: words.window(TAIL, 1),
-            slots: words.window(SLOTS, capacity as usize * (W + 1)),
+            tail: words.slice(TAIL, 1),
+            slots: words.slice(SLOTS, capacity as usize * (W + 1)),
             mask: capacity - 1,
             log2: capacity.trailing_zeros(),
         })
@@ -49,13 +49,13 @@ impl<const W: usize> Parts<W> {
 
     /// Where the slot of that place begins.
     #[inline(always)]
-    pub(super) fn slot(&self, position: u64) -> usize {
+    pub(super) fn slot_offset(&self, position: u64) -> usize {
         (position & self.mask) as usize * (W + 1)
     }
 
     /// The stamp of that place's slot while it is free for that place.
     #[inline(always)]
-    pub(super) fn free(&self, position: u64) -> u64 {
+    pub(super) fn free_stamp(&self, position: u64) -> u64 {
         (position >> self.log2) << LAP.trailing_zeros()
     }
 }
