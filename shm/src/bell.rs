@@ -1,16 +1,16 @@
 //! The doorbell: how a sender wakes a receiver that parks on a futex, across processes.
 //!
 //! ```text
-//! the listener's segment:   header │ flag │ outside │ rung: a word for each thread that this one rings
-//!                                    ▲                  │ the listener writes nothing else of its own
-//!                                    └─ read by its senders
-//! each sender's segment:    header │ flag │ outside │ rung … the word for that listener … ◀── read by the listener
+//! listener:      header │ flag │ outside │ rung: a word for each thread that it rings
+//!                         ▲                  (the listener writes flag and rung only)
+//!                         └─ read by its senders
+//! each sender:   header │ flag │ outside │ rung … word for that listener … ◀─ read by it
 //! ```
 //!
 //! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or
 //! about to be, and which park that is: it counts in steps of two, and its lowest bit is set while
 //! the thread sleeps. A sender that finds the bit set copies the flag into its own word for that
-//! listener, and wakes whoever waits on that word. The listener waits on the words of all its
+//! listener, and wakes the threads waiting on that word. The listener waits on the words of all its
 //! senders at once (`futex_waitv`).
 //!
 //! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more
@@ -25,7 +25,7 @@
 //! place. What it can do is to wake the listener for nothing, which costs the listener a look at
 //! its rings. A wait has a time-out all the same: a peer is not trusted to ring.
 //!
-//! The word `outside` is for whoever has no thread in the plan: the launcher and operators.
+//! The word `outside` is for processes without a thread in the plan: the launcher and operators.
 
 use crate::futex;
 use crate::memory::header::HEADER_WORDS;
@@ -51,16 +51,16 @@ const SLEEPING: u64 = 1;
 /// From one park to the next.
 const PARK: u64 = 2;
 
-/// The max_sleep sleep of a listener that cannot wait on the words of all its senders: there are more
+/// Maximum sleep of a listener that cannot wait on the words of all its senders: there are more
 /// than [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
-/// Words in the segment of a thread, in a run of so many threads.
+/// Returns the number of words in the segment of a thread, in a run of `threads` threads.
 pub const fn bell_words(threads: usize) -> usize {
     RUNG + threads
 }
 
-/// A sender's end: rings one listener.
+/// A sender's end of a doorbell: rings one listener.
 #[derive(Clone)]
 pub struct Doorbell {
     flag: ReadOnlyWords,
@@ -77,7 +77,7 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Rings the listener of this segment from outside: for who is trusted with all of it.
+    /// Rings the listener of this segment from outside: for a process that may write all of it.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -104,7 +104,7 @@ impl Doorbell {
             // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message
             // that was published before.
             self.rung[0].store(flag, Ordering::Release);
-            // All: one who waits there besides the listener must not get the wake-up in its place.
+            // All: another waiter on this word must not get the wake-up instead of the listener.
             futex::wake_all(&self.rung[0]);
         }
     }
@@ -122,8 +122,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The listener that has this segment, whom nobody rings yet. In the place of one that has died
-    /// it goes on counting where that one stopped.
+    /// Attaches the listener of this segment, with no senders yet. A successor of a crashed
+    /// listener continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -134,7 +134,7 @@ impl Listener {
         Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Hears who rings from outside too: [`Doorbell::from_outside`].
+    /// Also wakes for [`Doorbell::from_outside`].
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -144,7 +144,7 @@ impl Listener {
         self
     }
 
-    /// Hears a sender too, who has the segment `sender` and rings by its word `slot`.
+    /// Also wakes for the sender that has the segment `sender` and rings by its word `slot`.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
@@ -171,14 +171,14 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes an [`Listener::arm`] back.
+    /// Cancels a [`Listener::arm`].
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
     /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
-    /// disarmed. Returns why it came back.
+    /// disarmed. Returns the reason for waking.
     pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;

@@ -6,35 +6,34 @@ use core::time::Duration;
 
 /// What to do between two duty cycles that find nothing.
 pub trait Idle {
-    /// Whether it ever gives the core away.
+    /// `true` if the strategy can yield the core.
     const CAN_YIELD: bool = true;
 
-    /// Whether the next [`Idle::idle`] gives the core away, so that the thread may be away for as
-    /// long as others like.
+    /// Returns `true` if the next [`Idle::idle`] yields the core, so that the thread may be
+    /// descheduled for an unbounded time.
     #[inline(always)]
     fn can_yield(&self) -> bool {
         true
     }
 
-    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often
-    /// far less. 0 stands for what is to be tried again at once: room in a ring. Who sleeps does so
-    /// for some microseconds also then, after enough tries in vain: what makes room may need the
-    /// core.
+    /// Waits for at most `max_ns` nanoseconds, often far less. Called after each duty cycle without
+    /// work. 0 means to retry at once (a ring is full). After many empty cycles, strategies that
+    /// sleep do so for some microseconds even then: the consumer may need the core.
     fn idle(&mut self, max_ns: u64);
 
     /// Called after a duty cycle with work, before the next one.
     fn reset(&mut self) {}
 }
 
-/// Polls again at once: the lowest latency, a whole core. Gives the processor's pause hint at one
-/// idle cycle in
-/// [`Spin::CYCLES_A_PAUSE`]: a pause takes longer than most duty cycles that find nothing, and a message waits until it is over.
+/// Polls again at once: the lowest latency, a whole core. Executes a
+/// PAUSE in one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty
+/// cycles, and delays a message that arrives during it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
     idle_cycles: u32,
 }
 
-/// Gives the core to whoever else wants it.
+/// Yields the core to other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 
@@ -45,7 +44,7 @@ pub struct Backoff {
     idle_cycles: u32,
 }
 
-/// Sleeps on the thread's doorbell until a sender rings or something is due.
+/// Sleeps on the thread's doorbell until a sender rings or the time is over.
 pub struct Park {
     listener: Listener,
     armed: bool,
@@ -53,8 +52,8 @@ pub struct Park {
     empty_waits: u32,
 }
 
-/// How long a wait of no time is after so many idle cycles, in nanoseconds: what makes room does
-/// not ring, and may wait for this core.
+/// Length in nanoseconds of a wait for zero time, after `idle_cycles` empty cycles: the thread that
+/// frees a slot does not ring, and may need this core.
 #[inline]
 const fn nap_ns(idle_cycles: u32) -> u64 {
     const TRIES: u32 = 64;
@@ -167,9 +166,9 @@ impl Idle for Park {
     }
 }
 
-/// Any of them, chosen while running: one branch before what is a system call in most cases. Loops
-/// that spin are compiled for [`Spin`] alone; the others share one, or each agent would be compiled
-/// as often as there are strategies.
+/// An idle strategy chosen at run time: one branch, mostly before a system call. Loops that spin
+/// are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled only
+/// twice.
 pub enum IdleStrategy {
     /// See [`Spin`].
     Spin(Spin),

@@ -1,13 +1,13 @@
-//! Fetching memory ahead of its use.
+//! Prefetch hints: fetch memory ahead of its use.
 
-/// Asks the processor for the cache line of this value's first byte, ahead of its use. Reads
-/// nothing, changes nothing, waits for nothing; a processor without such a hint does nothing.
+/// Prefetches the cache line of this value's first byte. A hint: reads and changes nothing, does
+/// not wait, and does nothing on a CPU without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);
 }
 
-/// The same for all lines of this value, the first `max_lines` of them.
+/// Prefetches the first `max_lines` cache lines of this value.
 #[inline]
 pub fn prefetch_lines<T: ?Sized>(value: &T, max_lines: usize) {
     let first = core::ptr::from_ref(value).cast::<u8>();
@@ -19,12 +19,12 @@ pub fn prefetch_lines<T: ?Sized>(value: &T, max_lines: usize) {
 /// Bytes of a line, at least: where it has more, some are asked for twice.
 const LINE: usize = 64;
 
-/// In how many lines so many bytes are that begin there.
+/// Returns the number of cache lines that `bytes` bytes from `address` on touch.
 const fn lines(address: usize, bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (address % LINE + bytes).div_ceil(LINE) }
 }
 
-/// The same for the line so many bytes further on, which may be anybody's or nobody's.
+/// Prefetches the line `bytes` bytes after this value's first byte; any address is allowed.
 #[inline(always)]
 pub fn prefetch_ahead<T>(value: &T, bytes: usize) {
     hint(core::ptr::from_ref(value).cast::<u8>().wrapping_add(bytes));

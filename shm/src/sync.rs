@@ -26,7 +26,7 @@ pub type AtomicU64 = core::sync::atomic::AtomicU64;
 #[cfg(loom)]
 pub type AtomicU64 = loom::sync::atomic::AtomicU64;
 
-/// Tells the processor (or loom's scheduler) that this thread is waiting for another one.
+/// Tells the CPU (or loom's scheduler) that this thread is waiting for another one.
 #[inline(always)]
 pub fn spin_hint() {
     #[cfg(not(loom))]

@@ -1,20 +1,20 @@
-//! A reading end that takes every version in order, as from a log, and is told what it missed.
+//! Reads every version of a cell in order, as from a log, and counts the entries missed.
 
 use super::{ReadError, Reader, Stamp};
 
-/// What comes next.
+/// Result of polling a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPoll {
     /// Nothing now.
     Empty,
     /// The next entry, in order.
     Entry(Stamp),
-    /// So many entries were written over before they were read. The next one is half the slots
-    /// behind the newest, so that there is room to catch up.
+    /// This many entries were overwritten before they were read. The reader continues half the
+    /// slots before the newest entry, so that it can catch up.
     Missed(u64),
 }
 
-/// A place in a log: entries read and entries missed add up to the version that it has come to.
+/// A position in a log: entries read plus entries missed are its version.
 pub struct LogReader {
     reader: Reader,
     cell: usize,
@@ -22,11 +22,11 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed.
+    /// Follows a cell as a log: every version after `seen`, in order, and the number missed.
     /// [`Reader::version`] for what is still to come, 0 for all.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn follow(&self, cell: usize, seen: u64) -> LogReader {
         assert!(cell < self.shape().cells(), "cell {cell} of {}", self.shape().cells());
         LogReader { reader: self.clone(), cell, seen }
@@ -34,21 +34,22 @@ impl Reader {
 }
 
 impl LogReader {
-    /// The version that it has come to, read or missed.
+    /// Returns the last version that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Words of an entry.
+    /// Returns the number of words of an entry.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }
 
-    /// The next entry, into `into`; see [`Next`]. Always done after as many loads as the value has
-    /// words, and four.
+    /// Copies the next entry into `into`; see [`LogPoll`]. Wait-free: as many loads as the value
+    /// has words, plus four.
     ///
     /// # Errors
-    /// [`ReadError::Backwards`]: it stays where it is, and this comes again until the writer is beyond that place.
+    /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has
+    /// passed it.
     ///
     /// # Panics
     /// If `into` has not as many words as the board's values.
@@ -63,7 +64,7 @@ impl LogReader {
     /// [`ReadError::Backwards`].
     ///
     /// # Panics
-    /// As [`Follower::next`].
+    /// As [`LogReader::next`].
     #[inline(always)]
     pub fn next_with(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError> {
         let Self { seen, cell, .. } = *self;

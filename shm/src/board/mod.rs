@@ -53,7 +53,7 @@
 //!
 //! a cell:        0         8                           8 + slot
 //!                │ version │ slot 0: time │ value │ pad │ slot 1: time │ value │ pad │ …
-//! a small cell:  │ version │ slot 0: time │ value │ slot 1: time │ value │      (one line of 8 words)
+//! a small cell:  │ version │ slot 0: time │ value │ slot 1: time │ value │   (one line of 8 words)
 //! ```
 //!
 //! Version v of a cell, 1 for the first, is in slot v modulo the number of slots. The version word
@@ -86,23 +86,23 @@
 //!   and the successor's first write overwrites it. Nothing is repaired.
 //! - **A reader** maps the board read-only. It cannot write, and its death is not noticed.
 //! - **A hostile writer** can publish bad words and bad versions, also values that it changes under
-//!   a reader's eyes: they are words, to be checked by whoever uses them. There is no lock word
-//!   that it could hold: a reader faces a version that always runs away, and gives up
-//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for who
-//!   follows).
+//!   a reader's eyes: they are words, to be checked by their users. It has no lock word to
+//!   hold: a reader faces a version that keeps increasing, and gives up
+//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for a
+//!   [`LogReader`]).
 //! - **Two writers at once** are a mistake, which [`NamedWriter`] refuses by a lock that the kernel
 //!   lets go of at death. Over other memory it is for the caller: then values can be torn, and
 //!   nothing is undefined.
 //!
 //! # Sizes
 //!
-//! See [`BoardShape::slots_for`]. Two slots, all in one line, for up to two words: one line to fetch,
-//! and a copy is so short that a second write rarely ends within it. Four up to 4 KiB, eight above:
-//! a copy of lines from another core's cache may take longer than a write, so that with two slots a
-//! writer without pauses makes reads start again. Left-right would copy each value twice and makes
-//! the writer wait for readers, which then have to register: a dead one would stop it. A seqlock
-//! over one slot leaves no value at all behind a writer that died in the middle, and makes readers
-//! wait for one that was only preempted.
+//! See [`BoardShape::slots_for`]. Two slots, all in one line, for up to two words: one line to
+//! fetch, and a copy is so short that a second write rarely ends within it. Four up to 4 KiB, eight
+//! above: a copy of lines from another core's cache may take longer than a write, so that with two
+//! slots a writer without pauses makes reads start again. Left-right would copy each value twice
+//! and makes the writer wait for readers, which then have to register: a crashed reader would stop
+//! it. A seqlock over one slot leaves no value at all after a writer that died in the middle, and
+//! makes readers wait for one that was only preempted.
 //!
 //! Sources: the seqlock's fences after Boehm, "Can seqlocks get along with programming language
 //! memory models?" (2012); slots that take turns after Linux's seqcount latch and Simpson's
@@ -130,7 +130,7 @@ pub use writer::Writer;
 use crate::memory::{AtomicWords, Header, HeaderError, Region, RegionError};
 use thiserror::Error;
 
-/// Why there is no board.
+/// Errors of creating, opening or attaching a board.
 #[derive(Debug, Error)]
 pub enum BoardError {
     /// Numbers that boards do not have.

@@ -5,7 +5,7 @@ use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// What was read beside the value.
+/// Version and time of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -14,7 +14,7 @@ pub struct Stamp {
     pub ticks: u64,
 }
 
-/// Why a read gave no value.
+/// Errors of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
@@ -36,10 +36,10 @@ pub enum ReadError {
     },
 }
 
-/// How often [`Reader::read`] tries.
+/// Attempts of [`Reader::read`].
 const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 
-/// A reading end of a board: nobody knows of it, and it has nothing that it could write with.
+/// A reading end of a board: invisible to the writer, and unable to write.
 #[derive(Clone)]
 pub struct Reader {
     view: ReadOnlyWords,
@@ -73,7 +73,7 @@ impl Reader {
     /// did before that write has happened.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     #[inline(always)]
     pub fn version(&self, cell: usize) -> u64 {
         // Acquire: pairs with the writer's Release store of the version.
@@ -87,7 +87,7 @@ impl Reader {
     /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
     ///
     /// # Panics
-    /// If there is no such cell, or `into` has not as many words as the board's values.
+    /// If `cell` is out of range or `into` has a length other than the board's values.
     #[inline]
     pub fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
         for _ in 0..TRIES {
@@ -99,7 +99,7 @@ impl Reader {
         Err(ReadError::Overtaken { tries: TRIES })
     }
 
-    /// The same, tried once: it ends after as many loads as the value has words, and three.
+    /// Reads once. Wait-free: as many loads as the value has words, plus three.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -111,8 +111,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// The same, and calls `at` before each word of the value is loaded, with its number, and once
-    /// more behind the last: for tests, which have the writer go on there.
+    /// As [`Reader::try_read`], and calls `at` with the index of each word before it is loaded, and
+    /// once after the last: tests let the writer run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].

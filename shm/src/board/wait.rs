@@ -7,9 +7,9 @@ use std::time::Instant;
 /// How a reader waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks again at once, with the processor's pause hint: the lowest latency, a whole core.
+    /// Looks again at once, with the CPU's pause hint: the lowest latency, a whole core.
     Spin,
-    /// Gives the core to whoever else wants it.
+    /// Yields the core to other threads.
     Yield,
     /// Sleeps on a futex, until [`Writer::wake`](super::Writer::wake) or for [`MAX_SLEEP`], then
     /// looks again. Waiting on a word of a shared file needs no right to write it.
@@ -27,7 +27,7 @@ impl Reader {
     /// it: `seen` if nothing came.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn wait_for_newer(&self, cell: usize, seen: u64, wait: Wait, timeout: Duration) -> u64 {
         let begun = Instant::now();
         loop {

@@ -52,7 +52,7 @@ impl Writer {
     /// The version that the cell has: 0 before the first write.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn version(&self, cell: usize) -> u64 {
         self.versions[cell]
     }
@@ -61,7 +61,7 @@ impl Writer {
     /// before the first write. A value that somebody has scribbled over is as they left it.
     ///
     /// # Panics
-    /// If there is no such cell, or `value` has not as many words as the board's.
+    /// If `cell` is out of range or `value` has a length other than the board's values.
     pub fn last(&self, cell: usize, value: &mut [u64]) -> Option<u64> {
         let count = self.shape.words();
         assert_eq!(value.len(), count, "a value of the board's size");
@@ -83,7 +83,7 @@ impl Writer {
     /// call: see [`Writer::wake`].
     ///
     /// # Panics
-    /// If there is no such cell, or the value has not as many words as the board's.
+    /// If `cell` is out of range or `value` has a length other than the board's values.
     #[inline(always)]
     pub fn write(&mut self, cell: usize, ticks: u64, value: &[u64]) -> u64 {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
@@ -137,7 +137,7 @@ impl Writer {
     /// [`super::MAX_SLEEP`].
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn wake(&self, cell: usize) {
         crate::futex::wake_all(&self.words[self.shape.version_at(cell)]);
     }

@@ -1,5 +1,4 @@
-//! A lock that says "somebody lives here": taken for as long as a file is open, and asked about
-//! without taking it.
+//! Liveness by file lock: held while a file is open, and queried without taking it.
 //!
 //! It belongs to the open file and not to the process (an OFD lock). The kernel lets go of it when
 //! the last descriptor of that open file is closed, so also when its process is killed; and it
@@ -19,8 +18,8 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) }).map(drop)
 }
 
-/// Holds the lock until the file is closed. Any number of open files can hold it at once. The file
-/// must be open for reading.
+/// Holds the lock, shared, until the file is closed. Any number of open files can hold it at once.
+/// The file must be open for reading.
 ///
 /// # Errors
 /// What the system refused.
@@ -28,8 +27,8 @@ pub fn lock_shared(file: &File) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_RDLCK))
 }
 
-/// Takes the lock alone until the file is closed; returns `false` if another open file holds it.
-/// The file must be open for writing.
+/// Takes the lock exclusively until the file is closed; returns `false` if another open file holds
+/// it. The file must be open for writing.
 ///
 /// # Errors
 /// What the system refused.
@@ -41,8 +40,8 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether another open file holds the lock. Takes none: two that ask at once do not see each
-/// other.
+/// Returns `true` if another open file holds the lock. Takes no lock: two concurrent queries do not
+/// see each other.
 ///
 /// # Errors
 /// What the system refused.

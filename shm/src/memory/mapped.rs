@@ -18,8 +18,7 @@ use std::sync::{Arc, OnceLock};
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
 
-/// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and
-/// who maps something else waits.
+/// Maximum number of bytes to touch in one call: other threads that map memory wait for it.
 const MAX_TOUCHED_BYTES: usize = 256 << 10;
 
 pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
@@ -158,8 +157,8 @@ impl Region {
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// of a file its pages count as written then. Other threads may use the region meanwhile, and
-    /// map others: the process's map is held for a few pages at a time. Words on the heap have
+    /// of a file its pages count as written then. Other threads may use the region concurrently,
+    /// and map others: the process's map is held for a few pages at a time. Words on the heap have
     /// their pages already.
     ///
     /// # Errors
@@ -184,9 +183,9 @@ impl Region {
     }
 
     /// Creates the control segment, the one that a run is found by. It appears under its name
-    /// whole: reserved, and locked for as long as this process has it mapped ([`lock::lock_shared`]).
-    /// Nobody ever sees it unlocked while its creator lives. Its name outlives the region: the
-    /// launcher unlinks it last.
+    /// whole: reserved, and locked for as long as this process has it mapped
+    /// ([`lock::lock_shared`]). It is never visible unlocked while its creator lives. Its name
+    /// outlives the region: the launcher unlinks it last.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -235,11 +234,12 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for
-/// the other end of a FIFO), and refuses what is not memory or belongs to another user.
+/// Opens the file under a segment's name: follows no link, does not wait (for the other end of a
+/// FIFO), and refuses a file that is not memory or belongs to another user.
 ///
 /// # Errors
-/// What the system refused; [`io::ErrorKind::InvalidInput`] for what is not memory of ours.
+/// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this
+/// user.
 pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(format!("{SHM_DIR}/{name}"))?;
@@ -252,8 +252,8 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Removes a segment's name; a folder's with all that is in it and beside it. The memory goes when
-/// the last process unmaps it. A name that is gone already is no error.
+/// Removes a segment's name, or a directory with its contents and the files next to it. The memory
+/// is freed when the last process unmaps it. Names that are already gone are ignored.
 ///
 /// # Errors
 /// What the system refused.
@@ -265,7 +265,7 @@ pub fn unlink(name: &str) -> io::Result<()> {
     }
 }
 
-/// The names of all of bulkhead's segments on this machine, sorted.
+/// Returns the names of all of bulkhead's segments on this machine, sorted.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.

@@ -1,6 +1,6 @@
 //! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words,
-//! wherever they live. Rings, logs and headers sit on top as safe code over [`AtomicWords`] and never see
-//! a file descriptor.
+//! wherever they live. Rings, logs and headers are safe code over [`AtomicWords`] and see no
+//! file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
 //! nothing else: another process may write any word at any time, which would be undefined behaviour
@@ -19,7 +19,7 @@ use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
-/// Why there is no region.
+/// Errors of creating or mapping a region.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// Not enough room for a segment; found when it is created, not as a SIGBUS later.
@@ -53,7 +53,7 @@ pub enum RegionError {
     },
 }
 
-/// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm`
+/// Owner of the memory. Dropped with the region: the mapping goes, a name in `/dev/shm`
 /// stays.
 pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
@@ -105,7 +105,7 @@ impl Region {
             "words are aligned for themselves, so a line begins among the next sixteen"
         );
         // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box
-        // would not: it claims its contents anew, and Miri objects.)
+        // would not: it retags its contents, and Miri objects.)
         let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
         Arc::new(Self {
             start,
@@ -138,7 +138,7 @@ impl Region {
     }
 }
 
-/// A window into a region: a handle that keeps the region alive and derefs to its words.
+/// A slice of a region's words: a handle that keeps the region alive and derefs to its words.
 #[derive(Clone)]
 pub struct AtomicWords {
     start: NonNull<AtomicU64>,
@@ -210,11 +210,11 @@ impl Deref for AtomicWords {
     }
 }
 
-/// A read-only window: the type gives no way to store, and the pages may be mapped without write
-/// permission.
+/// A read-only slice of a region's words: the type gives no way to store, and the pages may be
+/// mapped without write permission.
 ///
 /// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
-/// therefore followed by a fence, which is no instruction on x86-64.
+/// therefore followed by a fence, which costs no instruction on x86-64.
 #[derive(Clone)]
 pub struct ReadOnlyWords(pub(super) AtomicWords);
 
@@ -254,7 +254,7 @@ impl ReadOnlyWords {
     /// As [`AtomicWords::header`].
     ///
     /// # Errors
-    /// As there.
+    /// The first field that is not as it must be.
     pub fn header(&self, expected: SegmentKind) -> Result<Header, HeaderError> {
         self.0.header(expected)
     }
@@ -277,13 +277,13 @@ impl ReadOnlyWords {
     /// # Panics
     /// If `index` is outside the window.
     pub fn wait(&self, index: usize, expected: u32, timeout: Duration) {
-        // The word itself is not given out: whoever had it could store to it, on pages that may not
-        // be writable.
+        // The word itself is not returned: its owner could store to it, on pages that may not be
+        // writable.
         futex::wait(&self.0[index], expected, timeout);
     }
 
     /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number:
-    /// somebody may write them meanwhile.
+    /// a writer may change them concurrently.
     ///
     /// # Panics
     /// If they are not inside this window.

@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
 
-/// What a process may do with a segment.
+/// Access rights of a process to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Map it read-only.
@@ -31,7 +31,7 @@ pub struct Handle {
     pub name: String,
     /// The descriptor's number, the same in the launcher and in each process that inherits it.
     pub fd: i32,
-    /// Whether it can be mapped for writing.
+    /// `true` if it can be mapped for writing.
     pub writable: bool,
 }
 
@@ -87,11 +87,12 @@ impl Shared {
         // The mapping above is older than the seals, and stays as it is.
         let seals = seals | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         flags(write.as_raw_fd(), libc::F_ADD_SEALS, seals).map_err(os("seal it"))?;
-        // Opened anew, not duplicated: a duplicate would keep the right to write.
+        // Opened again, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
-        // Who has the one could open it anew for writing in the same way: landlock does not look at
-        // memory without a name. From here on nobody can but root, and who has it open.
+        // The owner of the read-only descriptor could reopen it for writing in the same way:
+        // landlock ignores memory without a name. From here on only root and owners of the other
+        // can.
         write.set_permissions(Permissions::from_mode(0o400)).map_err(os("make it read-only"))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
@@ -114,7 +115,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
     }
 
-    /// The descriptor for that access.
+    /// Returns the descriptor for that access.
     pub fn file(&self, access: Access) -> &File {
         match access {
             Access::Read => &self.read,
@@ -122,7 +123,7 @@ impl Shared {
         }
     }
 
-    /// Both as the plan lists them.
+    /// Returns both descriptors as the plan lists them.
     pub fn handles(&self) -> [Handle; 2] {
         [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
             name: self.what.clone(),
@@ -142,8 +143,8 @@ static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 /// example. Nobody inherits them afterwards.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is
-/// therefore let through; a thread that starts a child by other means meanwhile hands these
-/// descriptors to it too.
+/// therefore let through; a thread that concurrently starts a child by other means
+/// hands these descriptors to it too.
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
@@ -184,8 +185,7 @@ const MIN_INHERITED_FD: i32 = 3;
 /// is a second `take` of one number, since taking sets the flag.
 ///
 /// # Errors
-/// There is no such open descriptor, it is a standard stream, or it was not inherited, or it was
-/// taken before.
+/// The descriptor is not open, is a standard stream, was not inherited, or was taken before.
 pub fn take(handle: &Handle) -> io::Result<File> {
     let refused =
         |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));

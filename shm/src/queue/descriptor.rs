@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can
-//! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`] restores the
-//! segment from that.
+//! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`]
+//! restores the segment from that.
 
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};

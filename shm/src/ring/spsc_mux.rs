@@ -126,7 +126,7 @@ impl super::Consumer for Mux {
     }
 
     fn release(&mut self) {
-        // Gone if the ring was taken out meanwhile, and given up with it.
+        // Absent if the ring was taken out of the scan since.
         if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
             ring.release();
         }

@@ -1,4 +1,4 @@
-//! The static description of a technique: one constant in its file.
+//! Static description of a technique: name, home and properties.
 
 use super::step::Step;
 
@@ -18,8 +18,8 @@ pub enum Home {
     Foreign,
 }
 
-/// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and
-/// by nothing else.
+/// Name and properties of a technique. Command line, planner, sweeps, bill, containment and tests
+/// depend on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.

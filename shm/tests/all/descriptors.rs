@@ -23,7 +23,7 @@ fn child(test: &str, handed: &str, files: &[&File]) -> String {
     said
 }
 
-/// As a shell gives it: whoever is executed inherits it.
+/// As a shell gives it: every executed program inherits it.
 fn given_by_accident() -> OwnedFd {
     // SAFETY: the call takes an integer; what it returns is new, and nobody else's.
     unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
@@ -169,7 +169,7 @@ fn report(whose: &str, what: &str, failed: bool) {
     eprintln!("{whose}-{what} {}", if failed { "refused" } else { "ALLOWED" });
 }
 
-/// To take the memory from under the others: a SIGBUS for whoever reads it.
+/// Truncates the memory under the others: a SIGBUS for every reader.
 fn resize(whose: &str, file: &File) {
     report(whose, "grow", file.set_len(1 << 20).is_err());
     report(whose, "shrink", file.set_len(4096).is_err());

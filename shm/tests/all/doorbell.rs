@@ -71,7 +71,7 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> 
                 listener.disarm();
                 continue;
             }
-            // Whoever has not sent its last message sends the next one as soon as the one before is
+            // A sender with messages left sends the next one as soon as the one before is
             // taken.
             parks += 1;
             lost += u64::from(listener.wait(PATIENCE) == Woken::TimedOut);

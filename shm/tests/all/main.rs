@@ -3,10 +3,10 @@
 //!
 //! | folder or file | what it tests |
 //! |---|---|
-//! | `board` | one writer and its readers: against a model, hostile words, real processes, broken variants |
+//! | `board` | boards: against a model, hostile words, real processes, broken variants |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
-//! | `successors` | ends of the SPSC ring in the place of dead ones |
-//! | `doorbell` | one who wakes a listener for nothing, again and again, and the others' wake-ups |
+//! | `successors` | successors of crashed ends of the SPSC ring |
+//! | `doorbell` | a sender's spurious wake-ups do not lose another's |
 //! | `descriptors` | what a process inherits, and with which rights |
 //! | `truncated` | memory that is taken away while it is mapped |
 //!

@@ -17,7 +17,7 @@ enum Step {
     Push,
     Pop,
     PushMany(usize),
-    /// By an iterator that says it has so many and has only these, or panics there.
+    /// By an iterator that reports one length and has another, or panics at the end.
     PushFewer(usize, usize, bool),
     Drain(usize),
 }

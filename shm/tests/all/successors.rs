@@ -11,13 +11,13 @@ use shm::sync::Ordering;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Pushes so many messages, or until the ring is full.
+    /// Pushes this number of messages, or until the ring is full.
     Push(u8),
     /// The producer dies at that step of a push, and a successor comes.
     DieIn(Step),
-    /// Takes so many messages and gives them back.
+    /// Takes this number of messages and frees them.
     Take(u8),
-    /// Takes so many, keeps a note of so many of them, and dies without giving them back.
+    /// Takes `.0` messages, records `.1` of them, and crashes without freeing them.
     DieWith(u8, u8),
 }
 
@@ -210,7 +210,7 @@ fn taken_but_unreleased_messages_are_not_overwritten() {
 }
 
 /// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken
-/// again, and a ring that it had given up is not read before its memory was made anew.
+/// again, and a ring that it had given up is not read before its memory was reset.
 #[test]
 fn crashed_mux_consumer_is_replaced() {
     const ROOM: usize = 4;

@@ -116,7 +116,7 @@ fn sigbus_outside_of_regions_ends_the_process() {
     }
 }
 
-/// A mapping that is no region's.
+/// A mapping outside of all regions.
 #[test]
 #[ignore = "the other starts it, as a process of its own"]
 fn stranger() {

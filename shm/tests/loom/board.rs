@@ -116,7 +116,7 @@ fn log_reader_gets_every_entry_or_missed_count() {
     });
 }
 
-/// What the writer did before a write has happened for who sees the version.
+/// A reader that sees a version sees everything the writer did before.
 #[test]
 fn version_load_acquires_earlier_writes() {
     loom::model(|| {

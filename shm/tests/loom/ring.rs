@@ -65,7 +65,7 @@ fn no_message_is_torn() {
     });
 }
 
-/// A batch beside pops and drains: in order, whole, and all that was said to be taken.
+/// A batch concurrent with pops and drains: in order, whole, and as long as reported.
 #[test]
 fn batch_arrives_in_order() {
     for drains in [false, true] {
@@ -176,7 +176,7 @@ enum Resumed {
 
 /// The producer pushes some messages and dies at each step of the next push: what is published
 /// comes out whole, the rest does not exist, and the ring is begun again for a successor over
-/// memory that was made anew.
+/// memory that was reset.
 #[test]
 fn producer_crash_in_push_leaves_usable_ring() {
     for dies_after in 0..=2u64 {

@@ -28,17 +28,17 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in the place of one that has died: what was not taken comes out,
-    /// whole and in order. The message that the dead one was taking comes out again if it had not
-    /// given its slot back. Producers may go on meanwhile; retirements begin anew.
+    /// Attaches a receiving end in place of one that has crashed: what was not taken comes out,
+    /// whole and in order. A message that was being taken comes out again if its slot was not
+    /// freed. Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
     pub fn resume(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
-        // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain,
-        // so this is no earlier than its head, and it gives no slot back while we look: the tail
+        // Acquire: pairs with the claims; the stamps are as new. The predecessor's death is
+        // certain, so this is not before its head, and it frees no slot while we look: the tail
         // can be at most a lap ahead of its head. A scribbled one must not make numbers overflow.
         let tail = ring.tail[0].load(Ordering::Acquire).min(u64::MAX >> 8);
         let first = tail.saturating_sub(ring.capacity());
@@ -49,8 +49,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Whether a producer has claimed a place that we have not taken: its message is there or on
-    /// its way.
+    /// Returns `true` if a producer has claimed a position that was not taken: its message is there
+    /// or on its way.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]
@@ -58,7 +58,7 @@ impl<const W: usize> Consumer<W> {
         self.ring.tail[0].load(Ordering::SeqCst) != self.head
     }
 
-    /// Gives the slot at our place back unread.
+    /// Frees the slot at the head unread.
     fn skip(&mut self) {
         let slot = &self.ring.slots[self.ring.slot_offset(self.head)];
         // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes
@@ -67,7 +67,7 @@ impl<const W: usize> Consumer<W> {
         self.head += 1;
     }
 
-    /// Somebody scribbled over the stamp at our place.
+    /// Repairs the stamp at the head, which was overwritten.
     #[cold]
     fn repair_stamp(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
@@ -80,19 +80,19 @@ impl<const W: usize> Consumer<W> {
         } else {
             let (free, slot) =
                 (self.ring.free_stamp(position), &self.ring.slots[self.ring.slot_offset(position)]);
-            // Nobody's place: as it was, unless it has changed again meanwhile.
+            // Unclaimed: as it was, unless it has changed again.
             let _ = slot.compare_exchange(stamp, free, Ordering::Release, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false`
-    /// while we have not come to it, and while somebody else may have claimed it.
+    /// Skips a position that a crashed producer announced, if it had claimed it. Returns `false`
+    /// until the head has reached it, and while a live producer may have claimed it.
     fn try_skip_claim(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
-        // Taken already, nobody's, or no place of this ring: a lie of the dead one's.
+        // Taken already, unclaimed, or outside this ring: a false announcement.
         if ahead >= claimed || ahead >= self.ring.capacity() {
             return true;
         }
@@ -112,7 +112,7 @@ impl<const W: usize> Consumer<W> {
         !is_announced
     }
 
-    /// Whether the stamp at our place says anything but free.
+    /// Returns `true` if the stamp at the head is not the free one.
     fn is_written(&self) -> bool {
         let stamp = self.ring.slots[self.ring.slot_offset(self.head)].load(Ordering::Relaxed);
         stamp != self.ring.free_stamp(self.head)
@@ -120,12 +120,12 @@ impl<const W: usize> Consumer<W> {
 }
 
 /// # Errors of a pop
-/// [`PeerFault::InvalidStamp`]: somebody scribbled over the stamp. It was mended; the next call goes on.
+/// [`PeerFault::InvalidStamp`]: the stamp was overwritten. It was repaired; the next call continues.
 ///
 /// # Errors of a check
-/// [`PeerFault::InvalidTail`]: the tail is behind the last message taken or more than a lap ahead; or it is behind the next
-/// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the
-/// ring stands still.
+/// [`PeerFault::InvalidTail`]: the tail is before the last message taken or more than a lap ahead;
+/// or it is after the next position, which no producer has written, announces, or could have left
+/// by crashing. Nothing was repaired: the ring is blocked.
 impl<const W: usize> SharedQueue<W> for Consumer<W> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {

@@ -46,7 +46,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
-    /// [`Full`], as there.
+    /// [`Full`]; the message was not taken.
     #[inline(always)]
     pub fn try_push_with(
         &mut self,
@@ -99,7 +99,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
                 // free.
                 return Err(Full);
             } else {
-                // Somebody has claimed this place meanwhile. Who stamps has moved the tail before,
+                // Another producer has claimed this position. It moved the tail before its stamp,
                 // and we have seen the stamp (Acquire), so the tail that we find now is a later
                 // one: if not, the stamp is a lie.
                 let now = ring.tail[0].load(Ordering::Relaxed);

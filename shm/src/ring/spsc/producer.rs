@@ -41,7 +41,7 @@ impl<const M: usize> Producer<M> {
     /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
     ///
     /// # Errors
-    /// As there.
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::attach_parts(&tail, &head.into())
@@ -78,7 +78,7 @@ impl<const M: usize> Producer<M> {
     /// As [`Producer::resume_parts`], for a ring in one region.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Producer::attach_parts`].
     pub fn resume(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::resume_parts(&tail, &head.into())
@@ -123,7 +123,7 @@ impl<const M: usize> Producer<M> {
     /// [`crate::ring::Producer::try_push_with`].
     ///
     /// # Errors
-    /// [`Full`], as there.
+    /// [`Full`]; the message was not taken.
     #[inline(always)]
     pub fn try_push_with(
         &mut self,

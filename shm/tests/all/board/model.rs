@@ -107,7 +107,7 @@ struct World<W, R, F> {
     newest: Vec<u64>,
     /// The last version that was read of each.
     read: Vec<u64>,
-    /// What the follower was given, and what it was told to have missed.
+    /// Entries that the log reader returned, and the number it reported as missed.
     followed: u64,
 }
 
