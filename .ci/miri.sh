@@ -14,4 +14,4 @@ export PROPTEST_CASES=8
 # Their numbers come from XorShift: ChaCha, as it is otherwise, is most of what Miri would do.
 export PROPTEST_RNG_ALGORITHM=xs
 # shm and system have the unsafe code, techniques what is built on it.
-exec cargo +nightly miri test -p shm -p system -p techniques --target-dir target/miri --lib --test all "$@"
+exec cargo +nightly miri test -p bulkhead-shm -p system -p techniques --target-dir target/miri --lib --test all "$@"

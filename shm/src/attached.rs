@@ -66,7 +66,7 @@ pub trait Source {
 
 /// One process's view of a run's segments. See the module's documentation.
 pub struct Attached<'a> {
-    source: Box<dyn Source + 'a>,
+    source: Box<dyn Source + Send + 'a>,
     regions: HashMap<String, Arc<Region>>,
     /// Memory that was handed over for reading only.
     lent_views: HashMap<String, Arc<Region>>,
@@ -78,7 +78,7 @@ pub struct Attached<'a> {
 
 impl<'a> Attached<'a> {
     /// Creates a view with nothing attached.
-    pub fn new(source: impl Source + 'a) -> Self {
+    pub fn new(source: impl Source + Send + 'a) -> Self {
         Self {
             source: Box::new(source),
             regions: HashMap::new(),

@@ -48,6 +48,11 @@ pub const KIND: SegmentKind =
 
 /// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
+
+/// Returns `true` if a flag is that of a listener that sleeps or is about to.
+pub(crate) const fn is_armed(flag: u64) -> bool {
+    flag & SLEEPING != 0
+}
 /// From one park to the next.
 const PARK: u64 = 2;
 

@@ -9,8 +9,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-const fn whole_file(kind: i32) -> libc::flock {
-    libc::flock { l_type: kind as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+/// The byte of a file that its owner locks. The bytes after it are for the users of the file; a
+/// file does not need to have a byte for it to be locked.
+const OWNER_BYTE: u64 = 0;
+
+const fn byte(kind: i32, byte: u64) -> libc::flock {
+    let (whence, start) = (libc::SEEK_SET as i16, byte as i64);
+    libc::flock { l_type: kind as i16, l_whence: whence, l_start: start, l_len: 1, l_pid: 0 }
 }
 
 fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
@@ -24,7 +29,7 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
 /// # Errors
 /// What the system refused.
 pub fn lock_shared(file: &File) -> io::Result<()> {
-    call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_RDLCK))
+    call(file, libc::F_OFD_SETLK, &mut byte(libc::F_RDLCK, OWNER_BYTE))
 }
 
 /// Takes the lock exclusively until the file is closed; returns `false` if another open file holds
@@ -33,7 +38,16 @@ pub fn lock_shared(file: &File) -> io::Result<()> {
 /// # Errors
 /// What the system refused.
 pub fn try_lock(file: &File) -> io::Result<bool> {
-    match call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_WRLCK)) {
+    try_lock_byte(file, OWNER_BYTE)
+}
+
+/// Takes the lock of one byte exclusively until the file is closed; returns `false` if another open
+/// file holds it. Byte 0 is the owner's: see [`try_lock`]. The file must be open for writing.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn try_lock_byte(file: &File, at: u64) -> io::Result<bool> {
+    match call(file, libc::F_OFD_SETLK, &mut byte(libc::F_WRLCK, at)) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         Err(error) => Err(error),
@@ -46,7 +60,15 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// # Errors
 /// What the system refused.
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    let mut asked = whole_file(libc::F_WRLCK);
+    is_byte_locked(file, OWNER_BYTE)
+}
+
+/// Returns `true` if another open file holds the lock of that byte.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn is_byte_locked(file: &File, at: u64) -> io::Result<bool> {
+    let mut asked = byte(libc::F_WRLCK, at);
     call(file, libc::F_OFD_GETLK, &mut asked)?;
     Ok(i32::from(asked.l_type) != libc::F_UNLCK)
 }
@@ -85,5 +107,18 @@ mod tests {
         assert!(!try_lock(&third).unwrap());
         drop(second);
         assert!(try_lock(&third).unwrap());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no file locks")]
+    fn bytes_are_locked_independently() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().read(true).write(true).open(file.path()).unwrap();
+        let (first, second) = (open(), open());
+        assert!(try_lock(&first).unwrap() && try_lock_byte(&second, 7).unwrap());
+        assert!(!try_lock_byte(&first, 7).unwrap() && is_byte_locked(&first, 7).unwrap());
+        assert!(!is_byte_locked(&first, 8).unwrap());
+        drop(second);
+        assert!(!is_byte_locked(&first, 7).unwrap());
     }
 }

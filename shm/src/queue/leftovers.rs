@@ -5,7 +5,8 @@
 //! name is.
 
 use super::descriptor::{DESCRIPTOR, ListedFile, QueueDescriptor};
-use super::{PREFIX, QueueError, check_name, segment_name};
+use super::error::QueueError;
+use super::names::{PREFIX, check_name, segment_name};
 use crate::memory::calls::effective_user;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::owned::OwnedSegment;
@@ -14,16 +15,16 @@ use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// The files of a queue whose creator is dead; nobody else can remove them or take the name
-/// meanwhile.
+/// The files of a queue whose creator is dead, locked: no other process can remove them or take
+/// the name.
 struct Leftovers {
-    /// Files beside the one that makes the queue known, which goes last.
+    /// Files without the descriptor, which is removed last.
     files: Vec<String>,
     descriptor: OwnedSegment,
 }
 
 impl Leftovers {
-    /// Finds what the queue has left; `None` if there is no such queue.
+    /// Finds the leftovers of a queue; `None` if no queue has that name.
     fn find(name: &str) -> Result<Option<Self>, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);

@@ -5,10 +5,16 @@
 //! headers are those of a living process, this one, as if the id had been given to another process
 //! since.
 
+use super::descriptor::{self, DESCRIPTOR};
+use super::names::segment_name;
 use super::*;
+use crate::memory::header::HEADER_WORDS;
+use crate::memory::{fifo, unlink};
 use crate::ring::array_queue::ArrayQueue;
 use crate::ring::spsc_mux::SpscMux;
+use crate::ring::{Consumer, Link};
 use crate::ring::{MESSAGE_WORDS, Producer};
+use crate::sync::Ordering;
 use std::path::{Path, PathBuf};
 
 fn name(what: &str) -> String {
@@ -226,5 +232,5 @@ fn invalid_queue_parameters_are_refused() {
         assert!(matches!(refused, Err(QueueError::Producers(count)) if count == producers));
     }
     assert!(matches!(Queue::<ArrayQueue>::create("../etc", 1, 8), Err(QueueError::Name(_))));
-    assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::Region(_))));
+    assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::NotFound(_))));
 }

@@ -41,7 +41,18 @@ impl Mux {
         Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
     }
 
-    /// The first ring, from `next` on, that has a message.
+    /// Returns `true` if no polled ring has a message now.
+    pub fn looks_empty(&self) -> bool {
+        self.find_nonempty().is_none()
+    }
+
+    /// Returns `true` if nothing is left to take of that producer: its ring is empty, or is not
+    /// polled.
+    pub fn is_drained(&self, producer: usize) -> bool {
+        self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
+    }
+
+    /// Returns the index, from `next` on, of the first ring that has a message.
     #[inline(always)]
     fn find_nonempty(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division.

@@ -110,6 +110,19 @@ impl<const M: usize> Producer<M> {
         self.tail.wrapping_sub(self.cached_head) <= self.slots.mask()
     }
 
+    /// Returns the number of messages that the ring holds.
+    pub const fn capacity(&self) -> u64 {
+        self.slots.mask() + 1
+    }
+
+    /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
+    pub fn free_slots(&mut self) -> u64 {
+        // Acquire: as in `has_room`.
+        self.cached_head = self.head_word.load(0, Ordering::Acquire);
+        // 0 also if a hostile head is ahead of the tail: the difference wraps.
+        self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head))
+    }
+
     /// Puts a message into the ring.
     ///
     /// # Errors
