@@ -80,7 +80,7 @@
 //!     taken.extend(consumer.try_pop());
 //! }
 //! queue.producer(0)?.try_push(&[2; 7])?;
-//! taken.extend(consumer.try_pop());
+//! taken.extend(core::iter::from_fn(|| consumer.try_pop()));
 //! assert_eq!(taken, [(None, [1; 7]), (None, [2; 7])]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
