@@ -5,7 +5,7 @@
 use launcher::protocol::plan::Plan;
 use launcher::runtime::run_id::RunId;
 use launcher::runtime::setup::BRIDGE as STEM;
-use launcher::shm::memory::{PREFIX, folder, unlink};
+use launcher::shm::memory::{PREFIX, directory, unlink};
 use launcher::shm::process::start_time;
 use std::fs;
 use std::io;
@@ -32,7 +32,7 @@ impl Place {
     pub fn of(plan: &Plan, bridge: &str) -> io::Result<Self> {
         let place = Self { name: plan.segment_name(&format!("{STEM}-{bridge}")) };
         if !place.path().is_dir() {
-            folder::create(&place.name).map_err(io::Error::other)?;
+            directory::create(&place.name).map_err(io::Error::other)?;
         }
         Ok(place)
     }
@@ -47,7 +47,7 @@ impl Place {
         let me = std::process::id();
         let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
         let place = Self { name: format!("{PREFIX}{run}.{STEM}-{what}") };
-        folder::create(&place.name).map_err(io::Error::other)?;
+        directory::create(&place.name).map_err(io::Error::other)?;
         Ok(place)
     }
 
@@ -62,7 +62,7 @@ impl Place {
 
     /// Where it is.
     pub fn path(&self) -> PathBuf {
-        folder::path(&self.name)
+        directory::path(&self.name)
     }
 
     /// A folder for a driver's files. Those of drivers before it are removed: their processes have

@@ -3,9 +3,9 @@
 
 #![cfg(any(feature = "aeron", feature = "iceoryx2"))]
 
-use launcher::techniques::conformance::survey;
 use launcher::shm::queue::Queue;
 use launcher::shm::ring::Link;
+use launcher::techniques::conformance::survey;
 
 /// It passes every check, and a consumer cannot take the place of another.
 fn keeps_the_contract<L: Link>() {

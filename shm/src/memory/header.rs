@@ -2,7 +2,7 @@
 //! layout.
 //!
 //! ```text
-//! word  0  magic          stored last (Release), read first (Acquire): nothing below is valid before
+//! word  0  magic          stored last (Release), read first (Acquire): before it nothing is valid
 //!       1  version        of the formats
 //!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment

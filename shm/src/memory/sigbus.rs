@@ -7,8 +7,8 @@
 //! remove.
 //!
 //! ```text
-//! access ─▶ SIGBUS ─▶ handler ─▶ in a region of the table? ─ yes ─▶ zeroed page, region lost, go on
-//!                                                           └ no ──▶ default action: process ends
+//! access ─▶ SIGBUS ─▶ handler ─▶ region of the table? ─ yes ─▶ zeroed page, region lost, go on
+//!                                                       └ no ──▶ default action: process ends
 //! ```
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler

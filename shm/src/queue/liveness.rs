@@ -17,7 +17,8 @@ pub enum ProducerState {
         /// Id of its process, in its own PID namespace.
         pid: u64,
     },
-    /// The process crashed, or was killed: [`inherit`](super::MessageQueue::inherit) or [`renew`](super::Receiver::renew).
+    /// The process crashed, or was killed: its end can be
+    /// [inherited](super::MessageQueue::inherit) or [renewed](super::Receiver::renew).
     Dead {
         /// Id that its process had, in its own PID namespace.
         pid: u64,

@@ -31,12 +31,13 @@
 //!
 //! # Crashes and successors
 //!
-//! - **A sender crashes**: what it had pushed arrives, the message that it was pushing does not, and
-//!   other senders are not affected. [`MessageQueue::inherit`] continues in its place, without help
-//!   from the receiver. If it has damaged its ring, the receiver reports a [`ProducerFault`], and
-//!   [`Receiver::renew`] resets the ring for a new sender. [`Receiver::retire`] stops polling it.
-//! - **The receiver crashes**: senders continue until their rings are full. [`MessageQueue::resume`]
-//!   takes over; the message that was being taken may arrive again.
+//! - **A sender crashes**: what it had pushed arrives, the message that it was pushing does not,
+//!   and other senders are not affected. [`MessageQueue::inherit`] continues in its place, without
+//!   help from the receiver. If it has damaged its ring, the receiver reports a [`ProducerFault`],
+//!   and [`Receiver::renew`] resets the ring for a new sender. [`Receiver::retire`] stops polling
+//!   it.
+//! - **The receiver crashes**: senders continue until their rings are full.
+//!   [`MessageQueue::resume`] takes over; the message that was being taken may arrive again.
 //! - **The creator crashes**: attached ends continue. The next [`spsc`] or [`mpsc`] of the name
 //!   replaces the queue; [`remove`] removes its files.
 //!
@@ -58,10 +59,10 @@
 //!
 //! # Queues of a chosen technique
 //!
-//! [`Queue`] is the same over any technique of the traits in [`ring`](crate::ring), with messages of
-//! seven words and without wake-up or locks of its ends: for measuring, and for queues of one's own.
-//! [`pair`] makes one on the heap. Its [`Queue::renew`] frees the end of a producer whose death is
-//! certain: it was reaped ([`std::process::Child::wait`]), or its end was dropped.
+//! [`Queue`] is the same over any technique of the traits in [`ring`](crate::ring), with messages
+//! of seven words and without wake-up or locks of its ends: for measuring, and for queues of one's
+//! own. [`pair`] makes one on the heap. Its [`Queue::renew`] frees the end of a producer whose
+//! death is certain: it was reaped ([`std::process::Child::wait`]), or its end was dropped.
 //!
 //! ```
 //! use shm::queue::{Queue, QueueError};

@@ -27,7 +27,8 @@ pub struct Receiver<T> {
     /// Incomplete messages of several slots, by producer; empty for messages of one slot.
     partial: Vec<Partial>,
     last_producer: usize,
-    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a crash.
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
     lock: Option<File>,
     message: PhantomData<fn() -> T>,
 }
@@ -47,8 +48,8 @@ impl<T: Message> Receiver<T> {
         Ok(Self { mux, queue, waiter, partial, last_producer: 0, lock: Some(lock), message: PhantomData })
     }
 
-    /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of one
-    /// producer arrive in order; those of different producers are not ordered.
+    /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
+    /// one producer arrive in order; those of different producers are not ordered.
     ///
     /// Acquire: sees everything that the sender did before its push.
     ///

@@ -18,7 +18,8 @@ pub struct Sender<T> {
     waker: Waker,
     index: usize,
     descriptor: AtomicWords,
-    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a crash.
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
     lock: Option<File>,
     message: PhantomData<fn(T)>,
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word 0        16      17
-//!      │ header │ place │ block │ pad to 128 bytes     one segment for each producer: `submit-3.intent`
+//!      │ header │ place │ block │ pad to 128 bytes     one segment a producer: `submit-3.intent`
 //!        launcher  that producer; after its death the consumer, who clears it
 //!
 //! place   p + 1: the producer was last about to claim place p; 0: it never was, or has failed to

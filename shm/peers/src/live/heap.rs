@@ -4,7 +4,7 @@ use crate::work::{Peer, Value, WORDS};
 use disruptor::{BusySpin, Producer, build_single_producer};
 use left_right::{Absorb, ReadHandle, WriteHandle};
 use seqlock::SeqLock;
-use shm::board::{self, Shape};
+use shm::board::{self, BoardShape};
 use std::sync::Arc;
 use std::time::Duration;
 
