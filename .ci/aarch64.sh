@@ -25,5 +25,5 @@ fi
 tools || skip "no qemu-aarch64 and aarch64-linux-gnu-gcc (apt-get install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
-cargo test --quiet -p shm -p system -p techniques -p bulkhead-journal -p protocol --lib --target "$target"
+cargo test --quiet -p bulkhead-shm -p system -p techniques -p bulkhead-journal -p protocol --lib --target "$target"
 echo "SKIPPED as aarch64: the tests in folders (ptrace, seccomp, Landlock, processes), and benches"

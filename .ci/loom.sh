@@ -4,5 +4,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0
-exec cargo test -p shm -p techniques -p protocol --release --target-dir target/loom \
+exec cargo test -p bulkhead-shm -p techniques -p protocol --release --target-dir target/loom \
     --test loom "$@"

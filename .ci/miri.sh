@@ -14,6 +14,6 @@ export MIRIFLAGS="-Zmiri-disable-isolation"
 export PROPTEST_CASES=8
 # Their numbers come from XorShift: ChaCha, as it is otherwise, is most of what Miri would do.
 export PROPTEST_RNG_ALGORITHM=xs
-packages="-p shm -p system"
+packages="-p bulkhead-shm -p system"
 [ "${BULKHEAD_SLOW:-}" != 1 ] || packages="$packages -p techniques"
 exec cargo +nightly miri test $packages --target-dir target/miri --lib --test all "$@"

@@ -12,7 +12,7 @@ use protocol::market::MarketTick;
 use protocol::plan::Plan;
 use protocol::status::{StatusField, StatusWriter};
 use protocol::wire::{OrderId, Report};
-use shm::idle::Chosen;
+use shm::idle::IdleStrategy;
 use shm::ring::Producer;
 use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
 use system::clock::Clock;
@@ -74,7 +74,7 @@ pub(crate) struct AttachedStrategy<P, C> {
     agent: StrategyAgent<Inbox, P>,
     cycle: protocol::agent::Cycle<C>,
     running: AgentRunner,
-    idle: Chosen,
+    idle: IdleStrategy,
     status: StatusWriter,
     control: Control,
     facts: RunInfo,
@@ -86,7 +86,7 @@ impl<P: Producer, C: Clock> AttachedStrategy<P, C> {
     pub fn begin(
         mut agent: StrategyAgent<Inbox, P>,
         (mut cycle, status): (protocol::agent::Cycle<C>, StatusWriter),
-        idle: Chosen,
+        idle: IdleStrategy,
         control: &Control,
         facts: RunInfo,
     ) -> Self {
@@ -215,7 +215,7 @@ mod tests {
             let schedule = Region::heap(HEADER_WORDS).words().into();
             let context = Context::new(0, schedule, 0, Pacing::Closed);
             let facts = RunInfo { context, instruments: 1 };
-            let idle = Chosen::Yield(Yield);
+            let idle = IdleStrategy::Yield(Yield);
             let seat = AttachedStrategy::begin(agent, (cycle, status), idle, &launching.control(), facts);
             let line: Option<Box<dyn AttachedSession>> = Some(Box::new(seat));
             Self { line, submitted, returns, segment: segment.into(), clock, launching }

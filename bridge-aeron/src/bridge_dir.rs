@@ -4,7 +4,7 @@
 use launcher::protocol::plan::Plan;
 use launcher::runtime::run_id::RunId;
 use launcher::runtime::setup::BRIDGE as STEM;
-use launcher::shm::memory::{PREFIX, folder, unlink};
+use launcher::shm::memory::{PREFIX, directory, unlink};
 use launcher::shm::process::start_time;
 use std::fs;
 use std::io;
@@ -30,7 +30,7 @@ impl BridgeDir {
     pub fn for_run(plan: &Plan, bridge: &str) -> io::Result<Self> {
         let dir = Self { name: plan.segment_name(&format!("{STEM}-{bridge}")) };
         if !dir.path().is_dir() {
-            folder::create(&dir.name).map_err(io::Error::other)?;
+            directory::create(&dir.name).map_err(io::Error::other)?;
         }
         Ok(dir)
     }
@@ -45,7 +45,7 @@ impl BridgeDir {
         let me = std::process::id();
         let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
         let dir = Self { name: format!("{PREFIX}{run}.{STEM}-{what}") };
-        folder::create(&dir.name).map_err(io::Error::other)?;
+        directory::create(&dir.name).map_err(io::Error::other)?;
         Ok(dir)
     }
 
@@ -60,7 +60,7 @@ impl BridgeDir {
 
     /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
-        folder::path(&self.name)
+        directory::path(&self.name)
     }
 
     /// Returns a directory for a driver's files. Removes those of earlier drivers, whose processes

@@ -122,7 +122,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         // Timed from the first inspection: a producer may be about to write the slot, or to
         // withdraw its announcement.
-        let found = self.submit.blocked().map(|BlockedSlot { place, announcer }| {
+        let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
             let known = self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
             known.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })

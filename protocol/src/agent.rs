@@ -462,13 +462,13 @@ impl AgentRunner {
     /// Idles after a [`CycleOutcome::Idle`], for at most `max_ns` nanoseconds.
     #[inline(always)]
     pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, max_ns: u64, clock: &C) {
-        let gives_core = I::MAY_GIVE && idle.gives_core();
+        let gives_core = I::CAN_YIELD && idle.can_yield();
         idle.idle(max_ns);
         if gives_core {
             // The caller's own work between two cycles is not idling.
             let woke = clock.peek();
             self.slept = (woke, self.gaps.skip_sleep(woke));
-        } else if I::MAY_GIVE {
+        } else if I::CAN_YIELD {
             self.slept = (0, 0);
         }
     }
@@ -477,7 +477,7 @@ impl AgentRunner {
     /// cycle, a message may have waited, so the sleep is logged.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
-        if I::MAY_GIVE {
+        if I::CAN_YIELD {
             let (woke, ticks) = core::mem::take(&mut self.slept);
             if ticks > self.gaps.min_ticks[0] {
                 cycle.log.offer_sleep(woke, ticks, &self.gaps.min_ticks);

@@ -8,7 +8,7 @@ use crate::segments;
 use crate::stamps::StampLog;
 use crate::status::{StatusField, StatusWriter, ThreadState};
 use shm::attached::Attached;
-use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
+use shm::idle::{Backoff, IdleStrategy, Park, Spin, Yield};
 use shm::memory::{AtomicWords, RegionError};
 use std::io;
 use system::clock::{Clock, Timebase};
@@ -28,12 +28,12 @@ pub fn idle_strategy(
     attached: &mut Attached<'_>,
     plan: &Plan,
     thread: &ThreadPlan,
-) -> Result<Chosen, RegionError> {
+) -> Result<IdleStrategy, RegionError> {
     Ok(match thread.idle {
-        Idle::Spin => Chosen::Spin(Spin::default()),
-        Idle::Yield => Chosen::Yield(Yield),
-        Idle::Backoff => Chosen::Backoff(Backoff::default()),
-        Idle::Park => Chosen::Park(Park::new(segments::listener(attached, plan, thread)?)),
+        Idle::Spin => IdleStrategy::Spin(Spin::default()),
+        Idle::Yield => IdleStrategy::Yield(Yield),
+        Idle::Backoff => IdleStrategy::Backoff(Backoff::default()),
+        Idle::Park => IdleStrategy::Park(Park::new(segments::listener(attached, plan, thread)?)),
     })
 }
 

@@ -145,7 +145,7 @@ fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
 /// # Panics
 /// If the segment is shorter than [`COMMANDS_WORDS`].
 pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
-    let desk = desk.window(0, COMMANDS_WORDS);
+    let desk = desk.slice(0, COMMANDS_WORDS);
     // Acquire: pairs with the Release in `append`.
     let count = desk.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
     (0..count).map(move |number| entry(&desk, number))
@@ -161,7 +161,7 @@ impl CommandWriter {
     /// # Panics
     /// If the segment is shorter than [`COMMANDS_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
-        Self(segment.window(0, COMMANDS_WORDS))
+        Self(segment.slice(0, COMMANDS_WORDS))
     }
 
     /// Appends a command and returns its number; `None` if the segment is full.
@@ -226,7 +226,7 @@ impl CommandChannel {
     /// # Panics
     /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
     pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
-        Self { desk: desk.window(0, COMMANDS_WORDS), answers: answers.window(0, ANSWERS_WORDS), taken: 0 }
+        Self { desk: desk.slice(0, COMMANDS_WORDS), answers: answers.slice(0, ANSWERS_WORDS), taken: 0 }
     }
 
     /// Returns `true` if there is a command that was not taken: one load of a cache line that
@@ -340,7 +340,7 @@ impl CommandAnswers {
     /// # Panics
     /// If the segment is shorter than [`ANSWERS_WORDS`].
     pub fn new(segment: &ReadOnlyWords) -> Self {
-        Self(segment.window(0, ANSWERS_WORDS))
+        Self(segment.slice(0, ANSWERS_WORDS))
     }
 
     /// The engine's answer to a command.

@@ -216,7 +216,7 @@ impl ControlWriter {
     #[cfg(not(loom))]
     pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
-        system::pid_slot::publish_pid_before_exec(command, &self.words.window(PROCESSES + index, 1));
+        system::pid_slot::publish_pid_before_exec(command, &self.words.slice(PROCESSES + index, 1));
     }
 
     fn set_process(&self, process: usize, word: u64) {

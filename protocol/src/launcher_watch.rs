@@ -44,7 +44,7 @@ impl LauncherWatch {
     /// The launcher is already dead; in a container: its pidfd was not handed over.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if plan.is_contained(me) {
-            let is_it = |handle: &&Handle| handle.what == LAUNCHER;
+            let is_it = |handle: &&Handle| handle.name == LAUNCHER;
             let handle = plan.handles.iter().find(is_it).ok_or(io::ErrorKind::NotFound)?;
             return Ok(Self { launcher: sealed::take(handle)?.into() });
         }

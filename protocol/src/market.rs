@@ -16,7 +16,7 @@
 //! ([`Order::trigger`](crate::wire::Order::trigger)). The exchange logs each version that it
 //! writes, so the trigger of an order can be checked.
 
-use shm::board::{BoardError, Reader, Shape};
+use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
 /// Words of a value.
@@ -33,8 +33,8 @@ pub fn market_segment(venue: u16) -> String {
 ///
 /// # Errors
 /// If `instruments` is 0.
-pub fn shape(instruments: usize) -> Result<Shape, BoardError> {
-    Shape::of_cells(instruments, TOP_OF_BOOK_WORDS)
+pub fn shape(instruments: usize) -> Result<BoardShape, BoardError> {
+    BoardShape::with_cells(instruments, TOP_OF_BOOK_WORDS)
 }
 
 /// A price and the quantity at it.
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn memory_of_another_shape_is_refused() {
-        let (_, reader) = board::pair(Shape::of_cells(1, 3).unwrap());
+        let (_, reader) = board::pair(BoardShape::with_cells(1, 3).unwrap());
         drop(reader);
         let mut market = Market::default();
         let words = Region::heap(100).words();

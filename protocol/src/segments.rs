@@ -24,7 +24,7 @@ use shm::board::{self, BoardError};
 use shm::memory::fifo;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
-use shm::memory::{AtomicWords, Header, ReadOnlyWords, Region, RegionError, folder};
+use shm::memory::{AtomicWords, Header, ReadOnlyWords, Region, RegionError, directory};
 use shm::ring::{LinkSpec, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;
@@ -86,15 +86,15 @@ pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
 /// Creates a segment of a run. Returns its words, with the header written, if it is memory.
 ///
 /// # Errors
-/// See [`Region::create`], [`fifo::create`], [`folder::create`].
+/// See [`Region::create`], [`fifo::create`], [`directory::create`].
 pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, RegionError> {
-    let name = plan.segment_name(&spec.what);
+    let name = plan.segment_name(&spec.name);
     let words = match spec.place {
         SegmentPlace::Memory => Region::create(&name, spec.words)?.words(),
         SegmentPlace::Reserve => Region::create_reserve(&name, spec.words)?.words(),
         SegmentPlace::Fifo => return fifo::create(&name).map(|()| None),
         SegmentPlace::Socket => return Ok(None),
-        SegmentPlace::Folder => return folder::create(&name).map(|()| None),
+        SegmentPlace::Directory => return directory::create(&name).map(|()| None),
     };
     write_header(plan, spec, &words);
     Ok(Some(words))
@@ -109,7 +109,7 @@ pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     assert!(
         matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve),
         "{} is not memory",
-        spec.what
+        spec.name
     );
     let region = Region::heap(spec.words);
     write_header(plan, spec, &region.words());
@@ -124,7 +124,7 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
     let spec = &segment.spec;
     let create = if segment.is_read_only_after_start() { Shared::create_read_only } else { Shared::create };
     let is_prefaulted = spec.place == SegmentPlace::Memory;
-    let (shared, words) = create(&spec.what, plan.segment_name(&spec.what), spec.words, is_prefaulted)?;
+    let (shared, words) = create(&spec.name, plan.segment_name(&spec.name), spec.words, is_prefaulted)?;
     write_header(plan, spec, &words);
     Ok((shared, words))
 }
@@ -135,9 +135,9 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
 /// # Errors
 /// [`CodecError`] if the plan cannot be encoded.
 pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
-    let names = segments.iter().map(|segment| segment.spec.what.as_str()).chain([CONTROL]);
+    let names = segments.iter().map(|segment| segment.spec.name.as_str()).chain([CONTROL]);
     // The longest encoding of a file descriptor.
-    let handle = |what: &str| Handle { what: what.into(), fd: i32::MAX, writable: true };
+    let handle = |what: &str| Handle { name: what.into(), fd: i32::MAX, writable: true };
     let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();
     let bytes = codec::encode(&Plan { handles, ..plan.clone() })?.len();
     Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
@@ -203,7 +203,7 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
 /// # Errors
 /// A control segment of another build, or one without a valid plan.
 pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
-    let handle = Handle { what: CONTROL.into(), fd, writable: false };
+    let handle = Handle { name: CONTROL.into(), fd, writable: false };
     let os = |source| RegionError::Os { name: CONTROL.into(), what: "take the descriptor of it", source };
     let view = Region::map_read_only(CONTROL, &sealed::take(&handle).map_err(os)?)?;
     read_control(CONTROL.into(), view)
@@ -215,7 +215,7 @@ const HANDLE_PREFIX: &str = "fd:";
 /// Returns the address by which a child finds its control segment: the run's id, or an inherited
 /// file descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
-    let control = plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
+    let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
 }
 
@@ -275,7 +275,7 @@ struct RunSegments<'a> {
 
 impl<'a> RunSegments<'a> {
     fn new(plan: &'a Plan, who: SegmentUser, control: Option<Control>) -> Self {
-        let of = |segment: RunSegment| (header(plan, &segment.spec), segment.spec.what);
+        let of = |segment: RunSegment| (header(plan, &segment.spec), segment.spec.name);
         let headers = topology::segments(plan).into_iter().map(of).map(|(header, what)| (what, header));
         Self { plan, who, headers: headers.collect(), control }
     }

@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn receiver_is_woken_by_push_and_flush() {
         let segment = Region::heap(BELL_WORDS).words();
-        let mut listener = Listener::new(&segment).and_outside(&segment);
+        let mut listener = Listener::new(&segment).with_outside(&segment);
         let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(1);
         let mut sender = Sender::new(ring, Some(Doorbell::from_outside(&segment)), 1);
         let is_rung = |listener: &mut Listener| listener.wait(Duration::ZERO) == Woken::Rung;

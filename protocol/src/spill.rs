@@ -158,7 +158,7 @@ impl ChunkRotator {
     /// If a segment is too short for the ring.
     pub fn new(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: LogRing) -> Self {
         assert!(segment.len() >= ring.segment_words(), "the segment is as the plan has it");
-        let (words, freed) = (status::spill(segment), spilled.window(FREED, 1));
+        let (words, freed) = (status::spill(segment), spilled.slice(FREED, 1));
         // Acquire: pairs with the spiller's Release; a freed chunk is zeroed.
         let at =
             ring.clamp_chunk(words[SPILL_CHUNK].load(Ordering::Relaxed), freed.load(0, Ordering::Acquire));
@@ -169,7 +169,7 @@ impl ChunkRotator {
 
     /// Returns the current chunk and its number of records.
     pub fn current_chunk(&self) -> (AtomicWords, usize) {
-        let words = self.segment.window(self.ring.chunk_offset(self.at), CHUNK_WORDS);
+        let words = self.segment.slice(self.ring.chunk_offset(self.at), CHUNK_WORDS);
         let records = count_chunk_records(|word| words[word].load(Ordering::Acquire));
         (words, records)
     }
@@ -186,7 +186,7 @@ impl ChunkRotator {
         self.at = next;
         // Release: pairs with the spiller's Acquire; the previous chunk is complete.
         self.words[SPILL_CHUNK].store(next, Ordering::Release);
-        Some(self.segment.window(self.ring.chunk_offset(next), CHUNK_WORDS))
+        Some(self.segment.slice(self.ring.chunk_offset(next), CHUNK_WORDS))
     }
 
     /// Records that a record was lost after the current chunk; `records` is the total so far.

@@ -71,7 +71,7 @@ impl StampLog {
         let [gaps, sleeps] = crate::status::gap_counters(segment);
         let gaps = GapQuota::new(MAX_GAPS, gaps, || count_point(&view, Point::Gap) as u64);
         let sleeps = GapQuota::new(0, sleeps, || count_point(&view, Point::Slept) as u64);
-        let records = segment.window(offset, segment.len() - offset);
+        let records = segment.slice(offset, segment.len() - offset);
         Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, rotator: None }
     }
 

@@ -147,7 +147,7 @@ pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT
 
 /// Returns the words of a spilled log's state, for the log and the spiller.
 pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
-    segment.window(SPILL.start, SPILL_WORDS)
+    segment.slice(SPILL.start, SPILL_WORDS)
 }
 
 /// The words of a thread's segment with the numbers of gaps and sleeps that its log kept and
@@ -158,7 +158,7 @@ pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_
 /// Returns the words with the dropped and kept counts of gaps, and those of sleeps.
 pub(crate) fn gap_counters(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
-        [segment.window(HEADER_WORDS + dropped, 2), segment.window(HEADER_WORDS + kept, 1)]
+        [segment.slice(HEADER_WORDS + dropped, 2), segment.slice(HEADER_WORDS + kept, 1)]
     })
 }
 
@@ -257,8 +257,8 @@ impl StatusWriter {
     /// If the segment is shorter than [`LOG_OFFSET`].
     pub fn new(segment: &AtomicWords) -> Self {
         Self {
-            words: segment.window(HEADER_WORDS, STATUS_WORDS),
-            counters: segment.window(COUNTERS_OFFSET, COUNTER_WORDS),
+            words: segment.slice(HEADER_WORDS, STATUS_WORDS),
+            counters: segment.slice(COUNTERS_OFFSET, COUNTER_WORDS),
         }
     }
 

@@ -253,7 +253,7 @@ impl RepairsWriter {
     /// # Panics
     /// If the segment is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
-        Self(segment.window(0, REPAIRS_WORDS))
+        Self(segment.slice(0, REPAIRS_WORDS))
     }
 
     fn set(&self, strategy: u16, word: usize, value: u64) {
@@ -335,7 +335,7 @@ impl Repairs {
     /// # Panics
     /// If the segment is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: ReadOnlyWords) -> Self {
-        Self(segment.window(0, REPAIRS_WORDS))
+        Self(segment.slice(0, REPAIRS_WORDS))
     }
 
     /// Returns the number of the engine's reports, for [`Repairs::wait`].

@@ -22,7 +22,7 @@ use shm::bell;
 use shm::board;
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
-use shm::ring::{Ends, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
@@ -279,28 +279,28 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     let roles: Vec<Role> = plan.roles_of(process).collect();
     let all = segments(plan).into_iter().chain([control(0)]);
     all.filter_map(move |segment| {
-        segment.access(roles.iter().copied()).map(|access| (segment.spec.what, access))
+        segment.access(roles.iter().copied()).map(|access| (segment.spec.name, access))
     })
 }
 
 /// Specifies a segment with a single entry.
 fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentSpec {
     SegmentSpec {
-        what,
+        name: what,
         place: SegmentPlace::Memory,
         words,
         kind,
         capacity: 1,
         slot_words: 1,
         index,
-        ends: Ends::NONE,
+        ends: EndRights::NONE,
     }
 }
 
 fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> + '_ {
     let link = &plan.links[index];
     link.segments(plan.technique).into_iter().map(move |spec| {
-        let Ends { only, producer, consumer } = spec.ends;
+        let EndRights { only, producer, consumer } = spec.ends;
         let writers = match only {
             Some(only) => &link.writers[only..=only],
             None => &link.writers,
@@ -328,14 +328,14 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
 fn schedule(strategy: u16, orders: u64) -> RunSegment {
     RunSegment {
         spec: SegmentSpec {
-            what: schedule_segment(strategy),
+            name: schedule_segment(strategy),
             place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
             kind: SCHEDULE_KIND,
             capacity: orders,
             slot_words: SCHEDULE_ENTRY_WORDS as u64,
             index: strategy.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: SegmentPurpose::Schedule(strategy),
         reset_with_role: None,
@@ -347,14 +347,14 @@ fn replay_sequence(plan: &Plan) -> RunSegment {
     let orders = plan.trading().total_orders();
     RunSegment {
         spec: SegmentSpec {
-            what: REPLAY_SEGMENT.into(),
+            name: REPLAY_SEGMENT.into(),
             place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize,
             kind: REPLAY_KIND,
             capacity: orders,
             slot_words: 1,
             index: 0,
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: SegmentPurpose::ReplaySequence,
         reset_with_role: None,
@@ -372,14 +372,14 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trades = closed.saturating_mul(2);
     RunSegment {
         spec: SegmentSpec {
-            what: tape::tape_segment(venue),
+            name: tape::tape_segment(venue),
             place: SegmentPlace::Memory,
             words: tape::tape_words(trades as usize),
             kind: tape::KIND,
             capacity: trades,
             slot_words: tape::TRADE_WORDS as u64,
             index: venue.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: SegmentPurpose::Tape(venue),
         reset_with_role: None,
@@ -395,14 +395,14 @@ fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
     Some(RunSegment {
         spec: SegmentSpec {
-            what: market::market_segment(venue),
+            name: market::market_segment(venue),
             place: SegmentPlace::Memory,
             words: shape.segment_words(),
             kind: board::KIND,
             capacity: shape.cells() as u64,
             slot_words: 0,
             index: venue.into(),
-            ends: Ends::NONE,
+            ends: EndRights::NONE,
         },
         purpose: SegmentPurpose::Market(venue),
         reset_with_role: None,
@@ -447,14 +447,14 @@ pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
 /// Specifies the status block and stamp log of a thread, with a capacity of `records`.
 pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
     SegmentSpec {
-        what: thread_segment(&plan.threads[index].name),
+        name: thread_segment(&plan.threads[index].name),
         place: SegmentPlace::Memory,
         words: LOG_OFFSET + records as usize * RECORD_WORDS,
         kind: status::KIND,
         capacity: records,
         slot_words: RECORD_WORDS as u64,
         index: index as u64,
-        ends: Ends::NONE,
+        ends: EndRights::NONE,
     }
 }
 

@@ -36,16 +36,16 @@ pub trait LoopClock: Clock + 'static {
     ///
     /// # Errors
     /// What kept the thread from starting.
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
-/// Two loops for each agent: one with [`idle::Chosen::Spin`], with which figures are taken, and one
+/// Two loops for each agent: one with [`idle::IdleStrategy::Spin`], with which figures are taken, and one
 /// for all other idle strategies.
 #[cfg(not(debug_assertions))]
 impl LoopClock for Tsc {
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         match idle {
-            idle::Chosen::Spin(spin) => runner.run(agent, Self, spin),
+            idle::IdleStrategy::Spin(spin) => runner.run(agent, Self, spin),
             idle => runner.run(agent, Self, idle),
         }
     }
@@ -53,7 +53,7 @@ impl LoopClock for Tsc {
 
 /// One loop for each agent, on whichever clock the plan names.
 impl LoopClock for clock::AnyClock {
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         let clock = Self::from(runner.plan.clock);
         runner.run(agent, clock, idle)
     }
@@ -70,11 +70,11 @@ pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     ///
     /// # Errors
     /// What kept the thread from starting.
-    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
+    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
 impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         K::run(&mut *self, runner, idle)
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -
         let reports = parts.attached.receiver(&session_in(context.gateway))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
-    let out = parts.attached.heir(&session_out(context.gateway))?;
-    let mut reports = parts.attached.successor(&session_in(context.gateway))?;
+    let out = parts.attached.resume_sender(&session_out(context.gateway))?;
+    let mut reports = parts.attached.resume_receiver(&session_in(context.gateway))?;
     reports.skip_to(resume_point.completed);
     Ok(SessionVenue::new(out, bell, reports)
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
@@ -65,8 +65,8 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
         // In the place of a predecessor, if there was one; else the same as a first one.
-        let orders = parts.attached.successor(&session_out(gateway))?;
-        let reports = parts.attached.heir(&session_in(gateway))?;
+        let orders = parts.attached.resume_receiver(&session_out(gateway))?;
+        let reports = parts.attached.resume_sender(&session_in(gateway))?;
         let bell = bell_of(parts.attached, plan, thread, Role::Gateway(gateway))?;
         sessions.push(SessionEnd::new(orders, reports, bell, capacity));
     }

@@ -260,7 +260,7 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     let thread = &plan.threads[thread];
     let trading = plan.trading();
     let end = |what: String, attached: &mut Attached<'_>| match is_successor {
-        true => attached.heir(&what),
+        true => attached.resume_sender(&what),
         false => attached.sender(&what),
     };
     let mut inboxes = Vec::new();
@@ -318,7 +318,7 @@ fn gateway_through<P: Producer, V: Venue>(
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
     let resume_point = recovered::gateway_resume_point(attached, index);
     // After a predecessor, if there was one.
-    let inbox = attached.successor(&inbox(index))?;
+    let inbox = attached.resume_receiver(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);
     let gateway = gateway.with_fills_logged_first(plan.can_lose_gateways());
     Ok(match resume_point {

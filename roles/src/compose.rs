@@ -41,7 +41,7 @@ impl<A> ComposedAgent<A> {
 
 /// A thread's loop: runs its agent on the calling thread until the run ends. Fails if the thread
 /// cannot start.
-pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::Chosen) -> Result<()> + Send>;
+pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::IdleStrategy) -> Result<()> + Send>;
 
 /// An agent that its caller steps, instead of giving it a thread.
 pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;

@@ -47,10 +47,10 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     logged.scan(&mut tally);
     let mut watermarks = recovered::watermarks_in_log(&logged, &tally);
     for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
-        watermarks.sent.push(attached.heir(&session_out(gateway))?.published());
+        watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
-        let left = attached.heir(&inbox(gateway))?.published();
-        attached.successor(&inbox(gateway))?.skip_to(left);
+        let left = attached.resume_sender(&inbox(gateway))?.published();
+        attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
     takeover.alter_engine(&mut watermarks, &folder);

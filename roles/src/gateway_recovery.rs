@@ -74,8 +74,8 @@ fn from_session(
     repair: &GatewayRepair,
     attached: &mut Attached<'_>,
 ) -> Result<GatewayResumePoint> {
-    let out = attached.heir(&session_out(index))?;
-    let mut inbox = attached.successor(&inbox(index))?;
+    let out = attached.resume_sender(&session_out(index))?;
+    let mut inbox = attached.resume_receiver(&inbox(index))?;
     inbox.skip_to(out.published());
     let unsummed = repair.inbox_end.saturating_sub(inbox.taken());
     let waiting = all_messages(&mut inbox);
@@ -109,11 +109,11 @@ pub(super) fn from_engine_journal(
     now: u64,
     attached: &mut Attached<'_>,
 ) -> Result<GatewayResumePoint> {
-    let out = attached.heir(&session_out(index))?;
+    let out = attached.resume_sender(&session_out(index))?;
     let ring = spsc_mux::ring_name(&completion_link(plan), index.into());
-    let completion = attached.heir(&ring)?;
+    let completion = attached.resume_sender(&ring)?;
     let completed = completion.published();
-    let mut taken = attached.successor(&ring)?;
+    let mut taken = attached.resume_receiver(&ring)?;
     let mut reported = past.reported;
     // Journaled messages whose slots were not released are counted already.
     let written = past.reports.saturating_sub(taken.taken());
@@ -158,7 +158,7 @@ fn order_of(message: Message) -> Option<Order> {
 
 /// Returns the session's reports after the first `completed`; `None`: cannot be decoded.
 fn open_reports(index: u16, completed: u64, attached: &mut Attached<'_>) -> Result<Vec<Option<Report>>> {
-    let mut session = attached.successor(&session_in(index))?;
+    let mut session = attached.resume_receiver(&session_in(index))?;
     session.skip_to(completed);
     Ok(all_messages(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect())
 }

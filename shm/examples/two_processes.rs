@@ -1,27 +1,33 @@
-//! Two processes and one queue between them, without a run: `cargo run -p shm --example
-//! two_processes`.
+//! Two processes and one queue between them: `cargo run -p bulkhead-shm --example two_processes`.
 //!
-//! The program creates a queue by name, starts itself again as the producer, and takes what that
-//! one sends. Each ends if the other one does: a queue says nothing about its peers.
+//! The program creates a queue, starts itself again as the sender, and receives its messages. It
+//! waits asleep, and stops if the sender dies.
 
-use shm::queue::Queue;
-use shm::ring::Consumer;
-use shm::ring::array_queue::ArrayQueue;
+use shm::queue;
 use std::error::Error;
-use std::os::unix::process::parent_id;
 use std::process::Command;
+use std::time::Duration;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// How many messages go across.
+/// Number of messages.
 const MESSAGES: u64 = 100_000;
 
-fn produce(name: &str) -> Result<(), Box<dyn Error>> {
-    let consumer = parent_id();
-    let mut producer = Queue::<ArrayQueue>::open(name)?.producer(0)?;
-    for n in 0..MESSAGES {
-        while producer.try_push(&[n; 7]).is_err() {
-            if parent_id() != consumer {
-                return Err("the consumer is gone".into());
-            }
+#[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Trade {
+    sequence: u64,
+    price: u64,
+    quantity: u64,
+}
+
+fn trade(sequence: u64) -> Trade {
+    Trade { sequence, price: 100 + sequence % 7, quantity: 1 + sequence % 3 }
+}
+
+fn send(name: &str) -> Result<(), Box<dyn Error>> {
+    let mut sender = queue::open::<Trade>(name)?.sender()?;
+    for sequence in 0..MESSAGES {
+        while sender.push(&trade(sequence)).is_err() {
             std::thread::yield_now();
         }
     }
@@ -30,29 +36,25 @@ fn produce(name: &str) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(name) = std::env::args().nth(1) {
-        return produce(&name);
+        return send(&name);
     }
     let name = format!("two-processes-{}", std::process::id());
-    let mut queue = Queue::<ArrayQueue>::create(&name, 1, 1024)?;
-    let mut consumer = queue.consumer()?;
+    let mut queue = queue::spsc::<Trade>(&name, 1024)?;
+    let mut receiver = queue.receiver()?;
     let mut child = Command::new(std::env::current_exe()?).arg(&name).spawn()?;
-    let mut next = 0;
-    while next < MESSAGES {
-        match consumer.try_pop() {
-            Some((_, message)) if message == [next; 7] => next += 1,
-            Some((_, message)) => return Err(format!("{message:?} came instead of {next}").into()),
-            None => match child.try_wait()? {
-                // What it had sent before its end may have come since we looked.
-                Some(status) if !status.success() => return Err(format!("the producer: {status}").into()),
-                _ => std::thread::yield_now(),
-            },
+    for sequence in 0..MESSAGES {
+        loop {
+            match receiver.pop_timeout(Duration::from_millis(100))? {
+                Some(found) if found == trade(sequence) => break,
+                Some(found) => return Err(format!("{found:?} instead of trade {sequence}").into()),
+                None => match child.try_wait()? {
+                    Some(status) if !status.success() => return Err(format!("the sender: {status}").into()),
+                    _ => {}
+                },
+            }
         }
     }
     child.wait()?;
-    println!(
-        "{MESSAGES} messages came from process {} to {}, whole and in order",
-        child.id(),
-        std::process::id()
-    );
+    println!("{MESSAGES} trades from process {} to {}, in order", child.id(), std::process::id());
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-/// Which processes are at the ends of a link, as the one who started them knows.
+/// The processes at the ends of a link, as known to the process that started them.
 pub trait Peers: Send {
     /// The process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
@@ -34,7 +34,7 @@ impl Peers for SameProcess {
     }
 }
 
-/// Where the segments of a run are, and what this process may do with them.
+/// Locates the segments of a run and holds the rights of this process.
 pub trait Source {
     /// The full name of one of the run's segments, in `/dev/shm`.
     fn name(&self, what: &str) -> String;
@@ -42,9 +42,9 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
-    /// The header that the segment was created with, if a plan says it. Then nothing in its memory
-    /// is believed: whoever may write the segment may have written over its header. `None`: the
-    /// header in memory is checked.
+    /// The header that the segment was created with, if a plan says it. The
+    /// header in memory is then ignored, since any writer of the segment can overwrite it. `None`:
+    /// the header in memory is checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None
@@ -57,7 +57,7 @@ pub trait Source {
     /// opened by its name.
     fn handles(&self) -> &[Handle];
 
-    /// Who is at the ends of a link. If nobody says otherwise, this process alone.
+    /// Returns the processes at the ends of a link. By default this process alone.
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let _ = link;
         Box::new(SameProcess)
@@ -66,30 +66,30 @@ pub trait Source {
 
 /// One process's view of a run's segments. See the module's documentation.
 pub struct Attached<'a> {
-    source: Box<dyn Source + 'a>,
+    source: Box<dyn Source + Send + 'a>,
     regions: HashMap<String, Arc<Region>>,
     /// Memory that was handed over for reading only.
-    lent: HashMap<String, Arc<Region>>,
+    lent_views: HashMap<String, Arc<Region>>,
     /// What is mapped for reading only: a descriptor that was handed over is taken once.
     views: HashMap<String, ReadOnlyWords>,
     /// What the techniques on the heap share between the threads of this process, by name.
-    on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
+    heap_objects: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl<'a> Attached<'a> {
-    /// Nothing attached yet.
-    pub fn new(source: impl Source + 'a) -> Self {
+    /// Creates a view with nothing attached.
+    pub fn new(source: impl Source + Send + 'a) -> Self {
         Self {
             source: Box::new(source),
             regions: HashMap::new(),
-            lent: HashMap::new(),
+            lent_views: HashMap::new(),
             views: HashMap::new(),
-            on_heap: HashMap::new(),
+            heap_objects: HashMap::new(),
         }
     }
 
-    /// Maps a segment of the run for reading and writing, or gives the mapping that is there;
-    /// checks that it belongs to this run.
+    /// Maps a segment of the run for reading and writing, or returns its existing mapping. Checks
+    /// that the segment belongs to this run.
     ///
     /// # Errors
     /// A segment that this process has no right to write, that is missing, or whose header is not
@@ -103,7 +103,7 @@ impl<'a> Attached<'a> {
             let source = std::io::Error::other("the plan does not say that this process writes it");
             return Err(RegionError::Os { name, what: "map it", source });
         }
-        let region = match self.handed_over(what, Access::Write)? {
+        let region = match self.inherited_file(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
             None if kind.prefault => Region::open(&name)?,
             None => Region::open_reserve(&name)?,
@@ -113,7 +113,7 @@ impl<'a> Attached<'a> {
         Ok(region)
     }
 
-    /// The full name, in `/dev/shm`, of one of the run's segments.
+    /// Returns the full name, in `/dev/shm`, of a segment of the run.
     pub fn name(&self, what: &str) -> String {
         self.source.name(what)
     }
@@ -123,8 +123,8 @@ impl<'a> Attached<'a> {
         self.source.peers(link)
     }
 
-    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that
-    /// was handed over, and for tests over the heap. Its header must be written, unless the plan
+    /// Registers a region as a segment of the run, with or without a name: for inherited memory and
+    /// for tests on the heap. Its header must be written, unless the plan
     /// says it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
         if let Some(header) = self.source.header(what) {
@@ -134,38 +134,37 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
-    /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`]
+    /// Registers a region for reading only: [`Attached::view`] returns it, [`Attached::region`]
     /// does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
-        self.lent.insert(what.to_owned(), region);
+        self.lent_views.insert(what.to_owned(), region);
     }
 
-    /// What the threads of this process share under that name on the heap; made by the first who
-    /// asks.
+    /// Returns the heap object that the threads of this process share under `what`; the first
+    /// caller creates it.
     ///
     /// # Panics
     /// If it was made as another type: two techniques in one run.
     pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let shared = self.on_heap.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
+        let shared = self.heap_objects.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
         Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
-    /// Everything that this process has mapped for writing, in the order of the names. Its memory
-    /// of other kinds is not here.
+    /// Returns all segments that this process has mapped for writing, ordered by name.
     pub fn writable(&self) -> Vec<AtomicWords> {
         let mut named: Vec<_> = self.regions.iter().collect();
         named.sort_by_key(|(name, _)| *name);
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
-    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are
-    /// mapped read-only: a wild pointer cannot harm it. Where it has a name, a hostile process can
-    /// still open it anew; the sandbox is for that.
+    /// Maps a segment for reading. Unless this process writes it elsewhere, its pages are
+    /// mapped read-only: a wild pointer cannot harm it. A named segment can still be
+    /// opened for writing by a hostile process; the sandbox prevents that.
     ///
     /// # Errors
     /// As [`Attached::region`].
     pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<ReadOnlyWords, RegionError> {
-        if let Some(region) = self.lent.get(what) {
+        if let Some(region) = self.lent_views.get(what) {
             let view = region.words().into();
             self.check(what, self.name(what), kind, &view)?;
             return Ok(view);
@@ -181,7 +180,7 @@ impl<'a> Attached<'a> {
             let source = std::io::Error::other("the plan does not say that this process reads it");
             return Err(RegionError::Os { name, what: "map it", source });
         }
-        let view = match self.handed_over(what, Access::Read)? {
+        let view = match self.inherited_file(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,
         };
@@ -191,8 +190,8 @@ impl<'a> Attached<'a> {
     }
 
     /// The inherited descriptor of a segment; `None` if the segment is opened by its name.
-    fn handed_over(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
-        let mut handles = self.source.handles().iter().filter(|handle| handle.what == what).peekable();
+    fn inherited_file(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
+        let mut handles = self.source.handles().iter().filter(|handle| handle.name == what).peekable();
         if handles.peek().is_none() {
             return Ok(None);
         }
@@ -224,7 +223,7 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// One end of what is in a segment.
+    /// Attaches one end of the structure in a segment.
     ///
     /// # Errors
     /// As [`Attached::region`]; what `attach` says.

@@ -1,16 +1,16 @@
 //! The doorbell: how a sender wakes a receiver that parks on a futex, across processes.
 //!
 //! ```text
-//! the listener's segment:   header │ flag │ outside │ rung: a word for each thread that this one rings
-//!                                    ▲                  │ the listener writes nothing else of its own
-//!                                    └─ read by its senders
-//! each sender's segment:    header │ flag │ outside │ rung … the word for that listener … ◀── read by the listener
+//! listener:      header │ flag │ outside │ rung: a word for each thread that it rings
+//!                         ▲                  (the listener writes flag and rung only)
+//!                         └─ read by its senders
+//! each sender:   header │ flag │ outside │ rung … word for that listener … ◀─ read by it
 //! ```
 //!
 //! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or
 //! about to be, and which park that is: it counts in steps of two, and its lowest bit is set while
 //! the thread sleeps. A sender that finds the bit set copies the flag into its own word for that
-//! listener, and wakes whoever waits on that word. The listener waits on the words of all its
+//! listener, and wakes the threads waiting on that word. The listener waits on the words of all its
 //! senders at once (`futex_waitv`).
 //!
 //! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more
@@ -25,7 +25,7 @@
 //! place. What it can do is to wake the listener for nothing, which costs the listener a look at
 //! its rings. A wait has a time-out all the same: a peer is not trusted to ring.
 //!
-//! The word `outside` is for whoever has no thread in the plan: the launcher and operators.
+//! The word `outside` is for processes without a thread in the plan: the launcher and operators.
 
 use crate::futex;
 use crate::memory::header::HEADER_WORDS;
@@ -48,19 +48,24 @@ pub const KIND: SegmentKind =
 
 /// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
+
+/// Returns `true` if a flag is that of a listener that sleeps or is about to.
+pub(crate) const fn is_armed(flag: u64) -> bool {
+    flag & SLEEPING != 0
+}
 /// From one park to the next.
 const PARK: u64 = 2;
 
-/// The longest sleep of a listener that cannot wait on the words of all its senders: there are more
+/// Maximum sleep of a listener that cannot wait on the words of all its senders: there are more
 /// than [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
-/// Words in the segment of a thread, in a run of so many threads.
+/// Returns the number of words in the segment of a thread, in a run of `threads` threads.
 pub const fn bell_words(threads: usize) -> usize {
     RUNG + threads
 }
 
-/// A sender's end: rings one listener.
+/// A sender's end of a doorbell: rings one listener.
 #[derive(Clone)]
 pub struct Doorbell {
     flag: ReadOnlyWords,
@@ -74,15 +79,15 @@ impl Doorbell {
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
     pub fn new(listener: &ReadOnlyWords, own: &AtomicWords, slot: usize) -> Self {
-        Self { flag: listener.window(BELL, 1), rung: own.window(RUNG + slot, 1) }
+        Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Rings the listener of this segment from outside: for who is trusted with all of it.
+    /// Rings the listener of this segment from outside: for a process that may write all of it.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     pub fn from_outside(listener: &AtomicWords) -> Self {
-        Self { flag: ReadOnlyWords::from(listener.window(BELL, 1)), rung: listener.window(OUTSIDE, 1) }
+        Self { flag: ReadOnlyWords::from(listener.slice(BELL, 1)), rung: listener.slice(OUTSIDE, 1) }
     }
 
     /// Wakes the listener if it sleeps or is about to. Call it after the message was published.
@@ -104,7 +109,7 @@ impl Doorbell {
             // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message
             // that was published before.
             self.rung[0].store(flag, Ordering::Release);
-            // All: one who waits there besides the listener must not get the wake-up in its place.
+            // All: another waiter on this word must not get the wake-up instead of the listener.
             futex::wake_all(&self.rung[0]);
         }
     }
@@ -118,46 +123,46 @@ pub struct Listener {
     /// The flag of the present park, or of the last one: with the bit [`SLEEPING`].
     park: u64,
     /// How long a sleep may last.
-    longest: Duration,
+    max_sleep: Duration,
 }
 
 impl Listener {
-    /// The listener that has this segment, whom nobody rings yet. In the place of one that has died
-    /// it goes on counting where that one stopped.
+    /// Attaches the listener of this segment, with no senders yet. A successor of a crashed
+    /// listener continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     pub fn new(own: &AtomicWords) -> Self {
-        let flag = own.window(BELL, 1);
+        let flag = own.slice(BELL, 1);
         // Relaxed: our predecessor's death is certain, and so are all its stores.
         let park = flag[0].load(Ordering::Relaxed) | SLEEPING;
-        Self { flag, senders: Vec::new(), park, longest: Duration::MAX }
+        Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Hears who rings from outside too: [`Doorbell::from_outside`].
+    /// Also wakes for [`Doorbell::from_outside`].
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
     #[must_use]
-    pub fn and_outside(mut self, own: &AtomicWords) -> Self {
-        self.hear(ReadOnlyWords::from(own.window(OUTSIDE, 1)));
+    pub fn with_outside(mut self, own: &AtomicWords) -> Self {
+        self.add_word(ReadOnlyWords::from(own.slice(OUTSIDE, 1)));
         self
     }
 
-    /// Hears a sender too, who has the segment `sender` and rings by its word `slot`.
+    /// Also wakes for the sender that has the segment `sender` and rings by its word `slot`.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
     pub fn add_sender(&mut self, sender: &ReadOnlyWords, slot: usize) {
-        self.hear(sender.window(RUNG + slot, 1));
+        self.add_word(sender.slice(RUNG + slot, 1));
     }
 
-    fn hear(&mut self, word: ReadOnlyWords) {
+    fn add_word(&mut self, word: ReadOnlyWords) {
         if self.senders.len() < futex::MAX_WORDS {
             self.senders.push(word);
         } else {
             // Looks by itself for what the others send.
-            self.longest = SHORT_SLEEP;
+            self.max_sleep = SHORT_SLEEP;
         }
     }
 
@@ -171,15 +176,15 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes an [`Listener::arm`] back.
+    /// Cancels a [`Listener::arm`].
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
     /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
-    /// disarmed. Returns why it came back.
-    pub fn wait(&mut self, at_most: Duration) -> Woken {
+    /// disarmed. Returns the reason for waking.
+    pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;
         let mut is_rung = false;
@@ -191,10 +196,10 @@ impl Listener {
         }
         if !is_rung {
             let words = self.senders.iter().map(ReadOnlyWords::futex).zip(seen);
-            woken = futex::wait_any(words, at_most.min(self.longest));
+            woken = futex::wait_any(words, timeout.min(self.max_sleep));
             if woken == Woken::Unsupported {
-                self.longest = SHORT_SLEEP;
-                std::thread::sleep(at_most.min(SHORT_SLEEP));
+                self.max_sleep = SHORT_SLEEP;
+                std::thread::sleep(timeout.min(SHORT_SLEEP));
             }
         }
         self.disarm();

@@ -23,22 +23,22 @@ pub enum Woken {
 #[cfg(target_endian = "big")]
 compile_error!("the futex is taken to be the low half of a word: only right on little-endian machines");
 
-/// Sleeps while the low half of `word` is `expected`, for `at_most` that long. May return for no
+/// Sleeps while the low half of `word` is `expected`, for `timeout` that long. May return for no
 /// reason.
 #[cfg(not(loom))]
-pub fn wait(word: &AtomicU64, expected: u32, at_most: Duration) {
-    let _ = wait_for(word, expected, at_most);
+pub fn wait(word: &AtomicU64, expected: u32, timeout: Duration) {
+    let _ = wait_for(word, expected, timeout);
 }
 
 /// The same; why it came back.
 #[cfg(not(loom))]
-fn wait_for(word: &AtomicU64, expected: u32, at_most: Duration) -> Woken {
-    let timeout = libc::timespec {
-        tv_sec: at_most.as_secs().min(i64::MAX as u64) as _,
-        tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
+fn wait_for(word: &AtomicU64, expected: u32, timeout: Duration) -> Woken {
+    let limit = libc::timespec {
+        tv_sec: timeout.as_secs().min(i64::MAX as u64) as _,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
     };
     // SAFETY: the address is that of a live, aligned word, its first four bytes are the futex; the
-    // kernel only reads it. The timeout outlives the call. Not FUTEX_PRIVATE: the word may be
+    // kernel only reads it. The limit outlives the call. Not FUTEX_PRIVATE: the word may be
     // shared with another process.
     let result = unsafe {
         libc::syscall(
@@ -46,7 +46,7 @@ fn wait_for(word: &AtomicU64, expected: u32, at_most: Duration) -> Woken {
             core::ptr::from_ref(word).cast::<u32>(),
             libc::FUTEX_WAIT,
             expected,
-            &raw const timeout,
+            &raw const limit,
         )
     };
     woken(result)
@@ -74,11 +74,11 @@ pub fn wake_one(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the low half of each word is what is expected of it, for `at_most` that long; of
+/// Sleeps while the low half of each word is what is expected of it, for `timeout` that long; of
 /// more than [`MAX_WORDS`] the others are left out. One word is waited on by the older call, which
 /// every kernel and the sandbox's strategies have.
 #[cfg(not(loom))]
-pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: Duration) -> Woken {
+pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
     const FLAGS: u32 = 2;
     /// The kernel's `struct futex_waitv`.
@@ -99,17 +99,17 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, at_most: 
         count += 1;
     }
     let Some((word, expected)) = first else {
-        std::thread::sleep(at_most);
+        std::thread::sleep(timeout);
         return Woken::TimedOut;
     };
     if count == 1 {
-        return wait_for(word, expected, at_most);
+        return wait_for(word, expected, timeout);
     }
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the struct is ours and outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut until) };
-    let nanos = until.tv_nsec as u64 + u64::from(at_most.subsec_nanos());
-    let seconds = at_most.as_secs().saturating_add(nanos / 1_000_000_000);
+    let nanos = until.tv_nsec as u64 + u64::from(timeout.subsec_nanos());
+    let seconds = timeout.as_secs().saturating_add(nanos / 1_000_000_000);
     until.tv_sec = until.tv_sec.saturating_add(seconds.min(i64::MAX as u64) as _);
     until.tv_nsec = (nanos % 1_000_000_000) as libc::c_long;
     // SAFETY: the addresses are those of live, aligned words, whose first four bytes are the

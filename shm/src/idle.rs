@@ -6,35 +6,34 @@ use core::time::Duration;
 
 /// What to do between two duty cycles that find nothing.
 pub trait Idle {
-    /// Whether it ever gives the core away.
-    const MAY_GIVE: bool = true;
+    /// `true` if the strategy can yield the core.
+    const CAN_YIELD: bool = true;
 
-    /// Whether the next [`Idle::idle`] gives the core away, so that the thread may be away for as
-    /// long as others like.
+    /// Returns `true` if the next [`Idle::idle`] yields the core, so that the thread may be
+    /// descheduled for an unbounded time.
     #[inline(always)]
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         true
     }
 
-    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often
-    /// far less. 0 stands for what is to be tried again at once: room in a ring. Who sleeps does so
-    /// for some microseconds also then, after enough tries in vain: what makes room may need the
-    /// core.
-    fn idle(&mut self, at_most_ns: u64);
+    /// Waits for at most `max_ns` nanoseconds, often far less. Called after each duty cycle without
+    /// work. 0 means to retry at once (a ring is full). After many empty cycles, strategies that
+    /// sleep do so for some microseconds even then: the consumer may need the core.
+    fn idle(&mut self, max_ns: u64);
 
     /// Called after a duty cycle with work, before the next one.
     fn reset(&mut self) {}
 }
 
-/// Polls again at once: the lowest latency, a whole core. Gives the processor's pause hint at one
-/// idle cycle in
-/// [`Spin::CYCLES_A_PAUSE`]: a pause takes longer than most duty cycles that find nothing, and a message waits until it is over.
+/// Polls again at once: the lowest latency, a whole core. Executes a
+/// PAUSE in one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty
+/// cycles, and delays a message that arrives during it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
     idle_cycles: u32,
 }
 
-/// Gives the core to whoever else wants it.
+/// Yields the core to other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 
@@ -45,16 +44,16 @@ pub struct Backoff {
     idle_cycles: u32,
 }
 
-/// Sleeps on the thread's doorbell until a sender rings or something is due.
+/// Sleeps on the thread's doorbell until a sender rings or the time is over.
 pub struct Park {
     listener: Listener,
     armed: bool,
     /// Waits of no time, since there was last something to do.
-    in_vain: u32,
+    empty_waits: u32,
 }
 
-/// How long a wait of no time is after so many idle cycles, in nanoseconds: what makes room does
-/// not ring, and may wait for this core.
+/// Length in nanoseconds of a wait for zero time, after `idle_cycles` empty cycles: the thread that
+/// frees a slot does not ring, and may need this core.
 #[inline]
 const fn nap_ns(idle_cycles: u32) -> u64 {
     const TRIES: u32 = 64;
@@ -68,10 +67,10 @@ impl Spin {
 }
 
 impl Idle for Spin {
-    const MAY_GIVE: bool = false;
+    const CAN_YIELD: bool = false;
 
     #[inline(always)]
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         false
     }
 
@@ -99,11 +98,11 @@ impl Backoff {
 
 impl Idle for Backoff {
     #[inline]
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         self.idle_cycles >= Self::SPINS
     }
 
-    fn idle(&mut self, at_most_ns: u64) {
+    fn idle(&mut self, max_ns: u64) {
         self.idle_cycles = self.idle_cycles.saturating_add(1);
         if self.idle_cycles <= Self::SPINS {
             core::hint::spin_loop();
@@ -111,8 +110,8 @@ impl Idle for Backoff {
             std::thread::yield_now();
         } else {
             let doublings = (self.idle_cycles - Self::SPINS - Self::YIELDS).min(10);
-            let at_most_ns = if at_most_ns == 0 { nap_ns(self.idle_cycles) } else { at_most_ns };
-            let sleep_ns = (1_000 << doublings).min(Self::MAX_SLEEP_NS).min(at_most_ns);
+            let max_ns = if max_ns == 0 { nap_ns(self.idle_cycles) } else { max_ns };
+            let sleep_ns = (1_000 << doublings).min(Self::MAX_SLEEP_NS).min(max_ns);
             std::thread::sleep(Duration::from_nanos(sleep_ns));
         }
     }
@@ -130,26 +129,26 @@ impl Park {
 
     /// Parks until one of the thread's senders rings.
     pub fn new(listener: Listener) -> Self {
-        Self { listener, armed: false, in_vain: 0 }
+        Self { listener, armed: false, empty_waits: 0 }
     }
 }
 
 impl Idle for Park {
     #[inline]
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         self.armed
     }
 
-    fn idle(&mut self, at_most_ns: u64) {
+    fn idle(&mut self, max_ns: u64) {
         if self.armed {
-            let mut at_most_ns = at_most_ns.min(Self::MAX_SLEEP_NS);
-            if at_most_ns == 0 {
-                at_most_ns = nap_ns(self.in_vain);
-                self.in_vain = self.in_vain.saturating_add(1);
+            let mut max_ns = max_ns.min(Self::MAX_SLEEP_NS);
+            if max_ns == 0 {
+                max_ns = nap_ns(self.empty_waits);
+                self.empty_waits = self.empty_waits.saturating_add(1);
             }
             // The duty cycle since `arm` found nothing: nobody can have sent without seeing the
             // bell armed.
-            self.listener.wait(Duration::from_nanos(at_most_ns));
+            self.listener.wait(Duration::from_nanos(max_ns));
             self.armed = false;
         } else {
             self.listener.arm();
@@ -159,7 +158,7 @@ impl Idle for Park {
 
     #[inline]
     fn reset(&mut self) {
-        self.in_vain = 0;
+        self.empty_waits = 0;
         if self.armed {
             self.listener.disarm();
             self.armed = false;
@@ -167,10 +166,10 @@ impl Idle for Park {
     }
 }
 
-/// Any of them, chosen while running: one branch before what is a system call in most cases. Loops
-/// that spin are compiled for [`Spin`] alone; the others share one, or each agent would be compiled
-/// as often as there are strategies.
-pub enum Chosen {
+/// An idle strategy chosen at run time: one branch, mostly before a system call. Loops that spin
+/// are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled only
+/// twice.
+pub enum IdleStrategy {
     /// See [`Spin`].
     Spin(Spin),
     /// See [`Yield`].
@@ -181,33 +180,33 @@ pub enum Chosen {
     Park(Park),
 }
 
-impl Idle for Chosen {
+impl Idle for IdleStrategy {
     #[inline]
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         match self {
-            Chosen::Spin(spin) => spin.gives_core(),
-            Chosen::Yield(give) => give.gives_core(),
-            Chosen::Backoff(backoff) => backoff.gives_core(),
-            Chosen::Park(park) => park.gives_core(),
+            IdleStrategy::Spin(spin) => spin.can_yield(),
+            IdleStrategy::Yield(give) => give.can_yield(),
+            IdleStrategy::Backoff(backoff) => backoff.can_yield(),
+            IdleStrategy::Park(park) => park.can_yield(),
         }
     }
 
     #[inline]
-    fn idle(&mut self, at_most_ns: u64) {
+    fn idle(&mut self, max_ns: u64) {
         match self {
-            Chosen::Spin(spin) => spin.idle(at_most_ns),
-            Chosen::Yield(give) => give.idle(at_most_ns),
-            Chosen::Backoff(backoff) => backoff.idle(at_most_ns),
-            Chosen::Park(park) => park.idle(at_most_ns),
+            IdleStrategy::Spin(spin) => spin.idle(max_ns),
+            IdleStrategy::Yield(give) => give.idle(max_ns),
+            IdleStrategy::Backoff(backoff) => backoff.idle(max_ns),
+            IdleStrategy::Park(park) => park.idle(max_ns),
         }
     }
 
     #[inline]
     fn reset(&mut self) {
         match self {
-            Chosen::Spin(_) | Chosen::Yield(_) => {}
-            Chosen::Backoff(backoff) => backoff.reset(),
-            Chosen::Park(park) => park.reset(),
+            IdleStrategy::Spin(_) | IdleStrategy::Yield(_) => {}
+            IdleStrategy::Backoff(backoff) => backoff.reset(),
+            IdleStrategy::Park(park) => park.reset(),
         }
     }
 }
@@ -221,10 +220,10 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri does not implement shared futexes by syscall number")]
-    fn a_parked_thread_is_rung_awake() {
+    fn parked_thread_wakes_when_bell_rings() {
         let words = Region::heap(BELL_WORDS).words();
         let bell = Doorbell::from_outside(&words);
-        let mut park = Park::new(Listener::new(&words).and_outside(&words));
+        let mut park = Park::new(Listener::new(&words).with_outside(&words));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..1000 {
@@ -257,7 +256,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's sleep is not for measuring")]
-    fn who_waits_for_room_tries_at_once_and_then_leaves_the_core_to_others() {
+    fn zero_wait_retries_at_once_then_naps() {
         assert_eq!((nap_ns(0), nap_ns(63)), (0, 0));
         let least = |idle: &mut dyn FnMut(), calls| {
             let start = Instant::now();
@@ -270,25 +269,25 @@ mod tests {
         let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
         assert!(least(&mut || park.idle(0), 2 * 164) >= naps);
         park.reset();
-        assert_eq!(park.in_vain, 0);
+        assert_eq!(park.empty_waits, 0);
         let mut backoff = Backoff { idle_cycles: 200 };
         assert!(least(&mut || backoff.idle(0), 100) >= naps);
     }
 
     #[test]
-    fn who_only_spins_or_arms_its_bell_keeps_its_core() {
+    fn spinning_or_arming_does_not_yield_the_core() {
         let mut backoff = Backoff::default();
         for cycle in 0..Backoff::SPINS + 1 {
-            assert_eq!(backoff.gives_core(), cycle >= Backoff::SPINS, "{cycle}");
+            assert_eq!(backoff.can_yield(), cycle >= Backoff::SPINS, "{cycle}");
             backoff.idle(1);
         }
         backoff.reset();
-        assert!(!backoff.gives_core() && !Spin::default().gives_core() && Yield.gives_core());
+        assert!(!backoff.can_yield() && !Spin::default().can_yield() && Yield.can_yield());
         let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
-        assert!(!park.gives_core());
+        assert!(!park.can_yield());
         park.idle(1);
-        assert!(park.gives_core(), "the next one waits");
+        assert!(park.can_yield(), "the next one waits");
         park.reset();
-        assert!(!park.gives_core());
+        assert!(!park.can_yield());
     }
 }

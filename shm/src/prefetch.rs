@@ -1,17 +1,17 @@
-//! Fetching memory ahead of its use.
+//! Prefetch hints: fetch memory ahead of its use.
 
-/// Asks the processor for the cache line of this value's first byte, ahead of its use. Reads
-/// nothing, changes nothing, waits for nothing; a processor without such a hint does nothing.
+/// Prefetches the cache line of this value's first byte. A hint: reads and changes nothing, does
+/// not wait, and does nothing on a CPU without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);
 }
 
-/// The same for all lines of this value, the first `most` of them.
+/// Prefetches the first `max_lines` cache lines of this value.
 #[inline]
-pub fn prefetch_lines<T: ?Sized>(value: &T, most: usize) {
+pub fn prefetch_lines<T: ?Sized>(value: &T, max_lines: usize) {
     let first = core::ptr::from_ref(value).cast::<u8>();
-    for line in 0..lines(first.addr(), size_of_val(value)).min(most) {
+    for line in 0..lines(first.addr(), size_of_val(value)).min(max_lines) {
         hint(first.wrapping_add(line * LINE));
     }
 }
@@ -19,12 +19,12 @@ pub fn prefetch_lines<T: ?Sized>(value: &T, most: usize) {
 /// Bytes of a line, at least: where it has more, some are asked for twice.
 const LINE: usize = 64;
 
-/// In how many lines so many bytes are that begin there.
+/// Returns the number of cache lines that `bytes` bytes from `address` on touch.
 const fn lines(address: usize, bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (address % LINE + bytes).div_ceil(LINE) }
 }
 
-/// The same for the line so many bytes further on, which may be anybody's or nobody's.
+/// Prefetches the line `bytes` bytes after this value's first byte; any address is allowed.
 #[inline(always)]
 pub fn prefetch_ahead<T>(value: &T, bytes: usize) {
     hint(core::ptr::from_ref(value).cast::<u8>().wrapping_add(bytes));
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_has_the_lines_that_it_touches() {
+    fn line_count_covers_every_touched_cache_line() {
         assert_eq!((lines(0, 64), lines(0, 65), lines(0, 0), lines(63, 0)), (1, 2, 0, 0));
         assert_eq!((lines(63, 1), lines(63, 2), lines(32, 64), lines(65, 128)), (1, 2, 2, 3));
     }
 
     #[test]
-    fn any_value_may_be_asked_for() {
+    fn any_value_can_be_prefetched() {
         let words = [7u64; 100];
         prefetch_lines(&words[100..], 8);
         prefetch_lines(&words[3..], usize::MAX);

@@ -26,7 +26,7 @@ pub type AtomicU64 = core::sync::atomic::AtomicU64;
 #[cfg(loom)]
 pub type AtomicU64 = loom::sync::atomic::AtomicU64;
 
-/// Tells the processor (or loom's scheduler) that this thread is waiting for another one.
+/// Tells the CPU (or loom's scheduler) that this thread is waiting for another one.
 #[inline(always)]
 pub fn spin_hint() {
     #[cfg(not(loom))]
@@ -97,7 +97,7 @@ const fn opaque(word: u64) -> u64 {
 
 /// Lets another thread of this core go on.
 #[inline]
-pub fn give_way() {
+pub fn yield_now() {
     #[cfg(not(loom))]
     std::thread::yield_now();
     #[cfg(loom)]

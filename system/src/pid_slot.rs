@@ -21,7 +21,7 @@ use std::process::Command;
 pub fn publish_pid_before_exec(command: &mut Command, word: &AtomicWords) {
     // 100 on today's Linux; read here, where allocations and locks are harmless.
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);
-    let word = word.window(0, 1);
+    let word = word.slice(0, 1);
     let say = move || -> io::Result<()> {
         let now = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
         let ticks = now.tv_sec() * per_second + now.tv_nsec() * per_second / 1_000_000_000;
@@ -43,7 +43,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn pid_is_published_before_exec() {
         let _guard = crate::only_one_has_children();
-        let word = Region::memfd("says", 64).unwrap().words().window(60, 1);
+        let word = Region::memfd("says", 64).unwrap().words().slice(60, 1);
         let mut command = std::process::Command::new("sleep");
         publish_pid_before_exec(command.arg("60"), &word);
         let mut child = command.spawn().unwrap();

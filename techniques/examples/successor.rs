@@ -6,7 +6,7 @@
 //! whole and in order, and its successor continues. Each producer counts its pushes on a board,
 //! which survives it, so that the count can be checked.
 
-use shm::board::{self, NamedWriter, Shape};
+use shm::board::{self, BoardShape, NamedWriter};
 use shm::queue::Queue;
 use shm::ring::{Consumer, Link, Producer};
 use std::error::Error;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn produce<T: Link>(name: &str, number: u64) -> Result<(), Box<dyn Error>> {
     let consumer = parent_id();
     // The board of a killed predecessor is removed.
-    let mut count = NamedWriter::create(name, Shape::of_cells(1, 1)?)?;
+    let mut count = NamedWriter::create(name, BoardShape::with_cells(1, 1)?)?;
     let mut producer = Queue::<T>::open(name)?.producer(0)?;
     for n in 0..MESSAGES {
         while producer.try_push(&[number, n, !n, number, n, !n, number]).is_err() {

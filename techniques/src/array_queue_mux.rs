@@ -12,7 +12,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::Message;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Full, Home, Link, LinkSpec, Record};
+use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
 /// The technique `array-queue-mux`. `E` is the form in which it carries messages.
@@ -61,7 +61,7 @@ fn queue<E: Element>(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>)
 }
 
 impl<E: Element> Link for ArrayQueueMux<E> {
-    const RECORD: Record = Record::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
+    const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
 
     type Producer = QueueSender<E>;
     type Consumer = QueueMux<E>;

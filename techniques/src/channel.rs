@@ -44,7 +44,7 @@ use shm::memory::{AtomicWords, HeaderError};
 use shm::ring::SharedQueue;
 use shm::ring::array_queue;
 use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
-use shm::sync::{Ordering, give_way, seqcst_for_loom};
+use shm::sync::{Ordering, seqcst_for_loom, yield_now};
 use std::time::Instant;
 
 /// Maximum length of a single wait.
@@ -70,7 +70,7 @@ impl<const W: usize> Sender<W> {
         intent: &AtomicWords,
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
-        Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
+        Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.slice(BELL, 1) })
     }
 
     /// Pushes a message into the ring, and wakes the receiver if it is parked.
@@ -145,7 +145,7 @@ impl<const W: usize> Receiver<W> {
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::attach(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1) })
+        Ok(Self { ring, waker: waker.slice(BELL, 1) })
     }
 
     /// Attaches the successor of a dead receiving end, as [`array_queue::Consumer::resume`] does.
@@ -159,7 +159,7 @@ impl<const W: usize> Receiver<W> {
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::resume(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1) })
+        Ok(Self { ring, waker: waker.slice(BELL, 1) })
     }
 
     /// Takes the next message; sleeps for at most `max_wait` until there is one. Returns `None` if
@@ -191,7 +191,7 @@ impl<const W: usize> Receiver<W> {
         seqcst_for_loom();
         if self.ring.is_claimed() {
             // The claimant may be waiting for this core.
-            give_way();
+            yield_now();
         } else {
             shm::futex::wait(&self.waker[0], PARKED as u32, max_wait);
         }
@@ -232,7 +232,9 @@ mod link {
     use shm::attached::Attached;
     use shm::bell::BELL_WORDS;
     use shm::memory::RegionError;
-    use shm::ring::{Ends, Home, Link, LinkSpec, Record, SegmentPlace, SegmentSpec, array_queue, intent};
+    use shm::ring::{
+        EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo, array_queue, intent,
+    };
 
     /// The technique `channel`.
     pub struct Channel;
@@ -242,7 +244,7 @@ mod link {
     }
 
     impl Link for Channel {
-        const RECORD: Record = Record::new("channel", Home::Memory)
+        const INFO: TechniqueInfo = TechniqueInfo::new("channel", Home::Memory)
             .steps(array_queue::STEPS)
             .resumable()
             .port_of("crossbeam-channel");
@@ -252,14 +254,14 @@ mod link {
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let waker = SegmentSpec {
-                what: waker(spec),
+                name: waker(spec),
                 place: SegmentPlace::Memory,
                 words: BELL_WORDS,
                 kind: shm::bell::KIND,
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
-                ends: Ends::ALL_WRITE,
+                ends: EndRights::ALL_WRITE,
             };
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }

@@ -12,7 +12,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::Message;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Full, Home, Link, LinkSpec, Record};
+use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
 /// The technique `crossbeam-array-queue`. `E` is the form in which it carries messages.
@@ -44,7 +44,7 @@ fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd<E> 
 }
 
 impl<E: Element> Link for CrossbeamArrayQueue<E> {
-    const RECORD: Record = Record::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
+    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
 
     type Producer = QueueEnd<E>;
     type Consumer = QueueEnd<E>;

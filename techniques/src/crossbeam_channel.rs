@@ -11,7 +11,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::Message;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Full, Home, Link, LinkSpec, Record};
+use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 
 /// The technique `crossbeam-channel`. `E` is the form in which it carries messages.
 pub struct CrossbeamChannel<E = LineMessage>(PhantomData<E>);
@@ -42,7 +42,7 @@ impl<E: Element> shm::ring::Consumer for ChannelReceiver<E> {
 }
 
 impl<E: Element> Link for CrossbeamChannel<E> {
-    const RECORD: Record = Record::new("crossbeam-channel", Home::Heap).twin("channel");
+    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-channel", Home::Heap).twin("channel");
 
     type Producer = ChannelSender<E>;
     type Consumer = ChannelReceiver<E>;

@@ -36,7 +36,7 @@ use core::ops::ControlFlow;
 use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -179,21 +179,21 @@ impl shm::ring::Consumer for PipeReceiver {
 }
 
 impl Link for Pipe {
-    const RECORD: Record = Record::new("pipe", Home::Kernel);
+    const INFO: TechniqueInfo = TechniqueInfo::new("pipe", Home::Kernel);
 
     type Producer = PipeSender;
     type Consumer = PipeReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
-            what: spec.name.into(),
+            name: spec.name.into(),
             place: SegmentPlace::Fifo,
             words: 0,
             kind: shm::ring::spsc::KIND,
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
-            ends: Ends::ALL_WRITE,
+            ends: EndRights::ALL_WRITE,
         }]
     }
 

@@ -11,7 +11,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::Message;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Full, Home, Link, LinkSpec, Record};
+use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,7 +52,7 @@ impl<E: Element> shm::ring::Consumer for MpscReceiver<E> {
 }
 
 impl<E: Element> Link for StdMpsc<E> {
-    const RECORD: Record = Record::new("std-mpsc", Home::Heap).unbounded().twin("linked");
+    const INFO: TechniqueInfo = TechniqueInfo::new("std-mpsc", Home::Heap).unbounded().twin("linked");
 
     type Producer = MpscSender<E>;
     type Consumer = MpscReceiver<E>;

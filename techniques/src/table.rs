@@ -8,7 +8,7 @@
 //! for the built-in ones and directly for its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use shm::ring::{Home, Link, LinkSpec, Record, SegmentSpec, Step};
+use shm::ring::{Home, Link, LinkSpec, SegmentSpec, Step, TechniqueInfo};
 use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
@@ -69,7 +69,7 @@ built_in! { $
 
 /// The static data of a [`Technique`].
 struct TechniqueEntry {
-    record: Record,
+    record: TechniqueInfo,
     segments: fn(&LinkSpec) -> Vec<SegmentSpec>,
     link: fn() -> TypeId,
 }
@@ -96,7 +96,7 @@ impl Technique {
     /// Returns the handle of a technique's type. It is found by name and in [`Technique::all`] if
     /// it is built in or registered.
     pub const fn from_link<L: Link>() -> Self {
-        Self(const { &TechniqueEntry { record: L::RECORD, segments: L::segments, link: TypeId::of::<L> } })
+        Self(const { &TechniqueEntry { record: L::INFO, segments: L::segments, link: TypeId::of::<L> } })
     }
 
     /// Registers a technique of the program. Call it first in every process of a run: a plan with
@@ -138,7 +138,7 @@ impl Technique {
     }
 
     /// Returns the static information about the technique.
-    pub const fn info(self) -> &'static Record {
+    pub const fn info(self) -> &'static TechniqueInfo {
         &self.0.record
     }
 

@@ -35,7 +35,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use shm::attached::{Attached, Peers};
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -264,21 +264,21 @@ impl shm::ring::Consumer for SeqpacketReceiver {
 }
 
 impl Link for UnixSeqpacket {
-    const RECORD: Record = Record::new("unix-seqpacket", Home::Kernel).apart();
+    const INFO: TechniqueInfo = TechniqueInfo::new("unix-seqpacket", Home::Kernel).apart();
 
     type Producer = SeqpacketSender;
     type Consumer = SeqpacketReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
-            what: spec.name.into(),
+            name: spec.name.into(),
             place: SegmentPlace::Socket,
             words: 0,
             kind: shm::ring::spsc::KIND,
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
-            ends: Ends::ALL_WRITE,
+            ends: EndRights::ALL_WRITE,
         }]
     }
 

@@ -78,7 +78,7 @@ fn segments(text: &mut String) {
     let rows = all.filter_map(|segment| {
         let access = segment.access(roles.iter().copied())?;
         let rights = if access == Access::Write { "write" } else { "read" };
-        let name = format!("`{}`", segment.spec.what);
+        let name = format!("`{}`", segment.spec.name);
         Some(vec![name, rights.into(), purpose(&plan, segment.purpose)])
     });
     table(text, &["segment", "rights", "what it is"], rows);

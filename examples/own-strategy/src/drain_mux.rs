@@ -5,7 +5,8 @@ use launcher::shm::attached::Attached;
 use launcher::shm::memory::RegionError;
 use launcher::shm::ring::spsc_mux::ring_segments;
 use launcher::shm::ring::{
-    Consumer, Full, Home, Link, LinkSpec, Message, PeerFault, Producer, Record, SegmentSpec, Step, spsc,
+    Consumer, Full, Home, Link, LinkSpec, Message, PeerFault, Producer, SegmentSpec, Step, TechniqueInfo,
+    spsc,
 };
 
 /// How many messages one ring gives before the next has its turn.
@@ -98,7 +99,7 @@ fn ring_name(spec: &LinkSpec<'_>, index: usize) -> String {
 }
 
 impl Link for DrainMux {
-    const RECORD: Record = Record::new("drain-mux", Home::Memory)
+    const INFO: TechniqueInfo = TechniqueInfo::new("drain-mux", Home::Memory)
         .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
         .apart();
 

@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use launcher::shm::attached::Attached;
 use launcher::shm::memory::RegionError;
 use launcher::shm::ring::step::{Step, whole};
-use launcher::shm::ring::{Consumer, Full, Home, Link, LinkSpec, Message, Producer, Record};
+use launcher::shm::ring::{Consumer, Full, Home, Link, LinkSpec, Message, Producer, TechniqueInfo};
 use launcher::shm::sync::AtomicU64;
 use launcher::shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn ring(spec: &LinkSpec<'_>, producer: usize, attached: &mut Attached<'_>) -> Ar
 }
 
 impl Link for HeapRing {
-    const RECORD: Record = Record::new("heap-ring", Home::Heap).apart();
+    const INFO: TechniqueInfo = TechniqueInfo::new("heap-ring", Home::Heap).apart();
 
     type Producer = Sender;
     type Consumer = Receiver;

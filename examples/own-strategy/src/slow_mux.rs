@@ -7,7 +7,7 @@ use launcher::protocol::trading::SUBMIT;
 use launcher::shm::attached::Attached;
 use launcher::shm::memory::RegionError;
 use launcher::shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
-use launcher::shm::ring::{Full, Home, Link, LinkSpec, Message, Producer, Record, SegmentSpec, Step};
+use launcher::shm::ring::{Full, Home, Link, LinkSpec, Message, Producer, SegmentSpec, Step, TechniqueInfo};
 use std::time::Instant;
 
 /// How much longer a push of an order takes, in nanoseconds.
@@ -59,8 +59,9 @@ impl Producer for SlowSender {
 }
 
 impl Link for SlowMux {
-    const RECORD: Record =
-        Record { name: "slow-mux", ..Record::new("", Home::Memory) }.steps(SpscMux::RECORD.steps).apart();
+    const INFO: TechniqueInfo = TechniqueInfo { name: "slow-mux", ..TechniqueInfo::new("", Home::Memory) }
+        .steps(SpscMux::INFO.steps)
+        .apart();
 
     type Producer = SlowSender;
     type Consumer = Mux;

@@ -42,10 +42,11 @@ use iceoryx2::prelude::{
 };
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 use launcher::shm::attached::{Attached, Peers};
-use launcher::shm::memory::{RegionError, folder};
+use launcher::shm::memory::{RegionError, directory};
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
+    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, SegmentSpec, Step,
+    TechniqueInfo,
 };
 use std::fmt::Debug;
 use std::io;
@@ -117,7 +118,7 @@ impl Hub {
         shared(attached, spec.name, || {
             set_log_level(LogLevel::Error);
             let mut config = Config::default();
-            let path = folder::path(&name).display().to_string();
+            let path = directory::path(&name).display().to_string();
             config
                 .global
                 .set_root_path(&Path::new(path.as_bytes()).map_err(refused(&name, "use its folder"))?);
@@ -223,7 +224,7 @@ impl Consumer for Receiver {
 }
 
 impl Link for Iceoryx2 {
-    const RECORD: Record = crate::record("iceoryx2");
+    const INFO: TechniqueInfo = crate::record("iceoryx2");
 
     type Producer = Sender;
     type Consumer = Receiver;

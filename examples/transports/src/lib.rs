@@ -7,29 +7,29 @@ pub mod iceoryx;
 
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
 use launcher::shm::ring::{
-    Ends, Home, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, Step, spsc,
+    EndRights, Home, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, Step, TechniqueInfo, spsc,
 };
 
 /// The folder of a hand-off, in which a transport keeps its files: it goes with the run.
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
 fn folder(spec: &LinkSpec<'_>) -> SegmentSpec {
     SegmentSpec {
-        what: spec.name.into(),
-        place: SegmentPlace::Folder,
+        name: spec.name.into(),
+        place: SegmentPlace::Directory,
         words: 0,
         kind: spsc::KIND,
         capacity: 0,
         slot_words: MESSAGE_WORDS as u64,
         index: 0,
-        ends: Ends::ALL_WRITE,
+        ends: EndRights::ALL_WRITE,
     }
 }
 
 /// What each of them is to bulkhead: a claim, a write and a commit, each a step in which a fault
 /// can be due, and nothing that two producers share.
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
-const fn record(name: &'static str) -> Record {
-    Record::new(name, Home::Foreign)
+const fn record(name: &'static str) -> TechniqueInfo {
+    TechniqueInfo::new(name, Home::Foreign)
         .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
         .apart()
 }

@@ -5,7 +5,7 @@
 use core::ops::ControlFlow;
 use launcher::shm::attached::{Access, Attached, Peers, Source};
 use launcher::shm::memory::sealed::Handle;
-use launcher::shm::memory::{folder, unlink};
+use launcher::shm::memory::{directory, unlink};
 use launcher::shm::queue::{MAX_PRODUCERS, PREFIX, Queue};
 use launcher::shm::ring::{Consumer, Link, LinkSpec, Message, PeerFault, Producer, Step};
 use std::fs::File;
@@ -44,7 +44,7 @@ fn taken(consumer: &mut Receiver) -> (Option<usize>, Message) {
 
 /// The logs of a queue.
 fn logs(queue: &str) -> Vec<File> {
-    let publications = folder::path(&format!("{PREFIX}{queue}.queue")).join("aeron/publications");
+    let publications = directory::path(&format!("{PREFIX}{queue}.queue")).join("aeron/publications");
     publications.read_dir().unwrap().map(|log| File::open(log.unwrap().path()).unwrap()).collect()
 }
 
@@ -174,7 +174,7 @@ fn process_of_unknown_pid_is_a_stranger() {
     let spec = LinkSpec { name: "queue", producers: 1, capacity: 64 };
     let mut attached = Attached::new(Nobodys(name.clone()));
     let made = attached.name(spec.name);
-    folder::create(&made).unwrap();
+    directory::create(&made).unwrap();
     let mut consumer = Aeron::consumer(&spec, &mut attached).unwrap();
     let mut producer = Aeron::producer(&spec, 0, &mut attached).unwrap();
     producer.try_push(&message(0, 0)).unwrap();

@@ -3,9 +3,9 @@
 
 #![cfg(any(feature = "aeron", feature = "iceoryx2"))]
 
-use launcher::techniques::conformance::survey;
 use launcher::shm::queue::Queue;
 use launcher::shm::ring::Link;
+use launcher::techniques::conformance::survey;
 
 /// It passes every check, and a consumer cannot take the place of another.
 fn keeps_the_contract<L: Link>() {
@@ -14,7 +14,7 @@ fn keeps_the_contract<L: Link>() {
         println!("{}: {found}", finding.check);
         assert!(finding.violation.is_none(), "{}: {found}", finding.check);
     }
-    let name = format!("transports-{}-{}", L::RECORD.name, std::process::id());
+    let name = format!("transports-{}-{}", L::INFO.name, std::process::id());
     let mut queue = Queue::<L>::create(&name, 1, 64).unwrap();
     assert!(queue.resume().is_err_and(|error| error.to_string().contains("replace its consumer")));
     assert!(Queue::<L>::on_heap(1, 64).is_err());

@@ -129,7 +129,7 @@ impl<W: BenchWork> BenchPlan<W> {
     /// Opens the control segment behind an inherited descriptor, and reads the plan.
     pub(super) fn open(address: &str) -> Result<(ControlView, Self)> {
         let fd = address.strip_prefix("fd:").and_then(|fd| fd.parse().ok()).context("not a descriptor")?;
-        let file = sealed::take(&Handle { what: "control".into(), fd, writable: false })?;
+        let file = sealed::take(&Handle { name: "control".into(), fd, writable: false })?;
         let view = Region::map_read_only("control", &file)?;
         Header::read(|word, ordering| view.load(word, ordering), view.len(), control::KIND)?;
         let control = ControlView::new(view).context("the control segment is too short")?;
@@ -161,7 +161,7 @@ impl<W: BenchWork> Source for Inherited<'_, W> {
     }
 
     fn right(&self, what: &str) -> Option<Access> {
-        let segment = self.segments.iter().find(|segment| segment.spec.what == what)?;
+        let segment = self.segments.iter().find(|segment| segment.spec.name == what)?;
         strongest(self.mine.iter().filter_map(|agent| segment.rights[*agent]))
     }
 

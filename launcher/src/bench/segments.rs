@@ -12,7 +12,7 @@ use shm::attached::Access;
 use shm::memory::fifo;
 use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
-use shm::memory::{AtomicWords, Header, ReadOnlyWords, folder, unlink};
+use shm::memory::{AtomicWords, Header, ReadOnlyWords, directory, unlink};
 use shm::process::start_time;
 use shm::ring::{SegmentPlace, SegmentSpec};
 use std::fs::File;
@@ -60,14 +60,14 @@ impl BenchSegments {
         let own = plan.work.segments().len();
         for (place, segment) in plan.segments().into_iter().enumerate() {
             let spec = &segment.spec;
-            let name = plan.segment_name(&spec.what);
+            let name = plan.segment_name(&spec.name);
             match spec.place {
                 SegmentPlace::Fifo => fifo::create(&name)?,
-                SegmentPlace::Folder => folder::create(&name)?,
+                SegmentPlace::Directory => directory::create(&name)?,
                 SegmentPlace::Socket => {}
                 SegmentPlace::Memory | SegmentPlace::Reserve => {
                     let prefault = spec.place == SegmentPlace::Memory;
-                    let (shared, words) = Shared::create(&spec.what, name, spec.words, prefault)?;
+                    let (shared, words) = Shared::create(&spec.name, name, spec.words, prefault)?;
                     plan.work.write_segment(spec, header(plan, spec), &words);
                     plan.handles.extend(shared.handles());
                     if place >= own {
@@ -81,8 +81,8 @@ impl BenchSegments {
         }
         let json = serde_json::to_vec(plan)?;
         let spec = account::memory("control".into(), control::segment_words(json.len()), control::KIND);
-        let name = plan.segment_name(&spec.what);
-        let (control_file, words) = Shared::create(&spec.what, name, spec.words, true)?;
+        let name = plan.segment_name(&spec.name);
+        let (control_file, words) = Shared::create(&spec.name, name, spec.words, true)?;
         header(plan, &spec).write(&words);
         let control = ControlSegment::new(words, &json);
         Ok(Self { control, control_file, memory, accounts, _named: named })
@@ -108,7 +108,7 @@ impl BenchSegments {
 
     /// A segment of memory, by its name.
     pub fn view(&self, what: &str) -> Option<ReadOnlyWords> {
-        let found = self.memory.iter().find(|(segment, ..)| segment.spec.what == what);
+        let found = self.memory.iter().find(|(segment, ..)| segment.spec.name == what);
         found.map(|(_, _, words)| words.clone().into())
     }
 }

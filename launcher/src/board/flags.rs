@@ -10,13 +10,13 @@ use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::Isolation;
 use roles::bench::boards::Waiting;
-use shm::board::Shape;
+use shm::board::BoardShape;
 use std::path::PathBuf;
 
 /// The most readers.
 const MAX_READERS: u64 = 256;
 /// The most bytes of a value.
-const MAX_SIZE: u64 = Shape::MAX_WORDS as u64 * 8;
+const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
 /// The longest case.
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
@@ -108,8 +108,8 @@ impl BoardFlags {
         if let Some(size) = self.size.iter().find(is_bad) {
             return usage(format!("--size {size}: values have 8 to {MAX_SIZE} bytes, a multiple of 8"));
         }
-        if !(1..=Shape::MAX_CELLS as u64).contains(&cells.0) {
-            return usage(format!("--cells {cells}: a board has 1 to {} cells", Shape::MAX_CELLS));
+        if !(1..=BoardShape::MAX_CELLS as u64).contains(&cells.0) {
+            return usage(format!("--cells {cells}: a board has 1 to {} cells", BoardShape::MAX_CELLS));
         }
         if cells.0 > 1 && self.waiting.contains(&Choice::Fixed(Waiting::Park)) {
             return usage(format!(

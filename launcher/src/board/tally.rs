@@ -30,12 +30,12 @@ impl LogView {
 
     /// A measure over the whole time.
     pub fn measure(&self, measure: BoardMeasure) -> Tally {
-        Tally::of(&self.0.window(measure_at(measure as usize), Resolution::FINE.words()), Resolution::FINE)
+        Tally::of(&self.0.slice(measure_at(measure as usize), Resolution::FINE.words()), Resolution::FINE)
     }
 
     /// The first measure over a part of the time.
     pub fn slice(&self, slice: usize) -> Tally {
-        Tally::of(&self.0.window(slice_at(slice), Resolution::COARSE.words()), Resolution::COARSE)
+        Tally::of(&self.0.slice(slice_at(slice), Resolution::COARSE.words()), Resolution::COARSE)
     }
 }
 

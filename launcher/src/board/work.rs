@@ -8,7 +8,7 @@ use roles::bench::boards::counts::{self, BoardLog};
 use roles::bench::boards::{BoardAgent, BoardEnd, LATE_NS, Waiting};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached};
-use shm::board::{self, Shape};
+use shm::board::{self, BoardShape};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Header, SegmentKind};
 use shm::ring::SegmentSpec;
@@ -50,8 +50,8 @@ impl BoardWork {
     ///
     /// # Errors
     /// A number that boards do not have.
-    pub fn shape(&self) -> Result<Shape> {
-        Ok(Shape::of_cells(self.cells, self.words)?)
+    pub fn shape(&self) -> Result<BoardShape> {
+        Ok(BoardShape::with_cells(self.cells, self.words)?)
     }
 
     fn segment(&self, what: &str, words: usize, kind: SegmentKind, writer: Access) -> SharedSegment {
@@ -86,10 +86,10 @@ impl BenchWork for BoardWork {
 
     fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         match self.shape() {
-            Ok(shape) if spec.what == BOARD => shape.write_header(words, header),
+            Ok(shape) if spec.name == BOARD => shape.write_header(words, header),
             _ => header.write(words),
         }
-        if spec.what == DUE {
+        if spec.name == DUE {
             for (word, time) in words[HEADER_WORDS..].iter().zip(&self.due) {
                 // Relaxed: the agents' processes start afterwards.
                 word.store(*time, Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl BenchWork for BoardWork {
         let due = match plan.work.scheduled {
             Some(times) => {
                 let times = usize::try_from(times).context("too many writes")?;
-                Some(attached.view(DUE, DUE_KIND)?.window(HEADER_WORDS, times))
+                Some(attached.view(DUE, DUE_KIND)?.slice(HEADER_WORDS, times))
             }
             None => None,
         };

@@ -32,7 +32,7 @@ pub fn main(cli: Cli) -> ExitCode {
     output::measure();
     if !matches!(cli.command, Command::Role(_)) {
         // Without it a truncated segment kills this process.
-        let _ = sigbus::survive();
+        let _ = sigbus::install_handler();
     }
     let result = match cli.command {
         Command::Run(flags) => run::run(&flags),

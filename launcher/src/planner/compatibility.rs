@@ -225,13 +225,13 @@ mod tests {
     use shm::attached::Attached;
     use shm::memory::RegionError;
     use shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
-    use shm::ring::{Home, Link, Record};
+    use shm::ring::{Home, Link, TechniqueInfo};
 
     /// A foreign transport, as far as the planner knows it.
     struct Theirs;
 
     impl Link for Theirs {
-        const RECORD: Record = Record::new("theirs", Home::Foreign);
+        const INFO: TechniqueInfo = TechniqueInfo::new("theirs", Home::Foreign);
         type Producer = SpscMuxProducer;
         type Consumer = Mux;
         fn producer(

@@ -35,7 +35,7 @@ impl RunLife {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
         match open_safely(&control, OpenOptions::new().read(true)) {
-            Ok(control) => match lock::is_held(&control) {
+            Ok(control) => match lock::is_locked(&control) {
                 Ok(true) => Self::Active,
                 Ok(false) => Self::Dead,
                 Err(_) => by_pid(Self::Dead),

@@ -16,7 +16,7 @@ use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
 use protocol::segments::{spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
-use shm::memory::{SHM_DIR, folder, list_segments, open_safely, unlink};
+use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
 use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
@@ -158,7 +158,7 @@ fn has_known_stem(what: &str) -> bool {
 /// the name of an existing folder.
 fn is_in_transport_folder(name: &str) -> bool {
     let is_folder = |(at, _): (usize, &str)| {
-        folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir())
+        directory::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir())
     };
     name.match_indices('.').any(is_folder)
 }
@@ -332,7 +332,7 @@ mod tests {
         ] {
             let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
-            let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.what)).collect();
+            let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
         }
     }
@@ -343,9 +343,9 @@ mod tests {
         let run = id(NOBODY, 5, 11);
         let [ours, beside, bridge, stranger] = ["submit", "submit.1.data", "bridge-venue-0", "database"]
             .map(|what| format!("bulkhead.{run}.{what}"));
-        [&ours, &bridge, &stranger].iter().for_each(|name| folder::create(name).unwrap());
-        std::fs::write(folder::path(&ours).join("node"), "a node").unwrap();
-        std::fs::write(folder::path(&beside), [0xFF; 64]).unwrap();
+        [&ours, &bridge, &stranger].iter().for_each(|name| directory::create(name).unwrap());
+        std::fs::write(directory::path(&ours).join("node"), "a node").unwrap();
+        std::fs::write(directory::path(&beside), [0xFF; 64]).unwrap();
         clean(CleanScope::Everything).unwrap();
         assert!(!is_there(&ours) && !is_there(&beside) && !is_there(&bridge) && is_there(&stranger));
         unlink(&stranger).unwrap();

@@ -41,9 +41,9 @@ impl SegmentHeaders {
     pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_strategies() {
             self.0.push(GuardedHeader {
-                what: segment.spec.what.clone(),
+                what: segment.spec.name.clone(),
                 culprit: segment.sole_strategy_writer(plan),
-                words: words.window(0, HEADER_WORDS),
+                words: words.slice(0, HEADER_WORDS),
                 header: segments::header_of(plan, &segment.spec),
             });
         }
@@ -99,7 +99,7 @@ mod tests {
                     let before = words[word].fetch_xor(1 << 63, Ordering::Relaxed);
                     let culprit = segment.sole_strategy_writer(&plan);
                     let wanted: Vec<bool> = (0..3).map(|strategy| culprit == Some(strategy)).collect();
-                    assert_eq!(found(&headers), wanted, "{technique} {} word {word}", segment.spec.what);
+                    assert_eq!(found(&headers), wanted, "{technique} {} word {word}", segment.spec.name);
                     headers.restore(culprit.unwrap_or(0));
                     let is_guarded = segment.is_writable_by_strategies();
                     assert_eq!(words[word].load(Ordering::Relaxed) == before, is_guarded);

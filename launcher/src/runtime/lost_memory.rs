@@ -34,7 +34,7 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
         (there < bytes).then(|| (what, format!("truncated to {there} of {bytes} bytes")))
     };
     let mut all: Vec<(String, String)> =
-        named.map(|segment| (segment.spec.what, segment.spec.words as u64 * 8)).filter_map(cut).collect();
+        named.map(|segment| (segment.spec.name, segment.spec.words as u64 * 8)).filter_map(cut).collect();
     let mapped =
         segments.mapped.iter().map(|(what, view)| (what.as_str(), view)).chain([(CONTROL, &control)]);
     for (what, _) in mapped.filter(|(_, view)| view.is_lost()) {

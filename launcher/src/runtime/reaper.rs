@@ -32,7 +32,7 @@ pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-reaper");
     // Without it a truncated segment kills the reaper; it can do everything else.
-    let _ = sigbus::survive();
+    let _ = sigbus::install_handler();
     let _locked = lock_control(&plan);
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
@@ -86,7 +86,7 @@ fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
 /// well.
 fn lock_control(plan: &Plan) -> Option<File> {
     let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
-    lock::hold(&file).ok().map(|()| file)
+    lock::lock_shared(&file).ok().map(|()| file)
 }
 
 /// Maps each thread's log, and the spiller's state of it. Only after the launcher is gone: when the

@@ -79,7 +79,7 @@ impl Segments {
             Isolation::Container => Some(open_own_pidfd().context("cannot open a pidfd of the launcher")?),
             _ => None,
         };
-        let handle = |end: &File| Handle { what: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
+        let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         plan.handles = end.iter().map(handle).collect();
         let plan = &plan;
         let control = segments::create_control(plan, &topology::segments(plan));
@@ -144,7 +144,7 @@ impl Segments {
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
         for (segment, region) in self.heap.iter().flatten() {
-            let what = &segment.spec.what;
+            let what = &segment.spec.name;
             match segment.access(self.plan.roles_of(process)) {
                 Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
                 Some(Access::Read) => attached.adopt_view(what, Arc::clone(region)),
@@ -158,7 +158,7 @@ impl Segments {
     /// process.
     pub fn operator(&self) -> Option<CommandWriter> {
         let mut all = self.heap.iter().flatten();
-        let (_, region) = all.find(|(segment, _)| segment.spec.what == COMMANDS_SEGMENT)?;
+        let (_, region) = all.find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
         Some(CommandWriter::new(&region.words()))
     }
 
@@ -169,7 +169,7 @@ impl Segments {
         for segment in topology::segments(&self.plan) {
             if segment.is_sealed(&self.plan) {
                 let (shared, words) = segments::create_shared(&self.plan, &segment)?;
-                self.sealed.insert(segment.spec.what.clone(), words);
+                self.sealed.insert(segment.spec.name.clone(), words);
                 self.shared.push((segment, shared));
             }
         }
@@ -194,7 +194,7 @@ impl Segments {
             if segment.purpose != SegmentPurpose::Commands {
                 continue;
             }
-            let what = &segment.spec.what;
+            let what = &segment.spec.name;
             let words = segments::create(&self.plan, &segment.spec)?;
             let path = format!("{SHM_DIR}/{}", self.plan.segment_name(what));
             let shared = Shared::named(what, &path).with_context(|| format!("cannot open {what}"))?;
@@ -207,7 +207,7 @@ impl Segments {
     /// Creates the segments that have names, and copies the schedule into its own.
     pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
         for segment in topology::segments(&self.plan) {
-            let words = match self.sealed.remove(&segment.spec.what) {
+            let words = match self.sealed.remove(&segment.spec.name) {
                 Some(words) => Some(words),
                 None => segments::create(&self.plan, &segment.spec)?,
             };
@@ -223,7 +223,7 @@ impl Segments {
         self.headers.guard(&self.plan, segment, &words);
         let view = ReadOnlyWords::from(words.clone());
         if self.try_register(segment, words) && self.heap.is_none() {
-            self.mapped.push((segment.spec.what.clone(), view));
+            self.mapped.push((segment.spec.name.clone(), view));
         }
     }
 
@@ -247,7 +247,7 @@ impl Segments {
             SegmentPurpose::Schedule(_) => self.schedules.push(words.into()),
             SegmentPurpose::Tape(venue) => self.tapes.push((venue, words.into())),
             SegmentPurpose::Repairs => self.repairs = Some(words),
-            SegmentPurpose::Commands if segment.spec.what == COMMANDS_SEGMENT => {
+            SegmentPurpose::Commands if segment.spec.name == COMMANDS_SEGMENT => {
                 self.command_channel = Some(words.into())
             }
             SegmentPurpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
@@ -397,7 +397,7 @@ pub fn bridges(plan: &Plan) -> Vec<String> {
 /// run can be found while any of it exists. Opens no descriptor, so that it works when none are
 /// left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
-    let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
+    let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.name));
     for name in names.filter(|name| !left_behind.contains(name)) {
         let _ = unlink(&name);
     }
@@ -424,10 +424,10 @@ mod tests {
             let all = topology::segments(&plan);
             let words = segments::control_words(&plan, &all).unwrap();
             assert!(crate::planner::bytes_needed(&plan) > words as u64 * 8);
-            let names = all.iter().map(|segment| segment.spec.what.clone()).chain([CONTROL.to_owned()]);
+            let names = all.iter().map(|segment| segment.spec.name.clone()).chain([CONTROL.to_owned()]);
             plan.handles = names
                 .flat_map(|what| {
-                    [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })
+                    [true, false].map(|writable| Handle { name: what.clone(), fd: 99_999, writable })
                 })
                 .collect();
             let launching = ControlWriter::new(Region::heap(words).words());

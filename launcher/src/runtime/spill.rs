@@ -40,7 +40,7 @@ pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
     // Without it a truncated segment kills the spiller, and it is restarted.
-    let _ = sigbus::survive();
+    let _ = sigbus::install_handler();
     process::die_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let spill = plan.spill.as_ref().context("this run spills nothing")?;
     if let Some(core) = spill.core {
@@ -89,7 +89,7 @@ fn open(plan: &Plan, folder: &Path) -> Result<Vec<(ChunkSpiller, File)>> {
         let spilled = segments::spilled_writer(&mut attached, &thread.name)?;
         let name = file_name(&thread.name);
         let file = place.edit(&name).and_then(|file| {
-            lock::hold(&file)?;
+            lock::lock_shared(&file)?;
             write_front(plan, index, &log.clone().into(), &file)?;
             Ok(file)
         });
@@ -124,7 +124,7 @@ pub(super) fn finish(
     let Some(ring) = topology::log_ring(plan, index) else { return Err(invalid("this log is not spilled")) };
     let mut file = place.edit(name)?;
     let since = Instant::now();
-    while lock::is_held(&file)? {
+    while lock::is_locked(&file)? {
         if since.elapsed() > LOCK_TIMEOUT {
             return Err(invalid("a spiller still writes it"));
         }

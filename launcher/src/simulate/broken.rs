@@ -6,7 +6,7 @@ use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::step::whole;
-use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, SegmentSpec, Step};
+use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, SegmentSpec, Step, TechniqueInfo};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -96,7 +96,7 @@ impl<L: Link> Link for BrokenLink<L> {
     type Producer = BrokenProducer<L::Producer>;
     type Consumer = L::Consumer;
 
-    const RECORD: Record = L::RECORD;
+    const INFO: TechniqueInfo = L::INFO;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         L::segments(spec)

@@ -12,7 +12,7 @@ use protocol::reject::Reject;
 use protocol::role::RoleKind;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use protocol::supervision::{self, REPAIRS, REPAIRS_WORDS, Repairs};
-use shm::ring::{array_queue, gauge, spsc};
+use shm::ring::{array_queue, occupancy, spsc};
 use std::collections::BTreeMap;
 use system::clock::Clock;
 
@@ -127,13 +127,13 @@ impl Sampler {
     pub(super) fn rings(&self, snapshot: &mut Snapshot) {
         for (spec, parts) in &self.rings {
             let fill = parts.as_ref().and_then(|(ring, head)| match head {
-                Some(head) => gauge::spsc(spec.capacity, head.word(spsc::HEAD)?, |at| ring.word(at)),
+                Some(head) => occupancy::spsc(spec.capacity, head.word(spsc::HEAD)?, |at| ring.word(at)),
                 None if spec.kind == array_queue::KIND => {
-                    gauge::array_queue(spec.capacity, |at| ring.word(at))
+                    occupancy::array_queue(spec.capacity, |at| ring.word(at))
                 }
                 None => None,
             });
-            snapshot.rings.push(RingRow { ring: printable(&spec.what), fill, capacity: spec.capacity });
+            snapshot.rings.push(RingRow { ring: printable(&spec.name), fill, capacity: spec.capacity });
         }
     }
 

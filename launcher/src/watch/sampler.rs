@@ -162,10 +162,10 @@ impl Sampler {
         for spec in links.map(|segment| segment.spec) {
             let open = |what: &str, kind| living.segment(what, kind).ok();
             let parts = match spec.kind {
-                kind if kind == spsc::KIND => open(&spec.what, kind)
-                    .zip(open(&format!("{}.head", spec.what), spsc::HEAD_KIND))
+                kind if kind == spsc::KIND => open(&spec.name, kind)
+                    .zip(open(&format!("{}.head", spec.name), spsc::HEAD_KIND))
                     .map(|(tail, head)| (tail, Some(head))),
-                kind if kind == array_queue::KIND => open(&spec.what, kind).map(|ring| (ring, None)),
+                kind if kind == array_queue::KIND => open(&spec.name, kind).map(|ring| (ring, None)),
                 kind if kind == spsc::HEAD_KIND || kind == shm::ring::intent::KIND => continue,
                 _ => None,
             };

@@ -89,13 +89,13 @@ impl ActiveRunView {
 
     /// Returns `true` if the run's launcher or reaper holds the lock.
     pub fn launcher_lives(&self) -> bool {
-        lock::is_held(&self.control.0).unwrap_or(false)
+        lock::is_locked(&self.control.0).unwrap_or(false)
     }
 
     /// Opens one of its segments of that kind.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<SegmentFile> {
         let name = self.plan.segment_name(what);
-        let handed = self.plan.handles.iter().find(|handle| handle.what == what && !handle.writable);
+        let handed = self.plan.handles.iter().find(|handle| handle.name == what && !handle.writable);
         let file = match open_safely(&name, OpenOptions::new().read(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match handed {
                 Some(handle) => self.handed_over(handle).with_context(|| format!("cannot open {what}"))?,

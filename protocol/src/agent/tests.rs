@@ -91,7 +91,7 @@ fn busy_agent_ends_when_run_is_stopped() {
 struct Idling(VirtualClock, u64, bool);
 
 impl Idle for Idling {
-    fn gives_core(&self) -> bool {
+    fn can_yield(&self) -> bool {
         self.2
     }
     fn idle(&mut self, _: u64) {

@@ -24,7 +24,7 @@ pub fn listener(
     let mut listener = Listener::new(&own);
     // The launcher rings for a death, operators ring for their commands.
     if thread.roles.contains(&Role::Orchestrator) {
-        listener = listener.and_outside(&own);
+        listener = listener.with_outside(&own);
     }
     for peer in topology::peers(plan, index) {
         let sender = attached.view(&bell_segment(&plan.threads[peer].name), bell::KIND)?;

@@ -23,7 +23,7 @@ fn scribbled(plan: &Plan, headers: &mut impl FnMut() -> [u64; HEADER_WORDS]) -> 
             let region = heap_segment(plan, &segment.spec);
             let words = region.words();
             words.iter().zip(headers()).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-            (segment.spec.what, region)
+            (segment.spec.name, region)
         })
         .collect()
 }
@@ -46,7 +46,7 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
         }
         assert_eq!([consumer.try_pop().unwrap().1, consumer.try_pop().unwrap().1], [[n; 7]; 2]);
     }
-    if T::RECORD.resumable {
+    if T::INFO.resumable {
         producers[0].try_push(&[7; 7]).expect("room");
         drop(consumer);
         assert_eq!(T::resume(&submit, &mut attached)?.try_pop().unwrap().1, [7; 7]);
@@ -57,7 +57,7 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
     assert_eq!(receiver.try_pop().unwrap(), Some([3; 7]));
     sender.try_push(&[4; 7]).expect("room");
     drop((sender, receiver));
-    let (mut heir, mut successor) = (attached.heir(&back)?, attached.successor(&back)?);
+    let (mut heir, mut successor) = (attached.resume_sender(&back)?, attached.resume_receiver(&back)?);
     heir.try_push(&[5; 7]).expect("room");
     assert_eq!([successor.try_pop().unwrap(), successor.try_pop().unwrap()], [Some([4; 7]), Some([5; 7])]);
     for thread in &plan.threads {

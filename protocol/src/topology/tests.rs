@@ -142,7 +142,7 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
                 links.map(|link| format!("{link}-{index}")).iter().any(|own| {
                     segment
                         .spec
-                        .what
+                        .name
                         .strip_prefix(own.as_str())
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
@@ -150,7 +150,7 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
             let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
             let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
             let wanted = strategy.or(gateway);
-            assert_eq!(segment.reset_with_role, wanted, "{technique}: {}", segment.spec.what);
+            assert_eq!(segment.reset_with_role, wanted, "{technique}: {}", segment.spec.name);
         }
     }
 }
@@ -159,7 +159,7 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
 fn sole_writer_is_the_only_writing_role() {
     let plan =
         Plan { threading: Threading::Dedicated, ..plan(Technique::default(), Placement::Engine) }.arranged();
-    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().sole_writer();
+    let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.name == what).unwrap().sole_writer();
     assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));
     assert_eq!(owner("submit-1.head"), Some(Role::Orchestrator));
     assert_eq!(owner("thread-gateway-0"), Some(Role::Gateway(0)));
@@ -190,7 +190,7 @@ fn control_layout_hash_covers_every_layout() {
             let kind = segment.spec.kind;
             // A reserve is mapped differently.
             let is_there = kinds.iter().any(|known| known.layout == kind.layout);
-            assert!(is_there || !is_memory, "{technique}: {}", segment.spec.what);
+            assert!(is_there || !is_memory, "{technique}: {}", segment.spec.name);
         }
     }
 }
@@ -217,7 +217,7 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
     for technique in Technique::all() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
-            let what = segment.spec.what.as_str();
+            let what = segment.spec.name.as_str();
             let of = |index: u16| {
                 // In a shared ring the engine also writes the announcements: it withdraws them.
                 let all = ["submit-N", "return-N.head", "thread-strategy-N", "bell-strategy-N"];

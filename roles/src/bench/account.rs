@@ -3,7 +3,7 @@
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
-use shm::ring::{Ends, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
 /// A figure of every agent's account.
@@ -41,14 +41,14 @@ pub const DONE: u64 = 2;
 /// Returns the specification of a memory segment.
 pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     SegmentSpec {
-        what,
+        name: what,
         place: SegmentPlace::Memory,
         words,
         kind,
         capacity: 1,
         slot_words: 1,
         index: 0,
-        ends: Ends::NONE,
+        ends: EndRights::NONE,
     }
 }
 
@@ -106,7 +106,7 @@ impl AgentAccount {
 
     /// Returns the own part.
     pub fn own(&self) -> AtomicWords {
-        self.0.window(OWN, self.0.len() - OWN)
+        self.0.slice(OWN, self.0.len() - OWN)
     }
 
     /// Publishes the state and all figures stored before.
@@ -143,6 +143,6 @@ impl AccountView {
 
     /// Returns the own part.
     pub fn own(&self) -> ReadOnlyWords {
-        self.0.window(OWN, self.0.len() - OWN)
+        self.0.slice(OWN, self.0.len() - OWN)
     }
 }

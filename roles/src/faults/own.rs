@@ -77,7 +77,7 @@ impl OwnFaults {
         let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
         let role = Role::Strategy(strategy);
         let is_own = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
-        let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.what));
+        let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));
         let own = topology::segments(plan).into_iter().filter(is_own).map(path).collect();
         let surroundings =
             Surroundings { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };

@@ -4,7 +4,7 @@ use roles::bench::boards::counts::{
 };
 use roles::bench::boards::{BoardAgent, BoardRead, Waiting, content};
 use roles::bench::control::{DRAIN, GO, LAST};
-use shm::board::{self, ReadError, Shape, Stamp};
+use shm::board::{self, BoardShape, ReadError, Stamp};
 use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
 use std::cell::Cell;
@@ -85,7 +85,7 @@ fn ran(
 
 #[test]
 fn writes_are_made_when_due_and_read_whole() {
-    let (mut writer, reader) = board::pair(Shape::of_cells(2, 4).unwrap());
+    let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
     let due = [10, 10, 10, 300, 400];
     let found = ran(GO, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
     assert_eq!((reader.version(0), reader.version(1)), (3, 2), "in turn");
@@ -102,7 +102,7 @@ fn writes_are_made_when_due_and_read_whole() {
 
 #[test]
 fn successor_goes_on_after_the_last_write() {
-    let (mut writer, reader) = board::pair(Shape::of_cells(2, 4).unwrap());
+    let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
     writer.write(0, 0, &[0; 4]);
     ran(GO, 2, Some(&[0; 4]), |agent, clock| agent.write(clock, &mut writer));
     assert_eq!((reader.version(0), reader.version(1)), (2, 2));
@@ -111,7 +111,7 @@ fn successor_goes_on_after_the_last_write() {
 #[test]
 fn stress_ends_with_its_time_or_its_case() {
     for (phase, min) in [(GO, 50), (LAST, 0)] {
-        let (mut writer, reader) = board::pair(Shape::of_cells(1, 4).unwrap());
+        let (mut writer, reader) = board::pair(BoardShape::with_cells(1, 4).unwrap());
         ran(phase, 1, None, |agent, clock| agent.write(clock, &mut writer));
         assert!(reader.version(0) >= min && (min > 0 || reader.version(0) == 0));
     }

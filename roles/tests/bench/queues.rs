@@ -35,7 +35,7 @@ fn found<L: Link>(wait: &str) -> Vec<String> {
             "busy" => WaitStrategy::busy(),
             "yield" => WaitStrategy::yielding(),
             "poll" => WaitStrategy::polling(Duration::from_micros(1)),
-            _ => WaitStrategy::parking(Listener::new(own).and_outside(own)),
+            _ => WaitStrategy::parking(Listener::new(own).with_outside(own)),
         },
         pace: Pace::new(None, 0.0, 1.0, 1),
         bells: bells.iter().filter(|_| wait == "park").map(Doorbell::from_outside).collect(),

@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 use left_right::{Absorb, ReadHandle, WriteHandle};
 use seqlock::SeqLock;
-use shm::board::{self, Reader, Shape, Writer};
+use shm::board::{self, BoardShape, Reader, Writer};
 use std::sync::Arc;
 
 /// One way to publish a value.
@@ -31,7 +31,7 @@ impl<const W: usize, const SLOTS: usize> Contender<W> for Board<SLOTS> {
     type Reader = Reader;
 
     fn pair() -> (Writer, Reader) {
-        board::pair(Shape::with_slots(1, W, SLOTS).expect("a shape"))
+        board::pair(BoardShape::with_slots(1, W, SLOTS).expect("a shape"))
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 mod contenders;
 
 use contenders::{Board, Contender, LeftRight, Sequence, Swap};
-use shm::board::Shape;
+use shm::board::BoardShape;
 use shm::sync::{AtomicU64, Ordering};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ fn size<const W: usize>(rounds: usize) {
         ("left-right", measure::<W, LeftRight>),
         ("arc-swap", measure::<W, Swap>),
     ];
-    let chosen = Shape::slots_for(W).trailing_zeros() as usize - 1;
+    let chosen = BoardShape::slots_for(W).trailing_zeros() as usize - 1;
     let mut all: Vec<Vec<Times>> = vec![Vec::new(); contenders.len()];
     for round in 0..rounds {
         // Another one begins each round.
@@ -120,7 +120,7 @@ fn size<const W: usize>(rounds: usize) {
     println!(
         "\n{} bytes: the board takes {} slots: write {:.1} ns, read {:.1} ns",
         W * 8,
-        Shape::slots_for(W),
+        BoardShape::slots_for(W),
         median(all[chosen].iter().map(|times| times.write).collect()),
         median(all[chosen].iter().map(|times| times.read).collect()),
     );

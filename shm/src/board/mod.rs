@@ -5,33 +5,33 @@
 //! overwrites its oldest entries, and says how many were missed.
 //!
 //! ```
-//! use shm::board::{self, Next, Shape};
+//! use shm::board::{self, LogPoll, BoardShape};
 //!
-//! let (mut writer, reader) = board::pair(Shape::of_cells(3, 2)?);
+//! let (mut writer, reader) = board::pair(BoardShape::with_cells(3, 2)?);
 //! let mut value = [0; 2];
 //! assert_eq!(reader.read(1, &mut value)?, None);
 //! writer.write(1, 500, &[99, 101]);
 //! let stamp = reader.read(1, &mut value)?.expect("it was written");
 //! assert_eq!((stamp.version, stamp.ticks, value), (1, 500, [99, 101]));
 //!
-//! let (mut writer, reader) = board::pair(Shape::log(1, 4)?);
+//! let (mut writer, reader) = board::pair(BoardShape::log(1, 4)?);
 //! let mut follower = reader.follow(0, 0);
 //! for n in 1..=10 {
 //!     writer.write(0, 0, &[n]);
 //! }
-//! assert_eq!(follower.next(&mut value[..1])?, Next::Missed(8));
-//! assert!(matches!(follower.next(&mut value[..1])?, Next::Entry(stamp) if stamp.version == 9));
+//! assert_eq!(follower.next(&mut value[..1])?, LogPoll::Missed(8));
+//! assert!(matches!(follower.next(&mut value[..1])?, LogPoll::Entry(stamp) if stamp.version == 9));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Between processes, by name; a run has its boards among its segments instead:
 //!
 //! ```
-//! use shm::board::{NamedWriter, Reader, Shape, Wait};
+//! use shm::board::{NamedWriter, Reader, BoardShape, Wait};
 //! use std::time::Duration;
 //!
 //! let name = format!("doc-board-{}", std::process::id());
-//! let mut writer = NamedWriter::create(&name, Shape::of_cells(1, 2)?)?;
+//! let mut writer = NamedWriter::create(&name, BoardShape::with_cells(1, 2)?)?;
 //! // In another process, which cannot write what it maps:
 //! let reader = Reader::open(&name)?;
 //! writer.write(0, 0, &[1, 2]);
@@ -53,7 +53,7 @@
 //!
 //! a cell:        0         8                           8 + slot
 //!                │ version │ slot 0: time │ value │ pad │ slot 1: time │ value │ pad │ …
-//! a small cell:  │ version │ slot 0: time │ value │ slot 1: time │ value │      (one line of 8 words)
+//! a small cell:  │ version │ slot 0: time │ value │ slot 1: time │ value │   (one line of 8 words)
 //! ```
 //!
 //! Version v of a cell, 1 for the first, is in slot v modulo the number of slots. The version word
@@ -86,30 +86,30 @@
 //!   and the successor's first write overwrites it. Nothing is repaired.
 //! - **A reader** maps the board read-only. It cannot write, and its death is not noticed.
 //! - **A hostile writer** can publish bad words and bad versions, also values that it changes under
-//!   a reader's eyes: they are words, to be checked by whoever uses them. There is no lock word
-//!   that it could hold: a reader faces a version that always runs away, and gives up
-//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for who
-//!   follows).
+//!   a reader's eyes: they are words, to be checked by their users. It has no lock word to
+//!   hold: a reader faces a version that keeps increasing, and gives up
+//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for a
+//!   [`LogReader`]).
 //! - **Two writers at once** are a mistake, which [`NamedWriter`] refuses by a lock that the kernel
 //!   lets go of at death. Over other memory it is for the caller: then values can be torn, and
 //!   nothing is undefined.
 //!
 //! # Sizes
 //!
-//! See [`Shape::slots_for`]. Two slots, all in one line, for up to two words: one line to fetch,
-//! and a copy is so short that a second write rarely ends within it. Four up to 4 KiB, eight above:
-//! a copy of lines from another core's cache may take longer than a write, so that with two slots a
-//! writer without pauses makes reads start again. Left-right would copy each value twice and makes
-//! the writer wait for readers, which then have to register: a dead one would stop it. A seqlock
-//! over one slot leaves no value at all behind a writer that died in the middle, and makes readers
-//! wait for one that was only preempted.
+//! See [`BoardShape::slots_for`]. Two slots, all in one line, for up to two words: one line to
+//! fetch, and a copy is so short that a second write rarely ends within it. Four up to 4 KiB, eight
+//! above: a copy of lines from another core's cache may take longer than a write, so that with two
+//! slots a writer without pauses makes reads start again. Left-right would copy each value twice
+//! and makes the writer wait for readers, which then have to register: a crashed reader would stop
+//! it. A seqlock over one slot leaves no value at all after a writer that died in the middle, and
+//! makes readers wait for one that was only preempted.
 //!
 //! Sources: the seqlock's fences after Boehm, "Can seqlocks get along with programming language
 //! memory models?" (2012); slots that take turns after Linux's seqcount latch and Simpson's
 //! four-slot mechanism (1990); overtaken readers after Agrona's broadcast buffers and Firedancer's
 //! mcache.
 
-mod follower;
+mod log_reader;
 #[cfg(not(loom))]
 mod named;
 mod reader;
@@ -118,11 +118,11 @@ mod shape;
 mod wait;
 mod writer;
 
-pub use follower::{LogReader, Next};
+pub use log_reader::{LogPoll, LogReader};
 #[cfg(not(loom))]
 pub use named::NamedWriter;
 pub use reader::{ReadError, Reader, Stamp};
-pub use shape::{KIND, Shape};
+pub use shape::{BoardShape, KIND};
 #[cfg(not(loom))]
 pub use wait::{MAX_SLEEP, Wait};
 pub use writer::Writer;
@@ -130,16 +130,16 @@ pub use writer::Writer;
 use crate::memory::{AtomicWords, Header, HeaderError, Region, RegionError};
 use thiserror::Error;
 
-/// Why there is no board.
+/// Errors of creating, opening or attaching a board.
 #[derive(Debug, Error)]
 pub enum BoardError {
     /// Numbers that boards do not have.
     #[error(
         "{cells} cells of {words} words in {slots} slots: boards take 1 to {} cells, 1 to {} words, and slots that are a power \
          of two from 2 to {}",
-        Shape::MAX_CELLS,
-        Shape::MAX_WORDS,
-        Shape::MAX_SLOTS
+        BoardShape::MAX_CELLS,
+        BoardShape::MAX_WORDS,
+        BoardShape::MAX_SLOTS
     )]
     Shape {
         /// How many cells.
@@ -174,7 +174,7 @@ pub enum BoardError {
 }
 
 /// A board's memory on the heap, with its header: for both ends in one process, and for tests.
-pub fn heap(shape: Shape) -> AtomicWords {
+pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
         kind: KIND,
@@ -194,7 +194,7 @@ pub fn heap(shape: Shape) -> AtomicWords {
 ///
 /// # Panics
 /// Never: a fresh board has a good header.
-pub fn pair(shape: Shape) -> (Writer, Reader) {
+pub fn pair(shape: BoardShape) -> (Writer, Reader) {
     let words = heap(shape);
     let writer = Writer::attach(&words).expect("a fresh board has a good header");
     let reader = Reader::attach(&words.into()).expect("a fresh board has a good header");

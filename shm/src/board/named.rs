@@ -1,14 +1,15 @@
 //! Boards under a name in `/dev/shm`, between processes.
 
-use super::{BoardError, KIND, Reader, Shape, Writer};
+use super::{BoardError, BoardShape, KIND, Reader, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
 use crate::memory::{AtomicWords, Region};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
-/// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on
-/// with the memory. Killed, it leaves the board as it is: see [`NamedWriter::succeed`].
+/// The writing end of a named board. Dropping it removes the name; attached
+/// readers keep the memory. A killed process leaves the board as it is: see
+/// [`NamedWriter::succeed`].
 pub struct NamedWriter {
     writer: Writer,
     /// Its segment, locked for as long as this lives; `None` once it was left.
@@ -23,12 +24,11 @@ fn segment(name: &str) -> Result<String, BoardError> {
 }
 
 impl NamedWriter {
-    /// Makes a board under that name, mode 0600. What a dead writer has left under it is removed
-    /// first.
+    /// Creates a board under that name, mode 0600. Leftovers of a crashed writer are removed first.
     ///
     /// # Errors
     /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left behind then.
-    pub fn create(name: &str, shape: Shape) -> Result<Self, BoardError> {
+    pub fn create(name: &str, shape: BoardShape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);
         let write_header = |words: &AtomicWords| shape.write_header(words, header(&name));
@@ -42,11 +42,10 @@ impl NamedWriter {
         }
     }
 
-    /// Goes on in the place of a writer that has died: the readers that have attached see its
-    /// values, and then ours.
+    /// Takes over from a crashed writer: attached readers see its values, and then ours.
     ///
     /// # Errors
-    /// There is no board of that name; [`BoardError::Written`]: its writer lives;
+    /// No board has that name; [`BoardError::Written`]: its writer is running;
     /// [`BoardError::Version`].
     pub fn succeed(name: &str) -> Result<Self, BoardError> {
         let name = segment(name)?;
@@ -55,7 +54,7 @@ impl NamedWriter {
         Ok(Self { writer: Writer::attach(&words)?, segment: Some(segment) })
     }
 
-    /// Ends, and leaves the board for a successor.
+    /// Closes the writer without removing the board, for a successor.
     pub fn leave(mut self) {
         self.segment = None;
     }
@@ -90,7 +89,7 @@ impl Reader {
     /// Attaches a reading end to the board of that name, on pages that cannot be written.
     ///
     /// # Errors
-    /// There is none, or not yet; [`BoardError::Name`]; what is there is no board of this build.
+    /// No board has that name yet; [`BoardError::Name`]; the file is not a board of this build.
     pub fn open(name: &str) -> Result<Self, BoardError> {
         let name = segment(name)?;
         Self::attach(&Region::open_read_only(&name)?)
@@ -106,7 +105,7 @@ fn header(name: &str) -> Header {
 
 /// Removes a board whose writer is dead.
 fn remove_dead(name: &str) {
-    let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| Shape::read(&view).is_ok());
+    let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| BoardShape::read(&view).is_ok());
     if let Ok(Some(segment)) = OwnedSegment::take_over(name)
         && is_board(segment.file())
     {

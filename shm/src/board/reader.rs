@@ -1,11 +1,11 @@
 //! The reading end: any number of them, from pages that they cannot write.
 
-use super::{BoardError, Shape};
+use super::{BoardError, BoardShape};
 use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// What was read beside the value.
+/// Version and time of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -14,7 +14,7 @@ pub struct Stamp {
     pub ticks: u64,
 }
 
-/// Why a read gave no value.
+/// Errors of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
@@ -36,14 +36,14 @@ pub enum ReadError {
     },
 }
 
-/// How often [`Reader::read`] tries.
+/// Attempts of [`Reader::read`].
 const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 
-/// A reading end of a board: nobody knows of it, and it has nothing that it could write with.
+/// A reading end of a board: invisible to the writer, and unable to write.
 #[derive(Clone)]
 pub struct Reader {
     view: ReadOnlyWords,
-    shape: Shape,
+    shape: BoardShape,
 }
 
 impl Reader {
@@ -52,20 +52,20 @@ impl Reader {
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.
     pub fn attach(view: &ReadOnlyWords) -> Result<Self, BoardError> {
-        Ok(Self { shape: Shape::read(view)?, view: view.clone() })
+        Ok(Self { shape: BoardShape::read(view)?, view: view.clone() })
     }
 
     /// Attaches a reading end to a board whose shape is known: nothing in its header is believed.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board.
-    pub fn attach_as(shape: Shape, view: &ReadOnlyWords) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: BoardShape, view: &ReadOnlyWords) -> Result<Self, BoardError> {
         shape.check_size(view.len())?;
         Ok(Self { shape, view: view.clone() })
     }
 
     /// The board's shape.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
@@ -73,7 +73,7 @@ impl Reader {
     /// did before that write has happened.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     #[inline(always)]
     pub fn version(&self, cell: usize) -> u64 {
         // Acquire: pairs with the writer's Release store of the version.
@@ -87,7 +87,7 @@ impl Reader {
     /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
     ///
     /// # Panics
-    /// If there is no such cell, or `into` has not as many words as the board's values.
+    /// If `cell` is out of range or `into` has a length other than the board's values.
     #[inline]
     pub fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
         for _ in 0..TRIES {
@@ -99,7 +99,7 @@ impl Reader {
         Err(ReadError::Overtaken { tries: TRIES })
     }
 
-    /// The same, tried once: it ends after as many loads as the value has words, and three.
+    /// Reads once. Wait-free: as many loads as the value has words, plus three.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -111,8 +111,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// The same, and calls `at` before each word of the value is loaded, with its number, and once
-    /// more behind the last: for tests, which have the writer go on there.
+    /// As [`Reader::try_read`], and calls `at` with the index of each word before it is loaded, and
+    /// once after the last: tests let the writer run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -169,7 +169,7 @@ impl Reader {
     }
 
     #[cfg(not(loom))]
-    pub(super) fn sleep(&self, cell: usize, version: u64, at_most: core::time::Duration) {
-        self.view.wait(self.shape.version_at(cell), version as u32, at_most);
+    pub(super) fn sleep(&self, cell: usize, version: u64, timeout: core::time::Duration) {
+        self.view.wait(self.shape.version_at(cell), version as u32, timeout);
     }
 }

@@ -19,9 +19,9 @@ pub const KIND: SegmentKind = SegmentKind::new(
     &[("words", WORDS), ("slots", SLOTS), ("cells", CELLS), ("line", LINE), ("packed", LINE)],
 );
 
-/// How many cells, how large, with how many slots.
+/// The dimensions of a board: number of cells, words of a value, slots of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct BoardShape {
     cells: usize,
     words: usize,
     slots: usize,
@@ -33,20 +33,20 @@ pub struct Shape {
     cell: usize,
 }
 
-impl Shape {
-    /// The most cells of a board.
+impl BoardShape {
+    /// Maximum number of cells of a board.
     pub const MAX_CELLS: usize = 1 << 20;
-    /// The most words of a value: 1 MiB.
+    /// Maximum number of words of a value: 1 MiB.
     pub const MAX_WORDS: usize = 1 << 17;
-    /// The most slots of a cell.
+    /// Maximum number of slots of a cell.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Cells of which the newest value counts, with the number of slots that [`Shape::slots_for`]
-    /// says.
+    /// Creates a shape of `cells` cells of which readers want the newest value. The number of slots
+    /// is [`BoardShape::slots_for`].
     ///
     /// # Errors
     /// [`BoardError::Shape`].
-    pub fn of_cells(cells: usize, words: usize) -> Result<Self, BoardError> {
+    pub fn with_cells(cells: usize, words: usize) -> Result<Self, BoardError> {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
@@ -82,8 +82,8 @@ impl Shape {
         Ok(Self { cells, words, slots, first, slot, cell })
     }
 
-    /// How many slots a cell gets whose value has so many words: why so many is said in the
-    /// module's documentation, "Sizes".
+    /// Returns the default number of slots of a cell for values of `words` words. The reasons are
+    /// in the module's documentation, "Sizes".
     pub const fn slots_for(words: usize) -> usize {
         match words {
             ..=2 => 2,
@@ -92,22 +92,22 @@ impl Shape {
         }
     }
 
-    /// How many cells.
+    /// Returns the number of cells.
     pub const fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Words of a value.
+    /// Returns the number of words of a value.
     pub const fn words(&self) -> usize {
         self.words
     }
 
-    /// Slots of a cell.
+    /// Returns the number of slots of a cell.
     pub const fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Words of the segment.
+    /// Returns the size of the segment in words.
     pub const fn segment_words(&self) -> usize {
         CELLS + self.cells * self.cell
     }
@@ -115,7 +115,7 @@ impl Shape {
     /// Where the segment has the version of that cell.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     #[inline(always)]
     pub fn version_at(&self, cell: usize) -> usize {
         assert!(cell < self.cells, "cell {cell} of {}", self.cells);
@@ -126,7 +126,7 @@ impl Shape {
     /// value.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     #[inline(always)]
     pub fn slot_at(&self, cell: usize, version: u64) -> usize {
         // A power of two: any version has a slot of this cell.
@@ -138,7 +138,7 @@ impl Shape {
     /// caller's; the rest is this shape's.
     ///
     /// # Panics
-    /// If the segment has not [`Shape::segment_words`] words.
+    /// If the segment has not [`BoardShape::segment_words`] words.
     pub fn write_header(&self, words: &AtomicWords, header: Header) {
         assert_eq!(words.len(), self.segment_words(), "a segment of this shape");
         // Relaxed: the header's magic (Release) shows them.

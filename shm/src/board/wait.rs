@@ -7,9 +7,9 @@ use std::time::Instant;
 /// How a reader waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks again at once, with the processor's pause hint: the lowest latency, a whole core.
+    /// Looks again at once, with the CPU's pause hint: the lowest latency, a whole core.
     Spin,
-    /// Gives the core to whoever else wants it.
+    /// Yields the core to other threads.
     Yield,
     /// Sleeps on a futex, until [`Writer::wake`](super::Writer::wake) or for [`MAX_SLEEP`], then
     /// looks again. Waiting on a word of a shared file needs no right to write it.
@@ -20,20 +20,20 @@ pub enum Wait {
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 /// Looks between two looks at the clock.
-const LOOKS: u32 = 64;
+const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits until the cell's version is another than `than`, for `at_most` that long, and gives
-    /// it: `than` if nothing came.
+    /// Waits until the cell's version is another than `seen`, for `timeout` that long, and gives
+    /// it: `seen` if nothing came.
     ///
     /// # Panics
-    /// If there is no such cell.
-    pub fn wait_for_newer(&self, cell: usize, than: u64, wait: Wait, at_most: Duration) -> u64 {
+    /// If `cell` is out of range.
+    pub fn wait_for_newer(&self, cell: usize, seen: u64, wait: Wait, timeout: Duration) -> u64 {
         let begun = Instant::now();
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..POLLS_PER_CLOCK_READ {
                 let version = self.version(cell);
-                if version != than {
+                if version != seen {
                     return version;
                 }
                 match wait {
@@ -42,12 +42,12 @@ impl Reader {
                     Wait::Sleep => break,
                 }
             }
-            let left = at_most.saturating_sub(begun.elapsed());
+            let left = timeout.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return self.version(cell);
             }
             if wait == Wait::Sleep {
-                self.sleep(cell, than, left.min(MAX_SLEEP));
+                self.sleep(cell, seen, left.min(MAX_SLEEP));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The writing end: one at a time, and it waits for nobody.
 
-use super::{BoardError, Shape};
+use super::{BoardError, BoardShape};
 use crate::memory::AtomicWords;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
@@ -9,7 +9,7 @@ use core::ops::ControlFlow;
 /// is certain.
 pub struct Writer {
     words: AtomicWords,
-    shape: Shape,
+    shape: BoardShape,
     /// The version that each cell has: ours, never read back from shared memory.
     versions: Vec<u64>,
 }
@@ -26,14 +26,14 @@ impl Writer {
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
     pub fn attach(words: &AtomicWords) -> Result<Self, BoardError> {
-        Self::attach_as(Shape::read(&words.clone().into())?, words)
+        Self::attach_as(BoardShape::read(&words.clone().into())?, words)
     }
 
     /// As [`Writer::attach`], to a board whose shape is known: nothing in its header is believed.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board; [`BoardError::Version`].
-    pub fn attach_as(shape: Shape, words: &AtomicWords) -> Result<Self, BoardError> {
+    pub fn attach_as(shape: BoardShape, words: &AtomicWords) -> Result<Self, BoardError> {
         shape.check_size(words.len())?;
         let version = |cell| {
             // Relaxed: the predecessor's death is certain, and so are all its stores.
@@ -45,14 +45,14 @@ impl Writer {
     }
 
     /// The board's shape.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
     /// The version that the cell has: 0 before the first write.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn version(&self, cell: usize) -> u64 {
         self.versions[cell]
     }
@@ -61,7 +61,7 @@ impl Writer {
     /// before the first write. A value that somebody has scribbled over is as they left it.
     ///
     /// # Panics
-    /// If there is no such cell, or `value` has not as many words as the board's.
+    /// If `cell` is out of range or `value` has a length other than the board's values.
     pub fn last(&self, cell: usize, value: &mut [u64]) -> Option<u64> {
         let count = self.shape.words();
         assert_eq!(value.len(), count, "a value of the board's size");
@@ -83,7 +83,7 @@ impl Writer {
     /// call: see [`Writer::wake`].
     ///
     /// # Panics
-    /// If there is no such cell, or the value has not as many words as the board's.
+    /// If `cell` is out of range or `value` has a length other than the board's values.
     #[inline(always)]
     pub fn write(&mut self, cell: usize, ticks: u64, value: &[u64]) -> u64 {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
@@ -137,7 +137,7 @@ impl Writer {
     /// [`super::MAX_SLEEP`].
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn wake(&self, cell: usize) {
         crate::futex::wake_all(&self.words[self.shape.version_at(cell)]);
     }

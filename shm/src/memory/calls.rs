@@ -1,7 +1,9 @@
 //! System calls of this crate, with their errors.
 
+use core::time::Duration;
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// The result of a call that returns -1 and sets `errno` on an error.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -17,4 +19,16 @@ pub(crate) fn c_string(name: impl Into<Vec<u8>>) -> io::Result<CString> {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes nothing and always succeeds.
     unsafe { libc::geteuid() }
+}
+
+/// Waits until the descriptor is readable, at most for `timeout`, rounded up to milliseconds. May
+/// return early.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    let millis = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
+    let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which is ours and outlives the call.
+    match checked(unsafe { libc::poll(&raw mut polled, 1, millis) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
 }

@@ -1,10 +1,9 @@
-//! Named pipes (FIFOs) beside the segments in `/dev/shm`: for techniques that go through the
-//! kernel.
+//! Named pipes (FIFOs) in `/dev/shm`, for techniques that send through the kernel.
 
 use super::calls::{c_string, checked};
 use super::{RegionError, SHM_DIR};
 
-/// Makes a FIFO, mode 0600.
+/// Creates a FIFO, mode 0600.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).

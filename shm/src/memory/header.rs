@@ -2,7 +2,7 @@
 //! layout.
 //!
 //! ```text
-//! word  0  magic          stored last (Release), read first (Acquire): before it, nothing below is believed
+//! word  0  magic          stored last (Release), read first (Acquire): before it nothing is valid
 //!       1  version        of the formats
 //!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment
@@ -10,14 +10,14 @@
 //!       5  capacity       slots, records or entries; what the kind says
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
-//!       8  creator start  /proc/PID/stat field 22: tells the creator from a later process of its pid
+//!       8  creator start  /proc/PID/stat field 22: tells the creator from a later process
 //!       9  run            hash of the run's id
 //!      10  index          whose it is among its kind (a thread's index in the plan)
 //!   11–15  zero
 //! ```
 //!
-//! An attacher that has a plan does not read it: the plan says the geometry, and whoever can write
-//! the segment can write over its header ([`Source::header`](crate::attached::Source::header)).
+//! An attacher that has a plan does not read it: the plan says the geometry, and any writer of
+//! the segment can overwrite its header ([`Source::header`](crate::attached::Source::header)).
 //! Without a plan an attacher checks all of it, takes its own copy of the geometry and never reads
 //! it from shared memory again.
 
@@ -49,7 +49,7 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
 /// Where FNV-1a starts.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// What a segment is: each layout has a constant of this type beside the offsets that it names.
+/// A kind of segment: each layout has a constant of this type next to the offsets that it names.
 ///
 /// The fingerprint covers every name, offset and size that two processes must agree on. Change a
 /// layout and processes of the two builds refuse each other.
@@ -71,7 +71,7 @@ pub struct SegmentKind {
 }
 
 impl SegmentKind {
-    /// A kind with this code, this name, and a layout of named offsets and sizes in words.
+    /// Creates a kind with this code, this name, and a layout of named offsets and sizes in words.
     pub const fn new(code: u64, name: &'static str, layout: &[(&str, usize)]) -> Self {
         let mut hash = entry(entry(FNV_OFFSET, "header", HEADER_WORDS), name, code as usize);
         let mut i = 0;
@@ -82,13 +82,13 @@ impl SegmentKind {
         Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
 
-    /// The same, not touched before it comes into use.
+    /// Marks it as a reserve, whose pages are not touched when it is mapped.
     #[must_use]
     pub const fn reserve(self) -> Self {
         Self { prefault: false, ..self }
     }
 
-    /// The same, of slots of so many words behind so many others.
+    /// Sets the size of its slots, which begin after `offset` words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }
@@ -99,7 +99,7 @@ const fn entry(hash: u64, name: &str, value: usize) -> u64 {
     fnv1a(fnv1a(hash, name.as_bytes()), &(value as u64).to_le_bytes())
 }
 
-/// Why a segment or a saved log is not believed.
+/// Errors of checking the header of a segment or of a saved log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// Too few bytes for a header.
@@ -207,14 +207,14 @@ impl Header {
         })
     }
 
-    /// The process that created a segment, whatever kind of segment it is: its id and its start
-    /// time. `None` for words that are no header of this version.
+    /// Returns the id and start time of the process that created a segment of any kind. `None` if
+    /// `words` are not a header of this version.
     pub const fn creator(words: &[u64; HEADER_WORDS]) -> Option<(u32, u64)> {
         if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
     }
 
     /// Writes the header into a fresh segment, the magic last (Release: pairs with the Acquire in
-    /// [`Header::read`]), so that whoever sees the magic sees everything written before it.
+    /// [`Header::read`]), so that a reader of the magic sees everything written before it.
     ///
     /// # Panics
     /// If `words` is shorter than a header.

@@ -1,5 +1,4 @@
-//! A lock that says "somebody lives here": taken for as long as a file is open, and asked about
-//! without taking it.
+//! Liveness by file lock: held while a file is open, and queried without taking it.
 //!
 //! It belongs to the open file and not to the process (an OFD lock). The kernel lets go of it when
 //! the last descriptor of that open file is closed, so also when its process is killed; and it
@@ -10,8 +9,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-const fn whole_file(kind: i32) -> libc::flock {
-    libc::flock { l_type: kind as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+/// The byte of a file that its owner locks. The bytes after it are for the users of the file; a
+/// file does not need to have a byte for it to be locked.
+const OWNER_BYTE: u64 = 0;
+
+const fn byte(kind: i32, byte: u64) -> libc::flock {
+    let (whence, start) = (libc::SEEK_SET as i16, byte as i64);
+    libc::flock { l_type: kind as i16, l_whence: whence, l_start: start, l_len: 1, l_pid: 0 }
 }
 
 fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
@@ -19,35 +23,52 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) }).map(drop)
 }
 
-/// Holds the lock until the file is closed. Any number of open files can hold it at once. The file
-/// must be open for reading.
+/// Holds the lock, shared, until the file is closed. Any number of open files can hold it at once.
+/// The file must be open for reading.
 ///
 /// # Errors
 /// What the system refused.
-pub fn hold(file: &File) -> io::Result<()> {
-    call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_RDLCK))
+pub fn lock_shared(file: &File) -> io::Result<()> {
+    call(file, libc::F_OFD_SETLK, &mut byte(libc::F_RDLCK, OWNER_BYTE))
 }
 
-/// Takes the lock alone until the file is closed; returns `false` if another open file holds it.
-/// The file must be open for writing.
+/// Takes the lock exclusively until the file is closed; returns `false` if another open file holds
+/// it. The file must be open for writing.
 ///
 /// # Errors
 /// What the system refused.
-pub fn take(file: &File) -> io::Result<bool> {
-    match call(file, libc::F_OFD_SETLK, &mut whole_file(libc::F_WRLCK)) {
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    try_lock_byte(file, OWNER_BYTE)
+}
+
+/// Takes the lock of one byte exclusively until the file is closed; returns `false` if another open
+/// file holds it. Byte 0 is the owner's: see [`try_lock`]. The file must be open for writing.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn try_lock_byte(file: &File, at: u64) -> io::Result<bool> {
+    match call(file, libc::F_OFD_SETLK, &mut byte(libc::F_WRLCK, at)) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Whether another open file holds the lock. Takes none: two that ask at once do not see each
-/// other.
+/// Returns `true` if another open file holds the lock. Takes no lock: two concurrent queries do not
+/// see each other.
 ///
 /// # Errors
 /// What the system refused.
-pub fn is_held(file: &File) -> io::Result<bool> {
-    let mut asked = whole_file(libc::F_WRLCK);
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    is_byte_locked(file, OWNER_BYTE)
+}
+
+/// Returns `true` if another open file holds the lock of that byte.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn is_byte_locked(file: &File, at: u64) -> io::Result<bool> {
+    let mut asked = byte(libc::F_WRLCK, at);
     call(file, libc::F_OFD_GETLK, &mut asked)?;
     Ok(i32::from(asked.l_type) != libc::F_UNLCK)
 }
@@ -58,33 +79,46 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn a_lock_is_seen_by_others_and_goes_with_its_file() {
+    fn shared_lock_is_visible_until_its_file_closes() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || File::open(file.path()).unwrap();
         let (first, second, other) = (open(), open(), open());
-        assert!(!is_held(&other).unwrap());
-        hold(&first).unwrap();
-        hold(&second).unwrap();
-        assert!(is_held(&other).unwrap() && is_held(&first).unwrap(), "the second's");
+        assert!(!is_locked(&other).unwrap());
+        lock_shared(&first).unwrap();
+        lock_shared(&second).unwrap();
+        assert!(is_locked(&other).unwrap() && is_locked(&first).unwrap(), "the second's");
         drop(second);
-        assert!(!is_held(&first).unwrap(), "its own is not another's");
-        assert!(is_held(&other).unwrap());
+        assert!(!is_locked(&first).unwrap(), "its own is not another's");
+        assert!(is_locked(&other).unwrap());
         drop(first);
-        assert!(!is_held(&other).unwrap());
+        assert!(!is_locked(&other).unwrap());
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn lock_taken_alone_excludes_every_other() {
+    fn exclusive_lock_excludes_every_other() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || File::options().read(true).write(true).open(file.path()).unwrap();
         let (first, second, third) = (open(), open(), open());
-        assert!(take(&first).unwrap());
-        assert!(!take(&second).unwrap() && hold(&second).is_err() && is_held(&second).unwrap());
+        assert!(try_lock(&first).unwrap());
+        assert!(!try_lock(&second).unwrap() && lock_shared(&second).is_err() && is_locked(&second).unwrap());
         drop(first);
-        hold(&second).unwrap();
-        assert!(!take(&third).unwrap());
+        lock_shared(&second).unwrap();
+        assert!(!try_lock(&third).unwrap());
         drop(second);
-        assert!(take(&third).unwrap());
+        assert!(try_lock(&third).unwrap());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no file locks")]
+    fn bytes_are_locked_independently() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().read(true).write(true).open(file.path()).unwrap();
+        let (first, second) = (open(), open());
+        assert!(try_lock(&first).unwrap() && try_lock_byte(&second, 7).unwrap());
+        assert!(!try_lock_byte(&first, 7).unwrap() && is_byte_locked(&first, 7).unwrap());
+        assert!(!is_byte_locked(&first, 8).unwrap());
+        drop(second);
+        assert!(!is_byte_locked(&first, 7).unwrap());
     }
 }

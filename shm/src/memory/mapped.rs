@@ -5,7 +5,7 @@ use super::calls::{c_string, checked, effective_user};
 use super::lock;
 use super::region::{Backing, ReadOnlyWords, Region, RegionError};
 use super::sigbus::Guard;
-use super::{SHM_DIR, folder};
+use super::{SHM_DIR, directory};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use std::ffi::CString;
@@ -18,9 +18,8 @@ use std::sync::{Arc, OnceLock};
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
 
-/// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and
-/// who maps something else waits.
-const TOUCHED_AT_ONCE: usize = 256 << 10;
+/// Maximum number of bytes to touch in one call: other threads that map memory wait for it.
+const MAX_TOUCHED_BYTES: usize = 256 << 10;
 
 pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
@@ -158,16 +157,16 @@ impl Region {
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// of a file its pages count as written then. Other threads may use the region meanwhile, and
-    /// map others: the process's map is held for a few pages at a time. Words on the heap have
+    /// of a file its pages count as written then. Other threads may use the region concurrently,
+    /// and map others: the process's map is held for a few pages at a time. Words on the heap have
     /// their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
     pub fn touch(&self) -> io::Result<()> {
         match &self._backing {
-            Backing::Map(map) => (0..map.len()).step_by(TOUCHED_AT_ONCE).try_for_each(|start| {
-                let bytes = TOUCHED_AT_ONCE.min(map.len() - start);
+            Backing::Map(map) => (0..map.len()).step_by(MAX_TOUCHED_BYTES).try_for_each(|start| {
+                let bytes = MAX_TOUCHED_BYTES.min(map.len() - start);
                 map.advise_range(memmap2::Advice::PopulateWrite, start, bytes)
             }),
             _ => Ok(()),
@@ -184,9 +183,9 @@ impl Region {
     }
 
     /// Creates the control segment, the one that a run is found by. It appears under its name
-    /// whole: reserved, and locked for as long as this process has it mapped ([`lock::hold`]).
-    /// Nobody ever sees it unlocked while its creator lives. Its name outlives the region: the
-    /// launcher unlinks it last.
+    /// whole: reserved, and locked for as long as this process has it mapped
+    /// ([`lock::lock_shared`]). It is never visible unlocked while its creator lives. Its name
+    /// outlives the region: the launcher unlinks it last.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -194,7 +193,7 @@ impl Region {
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         let path = format!("{SHM_DIR}/{name}");
         let file = nameless(name, words)?;
-        lock::hold(&file).map_err(os(name, "lock it"))?;
+        lock::lock_shared(&file).map_err(os(name, "lock it"))?;
         give_name(name, &file)?;
         let mapped = map_control(name, file);
         mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
@@ -235,11 +234,12 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for
-/// the other end of a FIFO), and refuses what is not memory or belongs to another user.
+/// Opens the file under a segment's name: follows no link, does not wait (for the other end of a
+/// FIFO), and refuses a file that is not memory or belongs to another user.
 ///
 /// # Errors
-/// What the system refused; [`io::ErrorKind::InvalidInput`] for what is not memory of ours.
+/// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this
+/// user.
 pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(format!("{SHM_DIR}/{name}"))?;
@@ -252,20 +252,20 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Removes a segment's name; a folder's with all that is in it and beside it. The memory goes when
-/// the last process unmaps it. A name that is gone already is no error.
+/// Removes a segment's name, or a directory with its contents and the files next to it. The memory
+/// is freed when the last process unmaps it. Names that are already gone are ignored.
 ///
 /// # Errors
 /// What the system refused.
 pub fn unlink(name: &str) -> io::Result<()> {
     match std::fs::remove_file(format!("{SHM_DIR}/{name}")) {
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => folder::remove(name),
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => directory::remove(name),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The names of all of bulkhead's segments on this machine, sorted.
+/// Returns the names of all of bulkhead's segments on this machine, sorted.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.

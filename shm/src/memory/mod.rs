@@ -4,9 +4,9 @@
 #[cfg(not(loom))]
 pub(crate) mod calls;
 #[cfg(not(loom))]
-pub mod fifo;
+pub mod directory;
 #[cfg(not(loom))]
-pub mod folder;
+pub mod fifo;
 pub mod header;
 #[cfg(not(loom))]
 pub mod lock;
@@ -30,8 +30,8 @@ pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};
 
-/// Where named segments live.
+/// Directory of named segments.
 pub const SHM_DIR: &str = "/dev/shm";
 
-/// Words of a cache line: of the longest that processors of this kind have.
+/// Words of a cache line: the longest of this architecture's CPUs.
 pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

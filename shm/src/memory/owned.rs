@@ -13,8 +13,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A named segment whose lock this process holds. Dropped, it gives up the lock and leaves the
-/// name.
+/// A named segment whose lock this process holds. Dropping it releases the lock and leaves
+/// the name.
 pub struct OwnedSegment {
     name: String,
     file: File,
@@ -33,7 +33,7 @@ impl OwnedSegment {
         fill: impl FnOnce(&AtomicWords),
     ) -> Result<(Self, Arc<Region>), RegionError> {
         let file = nameless(name, words)?;
-        lock::take(&file).map_err(os(name, "lock it"))?;
+        lock::try_lock(&file).map_err(os(name, "lock it"))?;
         fill(&Region::map(name, &file, false)?.words());
         give_name(name, &file)?;
         let owned = Self { name: name.into(), file };
@@ -51,11 +51,11 @@ impl OwnedSegment {
     /// removed the name.
     ///
     /// # Errors
-    /// There is no such segment; what stands there is not memory of this user.
+    /// No segment has that name; the file is not memory of this user.
     pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
         let file =
             open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
-        let is_ours = lock::take(&file).map_err(os(name, "lock it"))?;
+        let is_ours = lock::try_lock(&file).map_err(os(name, "lock it"))?;
         let owned = Self { name: name.into(), file };
         Ok((is_ours && owned.is_named()).then_some(owned))
     }
@@ -109,7 +109,7 @@ mod tests {
         assert!(OwnedSegment::take_over(&name).is_err());
     }
 
-    /// As two that clean up at once would, and one that creates anew between them.
+    /// Two cleaners at once, and a creator between them.
     #[test]
     fn stale_owner_leaves_the_next_segment_of_its_name() {
         let name = name("stale");

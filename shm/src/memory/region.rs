@@ -1,6 +1,6 @@
 //! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words,
-//! wherever they live. Rings, logs and headers sit on top as safe code over [`AtomicWords`] and never see
-//! a file descriptor.
+//! wherever they live. Rings, logs and headers are safe code over [`AtomicWords`] and see no
+//! file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
 //! nothing else: another process may write any word at any time, which would be undefined behaviour
@@ -19,7 +19,7 @@ use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
-/// Why there is no region.
+/// Errors of creating or mapping a region.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// Not enough room for a segment; found when it is created, not as a SIGBUS later.
@@ -53,7 +53,7 @@ pub enum RegionError {
     },
 }
 
-/// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm`
+/// Owner of the memory. Dropped with the region: the mapping goes, a name in `/dev/shm`
 /// stays.
 pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
@@ -105,7 +105,7 @@ impl Region {
             "words are aligned for themselves, so a line begins among the next sixteen"
         );
         // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box
-        // would not: it claims its contents anew, and Miri objects.)
+        // would not: it retags its contents, and Miri objects.)
         let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
         Arc::new(Self {
             start,
@@ -138,7 +138,7 @@ impl Region {
     }
 }
 
-/// A window into a region: a handle that keeps the region alive and derefs to its words.
+/// A slice of a region's words: a handle that keeps the region alive and derefs to its words.
 #[derive(Clone)]
 pub struct AtomicWords {
     start: NonNull<AtomicU64>,
@@ -158,7 +158,7 @@ impl AtomicWords {
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
     /// geometries.
-    pub fn window(&self, offset: usize, len: usize) -> AtomicWords {
+    pub fn slice(&self, offset: usize, len: usize) -> AtomicWords {
         let start = NonNull::from(&self[offset..offset + len]).cast();
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
@@ -210,11 +210,11 @@ impl Deref for AtomicWords {
     }
 }
 
-/// A read-only window: the type gives no way to store, and the pages may be mapped without write
-/// permission.
+/// A read-only slice of a region's words: the type gives no way to store, and the pages may be
+/// mapped without write permission.
 ///
 /// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
-/// therefore followed by a fence, which is no instruction on x86-64.
+/// therefore followed by a fence, which costs no instruction on x86-64.
 #[derive(Clone)]
 pub struct ReadOnlyWords(pub(super) AtomicWords);
 
@@ -247,14 +247,14 @@ impl ReadOnlyWords {
     ///
     /// # Panics
     /// If they are not inside this window.
-    pub fn window(&self, offset: usize, len: usize) -> ReadOnlyWords {
-        ReadOnlyWords(self.0.window(offset, len))
+    pub fn slice(&self, offset: usize, len: usize) -> ReadOnlyWords {
+        ReadOnlyWords(self.0.slice(offset, len))
     }
 
     /// As [`AtomicWords::header`].
     ///
     /// # Errors
-    /// As there.
+    /// The first field that is not as it must be.
     pub fn header(&self, expected: SegmentKind) -> Result<Header, HeaderError> {
         self.0.header(expected)
     }
@@ -271,19 +271,19 @@ impl ReadOnlyWords {
         &self.0[0]
     }
 
-    /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return
+    /// Sleeps while the low half of that word is `expected`, for `timeout` that long. May return
     /// for no reason.
     ///
     /// # Panics
     /// If `index` is outside the window.
-    pub fn wait(&self, index: usize, expected: u32, at_most: Duration) {
-        // The word itself is not given out: whoever had it could store to it, on pages that may not
-        // be writable.
-        futex::wait(&self.0[index], expected, at_most);
+    pub fn wait(&self, index: usize, expected: u32, timeout: Duration) {
+        // The word itself is not returned: its owner could store to it, on pages that may not be
+        // writable.
+        futex::wait(&self.0[index], expected, timeout);
     }
 
     /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number:
-    /// somebody may write them meanwhile.
+    /// a writer may change them concurrently.
     ///
     /// # Panics
     /// If they are not inside this window.
@@ -308,9 +308,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_share_their_words() {
+    fn slices_share_their_region() {
         let words = Region::heap(32).words();
-        let window = words.window(8, 4);
+        let window = words.slice(8, 4);
         window[1].store(7, Ordering::Relaxed);
         assert_eq!(words[9].load(Ordering::Relaxed), 7);
         drop(words);
@@ -326,13 +326,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "out of range")]
-    fn a_window_stays_inside() {
-        let _ = Region::heap(8).words().window(4, 5);
+    fn slice_outside_its_region_panics() {
+        let _ = Region::heap(8).words().slice(4, 5);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-    fn too_little_room_is_an_error_and_leaves_nothing() {
+    fn failed_creation_reports_missing_space_and_leaves_nothing() {
         let name = format!("bulkhead.unit-{}.huge", std::process::id());
         let Err(RegionError::NoRoom { bytes, .. }) = Region::create(&name, 1 << 50) else {
             panic!("a petabyte fitted")

@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
 
-/// What a process may do with a segment.
+/// Access rights of a process to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Map it read-only.
@@ -28,10 +28,10 @@ pub enum Access {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handle {
     /// The segment's name within the run.
-    pub what: String,
+    pub name: String,
     /// The descriptor's number, the same in the launcher and in each process that inherits it.
     pub fd: i32,
-    /// Whether it can be mapped for writing.
+    /// `true` if it can be mapped for writing.
     pub writable: bool,
 }
 
@@ -87,11 +87,12 @@ impl Shared {
         // The mapping above is older than the seals, and stays as it is.
         let seals = seals | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         flags(write.as_raw_fd(), libc::F_ADD_SEALS, seals).map_err(os("seal it"))?;
-        // Opened anew, not duplicated: a duplicate would keep the right to write.
+        // Opened again, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
-        // Who has the one could open it anew for writing in the same way: landlock does not look at
-        // memory without a name. From here on nobody can but root, and who has it open.
+        // The owner of the read-only descriptor could reopen it for writing in the same way:
+        // landlock ignores memory without a name. From here on only root and owners of the other
+        // can.
         write.set_permissions(Permissions::from_mode(0o400)).map_err(os("make it read-only"))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
@@ -114,7 +115,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
     }
 
-    /// The descriptor for that access.
+    /// Returns the descriptor for that access.
     pub fn file(&self, access: Access) -> &File {
         match access {
             Access::Read => &self.read,
@@ -122,10 +123,10 @@ impl Shared {
         }
     }
 
-    /// Both as the plan lists them.
+    /// Returns both descriptors as the plan lists them.
     pub fn handles(&self) -> [Handle; 2] {
         [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
-            what: self.what.clone(),
+            name: self.what.clone(),
             fd: file.as_raw_fd(),
             writable,
         })
@@ -135,22 +136,22 @@ impl Shared {
 /// Held while inheritance is changed or asked about. Two starts at once would take each other's
 /// descriptors back, and hand them to each other's children. Nothing is kept under the lock, so one
 /// that panicked left nothing half done.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard
 /// three, and no others: not either what this process was given by accident, by a shell for
 /// example. Nobody inherits them afterwards.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is
-/// therefore let through; a thread that starts a child by other means meanwhile hands these
-/// descriptors to it too.
+/// therefore let through; a thread that concurrently starts a child by other means
+/// hands these descriptors to it too.
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
 pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let set = |flag| files.iter().try_for_each(|file| flags(file.as_raw_fd(), libc::F_SETFD, flag).map(drop));
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    keep_descriptors();
+    let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    close_others_on_exec();
     set(0)?;
     let started = start();
     set(libc::FD_CLOEXEC)?;
@@ -166,7 +167,7 @@ fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children:
 /// all but the standard three are closed when it executes something.
-fn keep_descriptors() {
+fn close_others_on_exec() {
     // SAFETY: the call takes three integers and closes nothing now.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
@@ -174,7 +175,7 @@ fn keep_descriptors() {
 }
 
 /// The first number that is not a standard stream's.
-const FIRST: i32 = 3;
+const MIN_INHERITED_FD: i32 = 3;
 
 /// Takes an inherited descriptor of the plan, which must be open and must not be close-on-exec.
 ///
@@ -184,16 +185,15 @@ const FIRST: i32 = 3;
 /// is a second `take` of one number, since taking sets the flag.
 ///
 /// # Errors
-/// There is no such open descriptor, it is a standard stream, or it was not inherited, or it was
-/// taken before.
+/// The descriptor is not open, is a standard stream, was not inherited, or was taken before.
 pub fn take(handle: &Handle) -> io::Result<File> {
     let refused =
         |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));
-    if handle.fd < FIRST {
+    if handle.fd < MIN_INHERITED_FD {
         return refused("a standard stream is nobody's to take");
     }
     // While a child is being started, descriptors of this process look like inherited ones.
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     if flags(handle.fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0 {
         return refused("it was not inherited, or was taken before");
     }

@@ -7,14 +7,14 @@
 //! remove.
 //!
 //! ```text
-//! access ─▶ SIGBUS ─▶ handler ─▶ inside a region of the table? ── yes ─▶ zeroed page mapped over it, region lost, access goes on
-//!                                                               └ no ──▶ default action: the process ends
+//! access ─▶ SIGBUS ─▶ handler ─▶ region of the table? ─ yes ─▶ zeroed page, region lost, go on
+//!                                                       └ no ──▶ default action: process ends
 //! ```
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
-//! is installed only where [`survive`] was called: by the launcher, the reaper and the spiller. The
-//! engine and the strategies trade through this memory and cannot go on with zeros; SIGBUS ends
-//! them.
+//! is installed only where [`install_handler`] was called: by the launcher, the reaper and the
+//! spiller. The engine and the strategies trade through this memory and cannot go on with zeros;
+//! SIGBUS ends them.
 //!
 //! The handler runs in the middle of anything: it loads and stores atomics, makes one system call,
 //! and takes no lock.
@@ -72,7 +72,7 @@ static PAGE: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Guard(usize);
 
 impl Guard {
-    /// Enters a mapping of so many bytes. Returns `None` if the table is full or the mapping is
+    /// Registers a mapping of `bytes` bytes. Returns `None` if the table is full or the mapping is
     /// larger than 1 TiB: then SIGBUS in it has its default action.
     pub(super) fn new(start: usize, bytes: usize, is_writable: bool) -> Option<Self> {
         let (first, units) = ((start / UNIT) as u64, bytes.div_ceil(UNIT) as u64);
@@ -120,7 +120,7 @@ pub fn faults() -> u64 {
 ///
 /// # Errors
 /// What the system refused.
-pub fn survive() -> io::Result<()> {
+pub fn install_handler() -> io::Result<()> {
     // SAFETY: the call only reads a number of the system.
     let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(UNIT as u64);
     // Relaxed: the handler is installed afterwards, by this thread.

@@ -16,7 +16,7 @@ impl Word {
     /// # Panics
     /// If it is outside.
     pub fn new(words: &AtomicWords, index: usize) -> Self {
-        Self(words.window(index, 1))
+        Self(words.slice(index, 1))
     }
 }
 
@@ -165,16 +165,16 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
-    fn every_position_has_its_slot_also_when_its_memory_has_no_other_owner() {
+    fn slots_map_positions_and_keep_their_memory() {
         let words = Region::heap(40).words();
-        let slots = Slots::<2>::new(words.window(16, 24));
+        let slots = Slots::<2>::new(words.slice(16, 24));
         assert_eq!(slots.mask(), 7);
         for position in 0..20 {
             slots.slot(position).sequence.store(position, Ordering::Relaxed);
             slots.slot(position).message[1].store(100 + position, Ordering::Relaxed);
         }
         slots.slot(u64::MAX).message[0].store(5, Ordering::Relaxed);
-        let mut cursor = Cursor::<2>::new(words.window(16, 24).into());
+        let mut cursor = Cursor::<2>::new(words.slice(16, 24).into());
         drop((words, slots));
         for position in 12..20 {
             cursor.go_to(position);
@@ -190,15 +190,15 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "a panic takes seconds there")]
-    fn what_is_no_power_of_two_of_slots_is_refused() {
+    fn slot_count_other_than_power_of_two_panics() {
         for words in [0, 2, 4, 9, 25] {
-            let words = Region::heap(40).words().window(0, words);
+            let words = Region::heap(40).words().slice(0, words);
             assert!(catch_unwind(AssertUnwindSafe(|| drop(Slots::<2>::new(words)))).is_err());
         }
     }
 
     #[test]
-    fn a_word_is_that_word() {
+    fn word_accesses_its_index() {
         let words = Region::heap(8).words();
         let word = Word::new(&words, 7);
         word.store(9, Ordering::Relaxed);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "out of range")]
-    fn a_word_outside_is_refused() {
+    fn word_outside_its_region_panics() {
         drop(Word::new(&Region::heap(8).words(), 8));
     }
 }

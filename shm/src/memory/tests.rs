@@ -1,6 +1,6 @@
 //! Named memory, made, opened and removed: what needs a region and its name.
 
-use super::{Region, SHM_DIR, fifo, folder, unlink};
+use super::{Region, SHM_DIR, directory, fifo, unlink};
 use crate::sync::Ordering;
 
 #[test]
@@ -20,7 +20,7 @@ fn two_mappings_of_a_named_segment_are_one_memory() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no named pipes")]
-fn what_is_no_memory_is_refused_at_once() {
+fn fifo_and_symlink_are_refused_at_once() {
     let pid = std::process::id();
     let names = ["fifo", "link"].map(|what| format!("bulkhead.unit-{pid}.{what}"));
     fifo::create(&names[0]).unwrap();
@@ -34,7 +34,7 @@ fn what_is_no_memory_is_refused_at_once() {
 #[test]
 #[cfg(feature = "control")]
 #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-fn the_control_segment_is_found_by_name() {
+fn control_segment_is_found_by_name() {
     let name = format!("bulkhead.unit-{}.control", std::process::id());
     let created = Region::create_control(&name, 512).unwrap();
     assert!(Region::create_control(&name, 512).is_err(), "created exclusively");
@@ -42,7 +42,7 @@ fn the_control_segment_is_found_by_name() {
     created.words()[511].store(9, Ordering::Release);
     assert_eq!(opened.load(511, Ordering::Acquire), 9);
     let file = super::open_safely(&name, std::fs::OpenOptions::new().read(true)).unwrap();
-    let is_held = || super::lock::is_held(&file).unwrap();
+    let is_held = || super::lock::is_locked(&file).unwrap();
     assert!(is_held(), "by its creator");
     drop(created);
     assert!(!is_held());
@@ -52,16 +52,16 @@ fn the_control_segment_is_found_by_name() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no shared files")]
-fn a_folder_goes_with_what_stands_beside_it_and_nothing_else() {
+fn unlinked_directory_takes_only_its_own_files() {
     let name = format!("bulkhead-unit-{}-folder", std::process::id());
-    let is_there = |name: &str| folder::path(name).symlink_metadata().is_ok();
-    folder::create(&name).unwrap();
-    assert!(folder::create(&name).is_err(), "it is there");
-    std::fs::create_dir(folder::path(&name).join("nodes")).unwrap();
-    std::fs::write(folder::path(&name).join("nodes/1"), "node").unwrap();
-    std::os::unix::fs::symlink("/dev/null", folder::path(&name).join("link")).unwrap();
+    let is_there = |name: &str| directory::path(name).symlink_metadata().is_ok();
+    directory::create(&name).unwrap();
+    assert!(directory::create(&name).is_err(), "it is there");
+    std::fs::create_dir(directory::path(&name).join("nodes")).unwrap();
+    std::fs::write(directory::path(&name).join("nodes/1"), "node").unwrap();
+    std::os::unix::fs::symlink("/dev/null", directory::path(&name).join("link")).unwrap();
     let (beside, other) = (format!("{name}.data"), format!("{name}-2"));
-    [&beside, &other].iter().for_each(|name| std::fs::write(folder::path(name), "memory").unwrap());
+    [&beside, &other].iter().for_each(|name| std::fs::write(directory::path(name), "memory").unwrap());
     unlink(&name).unwrap();
     assert!(!is_there(&name) && !is_there(&beside) && is_there(&other));
     unlink(&name).unwrap();

@@ -1,46 +1,65 @@
-//! Why there is no queue, or no end of it.
+//! Errors of creating and opening queues, and of attaching their ends.
 
-use super::MAX_PRODUCERS;
 use crate::memory::RegionError;
+use crate::ring::PeerFault;
 use thiserror::Error;
 
-/// Why there is no queue.
+/// Maximum number of producers of a queue: `linked` has as many bits for the owner of a block.
+pub const MAX_PRODUCERS: usize = 1 << 10;
+
+/// Errors of creating or opening a queue, and of attaching its ends.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum QueueError {
-    /// A name that cannot be one.
-    #[error("{0:?} is not a valid name for a queue: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
+    /// The name has a wrong length or other characters.
+    #[error("invalid queue name {0:?}: use 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
-    /// A number of producers that queues do not have.
-    #[error("{0} producers: queues take 1 to {MAX_PRODUCERS}")]
+    /// The number of producers is out of range.
+    #[error("invalid number of producers {0}: use 1 to {MAX_PRODUCERS}")]
     Producers(usize),
-    /// A capacity that queues do not have.
-    #[error("capacity {0}: queues take a power of two from 2 to 1048576")]
+    /// The capacity is out of range or not a power of two.
+    #[error("invalid capacity {0}: use a power of two from 2 to 1048576")]
     Capacity(u32),
-    /// A technique that cannot be there.
+    /// The technique cannot run there.
     #[error("{technique} cannot be {where_}")]
     Home {
-        /// The technique.
+        /// Name of the technique.
         technique: &'static str,
-        /// Where it was wanted.
+        /// Where it was requested.
         where_: &'static str,
     },
-    /// Another technique's queue has the name.
-    #[error("the queue {name} is of another technique than {technique}")]
+    /// The queue is of another technique.
+    #[error("cannot open the queue {name}: it does not use the technique {technique}")]
     Technique {
-        /// The queue's name.
+        /// Name of the queue.
         name: String,
-        /// What was asked for.
+        /// The technique that was requested.
         technique: &'static str,
     },
-    /// A producer that the queue was not made for.
-    #[error("producer {index}: the queue was made for {producers}")]
+    /// The queue holds messages of another size.
+    #[error(
+        "cannot open the queue {name}: its messages have {found} bytes, the requested type has {expected}"
+    )]
+    MessageSize {
+        /// Name of the queue.
+        name: String,
+        /// Size of the requested type in bytes.
+        expected: u64,
+        /// Size of the queue's messages in bytes.
+        found: u64,
+    },
+    /// The queue does not exist.
+    #[error("cannot open the queue {0}: no queue has that name; create it first")]
+    NotFound(String),
+    /// The index is not that of a producer of the queue.
+    #[error("no producer {index}: the queue has {producers}")]
     Producer {
-        /// Who was asked for.
+        /// The index that was requested.
         index: usize,
-        /// How many there are.
+        /// Number of producers of the queue.
         producers: usize,
     },
-    /// An end that was attached before.
+    /// The end is attached.
     #[error(
         "cannot attach the {end}: process {pid} has attached it; once that is dead, `renew` frees a producer's end and `resume` \
          replaces the consumer"
@@ -48,18 +67,72 @@ pub enum QueueError {
     Attached {
         /// `consumer`, or `producer` and its index.
         end: String,
-        /// The process that has attached it, as the queue's memory names it.
+        /// The process that has attached it, as the queue's memory says.
         pid: u64,
     },
-    /// A queue whose creator is alive.
+    /// Every producer's end is attached, or was left by a crashed process.
+    #[error(
+        "cannot attach a sender to the queue {name}: none of its {producers} producers is free; `inherit` or `renew` the end of \
+         a crashed one"
+    )]
+    NoFreeProducer {
+        /// Name of the queue.
+        name: String,
+        /// Number of producers of the queue.
+        producers: usize,
+    },
+    /// The last receiver crashed.
+    #[error(
+        "cannot attach a receiver to the queue {0}: the last one crashed; take over from it with `resume`"
+    )]
+    ReceiverCrashed(String),
+    /// The producer is alive: its process holds the lock of its end.
+    #[error("producer {0} is alive: only the end of a crashed or closed one can be retired or renewed")]
+    ProducerAlive(usize),
+    /// The producer was retired.
+    #[error("cannot inherit producer {0}: it was retired; the receiver frees it with `renew`")]
+    Retired(usize),
+    /// The creator of the queue is alive.
     #[error("cannot take the name {0}: the creator of the queue is alive; end it, or choose another name")]
     Living(String),
-    /// A queue of which not all is there.
+    /// Files of the queue are missing.
     #[error(
         "cannot open the queue {0}: it is not complete; try again, unless its creator died while creating it"
     )]
     Incomplete(String),
-    /// A segment that cannot be made or attached.
+    /// `/dev/shm` has too little space for the queue.
+    #[error(
+        "cannot create the queue: no space for {bytes} bytes of {segment} in /dev/shm; choose a smaller capacity, or enlarge it \
+         (mount -o remount,size=…, or --shm-size for a container)"
+    )]
+    NoSpace {
+        /// The segment that did not fit.
+        segment: String,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// A segment of the queue cannot be created or attached.
     #[error(transparent)]
-    Region(#[from] RegionError),
+    Region(RegionError),
+}
+
+impl From<RegionError> for QueueError {
+    fn from(error: RegionError) -> Self {
+        match error {
+            RegionError::NoRoom { name, bytes } => Self::NoSpace { segment: name, bytes },
+            other => Self::Region(other),
+        }
+    }
+}
+
+/// A violation of the protocol by a producer: its ring is not read any more, the others' are.
+///
+/// [`Receiver::renew`](super::Receiver::renew) resets the ring once the producer is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("producer {producer} broke the protocol and is not read any more: {fault}")]
+pub struct ProducerFault {
+    /// Index of the producer.
+    pub producer: usize,
+    /// The violation.
+    pub fault: PeerFault,
 }

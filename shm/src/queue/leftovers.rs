@@ -4,8 +4,9 @@
 //! listed kind, and if it is memory its header names the queue. Anything else stays, whatever its
 //! name is.
 
-use super::about::{ABOUT, About, ListedFile};
-use super::{PREFIX, QueueError, check_name, segment_name};
+use super::descriptor::{DESCRIPTOR, ListedFile, QueueDescriptor};
+use super::error::QueueError;
+use super::names::{PREFIX, check_name, segment_name};
 use crate::memory::calls::effective_user;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::owned::OwnedSegment;
@@ -14,36 +15,40 @@ use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// The files of a queue whose creator is dead; nobody else can remove them or take the name
-/// meanwhile.
+/// The files of a queue whose creator is dead, locked: no other process can remove them or take
+/// the name.
 struct Leftovers {
-    /// Files beside the one that makes the queue known, which goes last.
+    /// Files without the descriptor, which is removed last.
     files: Vec<String>,
-    about: OwnedSegment,
+    descriptor: OwnedSegment,
 }
 
 impl Leftovers {
-    /// Finds what the queue has left; `None` if there is no such queue.
+    /// Finds the leftovers of a queue; `None` if no queue has that name.
     fn find(name: &str) -> Result<Option<Self>, QueueError> {
         check_name(name)?;
-        let known_by = segment_name(name, ABOUT);
-        let about = match OwnedSegment::take_over(&known_by) {
-            Ok(Some(about)) => about,
+        let descriptor_name = segment_name(name, DESCRIPTOR);
+        let descriptor = match OwnedSegment::take_over(&descriptor_name) {
+            Ok(Some(descriptor)) => descriptor,
             Ok(None) => return Err(QueueError::Living(name.into())),
             Err(RegionError::Os { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
         };
-        let words = Region::map(&known_by, about.file(), true)?.words();
-        let says = About::read(&words, name)
-            .map_err(|source| RegionError::Header { name: known_by.clone(), source })?;
+        let words = Region::map(&descriptor_name, descriptor.file(), true)?.words();
+        let says = QueueDescriptor::read(&words, name)
+            .map_err(|source| RegionError::Header { name: descriptor_name.clone(), source })?;
         let listed = |what: &str| says.files.iter().copied().find(|file| file.is_named(what));
         let is_left = |what: &str| listed(what).is_some_and(|file| is_file_of(&says, file, name, what));
-        let os = |source| RegionError::Os { name: known_by.clone(), what: "list /dev/shm beside it", source };
+        let os = |source| RegionError::Os {
+            name: descriptor_name.clone(),
+            what: "list /dev/shm beside it",
+            source,
+        };
         let files = names_with(&segment_name(name, "")).map_err(os)?;
         let files = files.into_iter().filter(|what| is_left(what)).map(|what| segment_name(name, &what));
-        Ok(Some(Self { files: files.collect(), about }))
+        Ok(Some(Self { files: files.collect(), descriptor }))
     }
 }
 
@@ -59,7 +64,7 @@ fn names_with(prefix: &str) -> io::Result<Vec<String>> {
 }
 
 /// Returns `true` if what stands under the name is that file of the queue.
-fn is_file_of(queue: &About, file: ListedFile, name: &str, what: &str) -> bool {
+fn is_file_of(queue: &QueueDescriptor, file: ListedFile, name: &str, what: &str) -> bool {
     let full = segment_name(name, what);
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{full}")) else { return false };
     let found = facts.file_type();
@@ -89,10 +94,10 @@ fn first_words(full: &str) -> Option<[u64; HEADER_WORDS]> {
 /// If `/dev/shm` cannot be listed.
 pub fn dead() -> io::Result<Vec<String>> {
     let is_unlocked = |name: &String| {
-        let about = open_safely(&segment_name(name, ABOUT), OpenOptions::new().read(true));
-        about.and_then(|about| lock::is_held(&about)).is_ok_and(|held| !held)
+        let descriptor = open_safely(&segment_name(name, DESCRIPTOR), OpenOptions::new().read(true));
+        descriptor.and_then(|file| lock::is_locked(&file)).is_ok_and(|held| !held)
     };
-    let queue = |rest: String| Some(rest.strip_suffix(ABOUT)?.strip_suffix('.')?.to_owned());
+    let queue = |rest: String| Some(rest.strip_suffix(DESCRIPTOR)?.strip_suffix('.')?.to_owned());
     let mut names: Vec<String> = names_with(PREFIX)?.into_iter().filter_map(queue).collect();
     names.retain(|name| check_name(name).is_ok() && is_unlocked(name));
     Ok(names)
@@ -104,8 +109,9 @@ pub fn dead() -> io::Result<Vec<String>> {
 /// As [`remove`].
 pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
     let found = Leftovers::find(name)?;
-    Ok(found
-        .map_or_else(Vec::new, |left| left.files.into_iter().chain([segment_name(name, ABOUT)]).collect()))
+    Ok(found.map_or_else(Vec::new, |left| {
+        left.files.into_iter().chain([segment_name(name, DESCRIPTOR)]).collect()
+    }))
 }
 
 /// Removes what a queue has left whose creator was killed, and returns the names of the files; none
@@ -115,7 +121,7 @@ pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
 /// # Errors
 /// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.
 pub fn remove(name: &str) -> Result<Vec<String>, QueueError> {
-    let Some(Leftovers { mut files, about }) = Leftovers::find(name)? else { return Ok(Vec::new()) };
+    let Some(Leftovers { mut files, descriptor }) = Leftovers::find(name)? else { return Ok(Vec::new()) };
     let os = |name: &String| {
         let name = name.clone();
         |source| RegionError::Os { name, what: "remove it", source }
@@ -123,8 +129,8 @@ pub fn remove(name: &str) -> Result<Vec<String>, QueueError> {
     for file in &files {
         unlink(file).map_err(os(file))?;
     }
-    let known_by = segment_name(name, ABOUT);
-    about.unlink().map_err(os(&known_by))?;
-    files.push(known_by);
+    let descriptor_name = segment_name(name, DESCRIPTOR);
+    descriptor.unlink().map_err(os(&descriptor_name))?;
+    files.push(descriptor_name);
     Ok(files)
 }

@@ -5,10 +5,16 @@
 //! headers are those of a living process, this one, as if the id had been given to another process
 //! since.
 
+use super::descriptor::{self, DESCRIPTOR};
+use super::names::segment_name;
 use super::*;
+use crate::memory::header::HEADER_WORDS;
+use crate::memory::{fifo, unlink};
 use crate::ring::array_queue::ArrayQueue;
 use crate::ring::spsc_mux::SpscMux;
+use crate::ring::{Consumer, Link};
 use crate::ring::{MESSAGE_WORDS, Producer};
+use crate::sync::Ordering;
 use std::path::{Path, PathBuf};
 
 fn name(what: &str) -> String {
@@ -26,7 +32,7 @@ fn files(name: &str) -> usize {
 }
 
 #[test]
-fn a_named_queue_is_one_queue_and_goes_with_its_creator() {
+fn named_queue_connects_handles_until_creator_drops() {
     let name = name("one");
     let mut ours = Queue::<ArrayQueue>::create(&name, 2, 8).unwrap();
     assert!(Queue::<ArrayQueue>::create(&name, 2, 8).is_err(), "a living creator has the name");
@@ -63,9 +69,9 @@ fn each_end_is_attached_once() {
 }
 
 #[test]
-fn dead_creators_queue_makes_room_though_its_pid_lives() {
+fn dead_creators_queue_is_replaced_despite_live_pid() {
     fn check<T: Link>() {
-        let name = name(T::RECORD.name);
+        let name = name(T::INFO.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         // It binds the socket, where there is one.
         let _consumer = queue.consumer().unwrap();
@@ -78,8 +84,8 @@ fn dead_creators_queue_makes_room_though_its_pid_lives() {
         let again = Queue::<T>::create(&name, 1, 16).unwrap();
         assert!(!dead().unwrap().contains(&name));
         again.abandon();
-        assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, ABOUT)));
-        assert_eq!(files(&name), 0, "{}", T::RECORD.name);
+        assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, DESCRIPTOR)));
+        assert_eq!(files(&name), 0, "{}", T::INFO.name);
         assert!(remove(&name).unwrap().is_empty());
     }
     check::<SpscMux>();
@@ -88,7 +94,7 @@ fn dead_creators_queue_makes_room_though_its_pid_lives() {
 
 /// Its process id says nothing here, as that of a creator in another PID namespace.
 #[test]
-fn living_creators_queue_stays_though_its_pid_is_unknown() {
+fn live_creators_queue_stays_despite_unknown_pid() {
     let name = name("unknown");
     let queue = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
     queue.words[7].store(0x7fff_fff0, Ordering::Relaxed);
@@ -101,10 +107,10 @@ fn living_creators_queue_stays_though_its_pid_is_unknown() {
 }
 
 #[test]
-fn creator_that_dies_while_creating_leaves_nothing_for_good() {
+fn half_created_queue_is_removed_by_next_creator() {
     let name = name("half");
     let mut queue = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
-    queue.words[about::READY].store(0, Ordering::Relaxed);
+    queue.words[descriptor::READY].store(0, Ordering::Relaxed);
     unlink(&queue.names.pop().unwrap()).unwrap();
     queue.abandon();
     assert!(matches!(Queue::<SpscMux>::open(&name), Err(QueueError::Incomplete(_))));
@@ -115,7 +121,7 @@ fn creator_that_dies_while_creating_leaves_nothing_for_good() {
 /// `remove("bulkhead")` removed the segments of all living runs, `remove("sem")` the semaphores of
 /// other programs.
 #[test]
-fn other_programs_files_of_that_prefix_stay() {
+fn other_programs_files_with_prefix_stay() {
     let (name, long) = (name("sem"), name("sem-2"));
     let living = Queue::<SpscMux>::create(&long, 1, 8).unwrap();
     let semaphore = path(&format!("{name}.test"));
@@ -132,7 +138,7 @@ fn other_programs_files_of_that_prefix_stay() {
 /// Under the names of a dead queue's files: another program's file, a FIFO, a link to the real
 /// segment, and a segment of another queue.
 #[test]
-fn what_is_no_segment_of_the_queue_stays() {
+fn foreign_files_under_queue_names_stay() {
     let (name, other) = (name("strange"), name("stranger"));
     Queue::<SpscMux>::create(&name, 4, 8).unwrap().abandon();
     let other = Queue::<SpscMux>::create(&other, 4, 8).unwrap();
@@ -164,10 +170,10 @@ fn what_is_no_segment_of_the_queue_stays() {
 
 /// As the name of a queue that was removed by hand and made again by another program.
 #[test]
-fn dropped_queue_leaves_the_next_one_of_its_name() {
+fn dropped_queue_leaves_its_successor_of_same_name() {
     let name = name("again");
     let first = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
-    first.names.iter().chain([&segment_name(&name, ABOUT)]).for_each(|file| unlink(file).unwrap());
+    first.names.iter().chain([&segment_name(&name, DESCRIPTOR)]).for_each(|file| unlink(file).unwrap());
     let second = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
     drop(first);
     assert_eq!(files(&name), 3);
@@ -180,7 +186,7 @@ fn dropped_queue_leaves_the_next_one_of_its_name() {
 #[test]
 fn successor_attaches_whatever_the_dead_producer_overwrote() {
     fn check<T: Link>() {
-        let name = name(&format!("scribbled-{}", T::RECORD.name));
+        let name = name(&format!("scribbled-{}", T::INFO.name));
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         let mut consumer = queue.consumer().unwrap();
         let mut theirs = Queue::<T>::open(&name).unwrap();
@@ -190,7 +196,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         assert_eq!(consumer.try_pop().map(|(_, message)| message), Some([1; MESSAGE_WORDS]));
         drop(dies);
         for spec in T::segments(&queue.spec) {
-            let words = theirs.attached.region(&spec.what, spec.kind).unwrap().words();
+            let words = theirs.attached.region(&spec.name, spec.kind).unwrap().words();
             let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
             words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
         }
@@ -209,7 +215,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         for n in 0..20 {
             for (producer, words) in [(&mut successor, [n; 7]), (&mut lives, [n + 100; 7])] {
                 producer.try_push(&words).unwrap();
-                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::RECORD.name);
+                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::INFO.name);
             }
         }
         assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
@@ -219,12 +225,12 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn invalid_queue_parameters_are_refused() {
     assert!(matches!(pair::<ArrayQueue>(3), Err(QueueError::Capacity(3))));
     for producers in [0, MAX_PRODUCERS + 1] {
         let refused = Queue::<ArrayQueue>::on_heap(producers, 8);
         assert!(matches!(refused, Err(QueueError::Producers(count)) if count == producers));
     }
     assert!(matches!(Queue::<ArrayQueue>::create("../etc", 1, 8), Err(QueueError::Name(_))));
-    assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::Region(_))));
+    assert!(matches!(Queue::<ArrayQueue>::open(&name("none")), Err(QueueError::NotFound(_))));
 }

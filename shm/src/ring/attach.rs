@@ -47,7 +47,7 @@ impl Attached<'_> {
     ///
     /// # Errors
     /// As [`Attached::region`].
-    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+    pub fn resume_receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
         let (tail, head) = self.parts(what)?;
         spsc::Consumer::resume_parts(&tail, &head)
             .map_err(|source| RegionError::Header { name: what.into(), source })
@@ -57,7 +57,7 @@ impl Attached<'_> {
     ///
     /// # Errors
     /// As [`Attached::region`].
-    pub fn heir(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+    pub fn resume_sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
         let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
         let tail = self.region(what, spsc::KIND)?.words();
         spsc::Producer::resume_parts(&tail, &head)

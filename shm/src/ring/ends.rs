@@ -1,15 +1,15 @@
-//! The two ends of a hand-off, as the hot loops see them.
+//! The traits of the two ends of a hand-off: [`Producer`] and [`Consumer`].
 
 use super::message::{Full, Message};
 use super::step::Step;
 use core::ops::ControlFlow;
 use thiserror::Error;
 
-/// Something that no honest peer does with the memory it can write.
+/// A violation of the protocol by a peer, found in the memory that it can write.
 ///
 /// All of its fields are words. A narrower one would stand where a message's first word does in the
 /// `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and a
-/// processor waits with such a load until both halves have left for the cache, behind everything
+/// CPU delays such a load until both halves are in the cache, after everything
 /// before them. One process id of 32 bits took two thirds of a stream's rate; see "where the
 /// nanoseconds go" in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -46,7 +46,7 @@ pub enum PeerFault {
         /// The number of the next message to take.
         position: u64,
     },
-    /// The kernel delivered something that is no message.
+    /// The kernel delivered bytes that are not a message.
     #[error("{bytes} bytes that are no message")]
     Framing {
         /// How many bytes, since the last such fault was taken.
@@ -59,8 +59,8 @@ pub enum PeerFault {
         /// The process's id; 0 for one in a place from which no id is seen here.
         pid: u64,
     },
-    /// A connection claims to be of a producer that there is not, that is another process, or that
-    /// has a connection.
+    /// A connection claims the index of a producer that does not exist, is another process, or is
+    /// connected already.
     #[error("a connection claims to be of producer {index}")]
     InvalidIndex {
         /// What it claims.
@@ -68,7 +68,7 @@ pub enum PeerFault {
     },
 }
 
-/// How a technique that allocates has grown.
+/// Allocation counts of a technique that allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// Blocks that were used for the first time: memory that the run had not touched before.
@@ -82,7 +82,7 @@ pub trait Producer: Send {
     /// Puts a message into the ring, or says that it is full. Never blocks, and never panics
     /// whatever the peers wrote.
     ///
-    /// Release: what this thread did before is seen by who pops the message.
+    /// Release: the consumer that pops the message sees everything this thread did before.
     ///
     /// # Errors
     /// [`Full`]; the message was not taken.
@@ -105,9 +105,9 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Puts messages into the ring, in this order, as many as it takes; how many those were, the
-    /// first ones. What each promises a push promises. Where a technique can do better than push
-    /// after push it does, and may then show several at once.
+    /// Puts the first of these messages into the ring, as many as fit. Returns their number.
+    /// Promises what pushes promise. Where a technique can do better than push after push it does,
+    /// and may then show several at once.
     ///
     /// A producer that dies here has put in the first ones of them, however many, or none.
     #[inline(always)]
@@ -115,19 +115,18 @@ pub trait Producer: Send {
         messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
     }
 
-    /// Between two pushes: takes back what the last one announced, whose place is written by then.
-    /// For the others in the ring it makes no difference. It is for who asks later whose a place is
-    /// that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words cannot tell that,
-    /// whoever shares it may have written over them. One store; an agent calls it at the end of a
-    /// duty cycle that did anything, not with each push.
+    /// Clears the announcement of the last push, between two pushes. Used to find the owner of a
+    /// slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words cannot tell,
+    /// since every producer can overwrite them. One store; an agent calls it at the end of a duty
+    /// cycle that did anything, not with each push.
     fn withdraw(&mut self) {}
 }
 
-/// A place that is claimed and not written: where a hand-off stands still until it is.
+/// A slot that is claimed and not written: it blocks the hand-off until it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedSlot {
-    /// Its number.
-    pub place: u64,
+    /// Position of the slot in the stream.
+    pub position: u64,
     /// The first producer that announces it, if one does. Nobody else can write that announcement.
     /// An honest producer takes it back at the end of a push that has written nothing, and at the
     /// end of its duty cycle in any case ([`Producer::withdraw`]).
@@ -145,24 +144,24 @@ pub trait Consumer: Send {
     /// the producer that uses the slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `most` were taken;
-    /// how many. Where a technique can do better than pop after pop it does: it may take several of
-    /// one producer before it looks at the next, and give their slots back together at the end; a
-    /// `most` of a quarter of the capacity or less leaves producers room meanwhile. It may return
-    /// early: 0 says that nothing was there.
+    /// Takes up to `max` messages as [`Consumer::try_pop`] does. Returns the number taken. Where a
+    /// technique can do better than pop after pop it does: it may take several of one producer
+    /// before it looks at the next, and give their slots back together at the end; a `max` of a
+    /// quarter of the capacity or less leaves slots for the producers. It may return early: 0 says
+    /// that nothing was there.
     ///
     /// A consumer that dies here may leave any of them to its successor, in order: they come out
     /// again.
     #[inline(always)]
-    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize
+    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize
     where
         Self: Sized,
     {
-        for taken in 0..most {
+        for taken in 0..max {
             let Some((from, message)) = self.try_pop() else { return taken };
-            each(from, message);
+            f(from, message);
         }
-        most
+        max
     }
 
     /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over
@@ -172,11 +171,11 @@ pub trait Consumer: Send {
         self.try_pop()
     }
 
-    /// Gives the slot of the message back that was taken last.
+    /// Frees the slot of the message that was taken last.
     fn release(&mut self) {}
 
-    /// Passes over what a dead predecessor took of a producer's messages and kept: so many, counted
-    /// since the producer's memory was last made anew.
+    /// Skips the messages that a crashed predecessor took from a producer and kept: up to `taken`,
+    /// counted since the producer's memory was last reset.
     ///
     /// # Errors
     /// How many were given back, if that is more.
@@ -185,8 +184,7 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// A dead predecessor had retired that producer: its memory is not read before
-    /// [`Consumer::revive`].
+    /// Stops polling a producer that a crashed predecessor had retired, until [`Consumer::revive`].
     fn forget(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -202,10 +200,10 @@ pub trait Consumer: Send {
     /// A producer's death is certain (its process was reaped): mends what it left, so that nobody
     /// waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the
     /// dead any more, and its own memory is not read again before [`Consumer::revive`]. Whole
-    /// messages that the dead one had published come out of [`Consumer::try_pop`] as before, until
-    /// `true` at the latest where they stand in its own memory.
+    /// messages that it had published come out of [`Consumer::try_pop`] as before, until `true` at
+    /// the latest if they are in its own memory.
     ///
-    /// Pop between the calls: a claimed place can be passed over only once what stands before it is
+    /// Pop between the calls: a claimed slot can be skipped only once everything before it is
     /// taken, and a ring given up only once it is empty. Several who are dead at the same time are
     /// all to be retired, in any order.
     fn retire(&mut self, producer: usize) -> bool {
@@ -213,14 +211,14 @@ pub trait Consumer: Send {
         true
     }
 
-    /// The dead producer's memory was made anew (all zero but its header) and a new producer of
-    /// that index will come, or has: takes from it from its beginning. After [`Consumer::retire`]
+    /// Polls a retired producer's memory again from its start, after it was reset (all zero but its
+    /// header) for a new producer of that index. After [`Consumer::retire`]
     /// has said `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
 
-    /// Messages that dead producers had claimed and not written, passed over so far.
+    /// Returns the number of slots skipped so far that dead producers had claimed and not written.
     fn passed_over(&self) -> u64 {
         0
     }

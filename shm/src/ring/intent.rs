@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word 0        16      17
-//!      │ header │ place │ block │ pad to 128 bytes         one segment for each producer, `submit-3.intent`
+//!      │ header │ place │ block │ pad to 128 bytes     one segment a producer: `submit-3.intent`
 //!        launcher  that producer; after its death the consumer, who clears it
 //!
 //! place   p + 1: the producer was last about to claim place p; 0: it never was, or has failed to
@@ -10,15 +10,15 @@
 //! ```
 //!
 //! A push stores `place` and then claims by CAS on the ring's tail. It does not take the
-//! announcement back when it is done: a place that is announced and written needs nothing. Only who
-//! fails to claim withdraws, or it would stand in the way of a repair for as long as it pushes
+//! announcement back when it is done: a place that is announced and written needs nothing. Only a
+//! producer that fails to claim withdraws, or it would prevent a repair for as long as it pushes
 //! nothing more.
 //!
 //! At the end of a duty cycle everybody withdraws
-//! ([`Producer::withdraw`](super::Producer::withdraw)). That the place is written stands in the
-//! ring, and who shares the ring may write "free" over it: then only the announcement would be
-//! left, of a producer that did nothing wrong. Who still announces the place in a later duty cycle
-//! is in the middle of a push that does not end.
+//! ([`Producer::withdraw`](super::Producer::withdraw)). The ring says that the place is written,
+//! but another producer may write "free" over it: then only the announcement of an innocent
+//! producer would be left. A producer that still announces the place in a later duty cycle is in
+//! the middle of a push that does not end.
 //!
 //! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues
 //! its release sequence. So who finds the tail behind p (Acquire) sees the announcement of the
@@ -29,19 +29,18 @@
 //! | a living producer announces p | the place | what it is |
 //! |---|---|---|
 //! | any | written | a whole message, or taken already: nothing to repair |
-//! | yes | not written | its own and on its way, or it fails to claim it: it writes or withdraws soon, look again later |
-//! | no | not written | claimed by the dead: nobody else will ever write it, the consumer goes on behind it |
+//! | yes | not written | its own, or its claim fails: it writes or withdraws soon; check again |
+//! | no | not written | claimed by a crashed producer, never written: the consumer skips it |
 //!
 //! The consumer asks when it has come to the place, not before: what it passes over then is its own
 //! next step, and nobody else needs to know.
 //!
-//! Several may be dead at once and announce the same place: who is known to be dead does not count
-//! as living, and who is dead and not yet known to be is waited for until it is. What a dead one
-//! announced is cleared when it is retired: whatever stands there from then on is its successor's,
-//! and counts.
+//! Several crashed producers may announce one place. Those known to be dead do not count; the
+//! consumer waits for the others until they are known to be. The announcement of a dead producer is
+//! cleared when it is retired: later values are its successor's, and count.
 //!
 //! **A place is never taken from a producer that is only slow**, however long it sleeps between
-//! announcement, claim and message: the consumer is told of deaths only (which the kernel has
+//! announcement, claim and message: the consumer acts on deaths only (which the kernel has
 //! confirmed), and what anybody else announces it leaves alone.
 //!
 //! **The others are not trusted.** A forged announcement of a living producer holds a repair up,
@@ -52,22 +51,22 @@ use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header:
 use crate::sync::Ordering;
 
 /// Where the announced place is.
-pub const PLACE: usize = HEADER_WORDS;
+pub const POSITION: usize = HEADER_WORDS;
 /// Where the announced block is.
-pub const BLOCK: usize = PLACE + 1;
+pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
 /// Words in the segment.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 /// What one producer announces before it claims, in a ring that several write; written by that
 /// producer.
-pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)])
-    .of_slots(PLACE, INTENT_WORDS - PLACE);
+pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
+    .of_slots(POSITION, INTENT_WORDS - POSITION);
 
 /// Checks the header of an announcement's segment; the producer's index.
 fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     let header = words.header(KIND)?;
-    header.check_geometry(PLACE, LINES)?;
+    header.check_geometry(POSITION, LINES)?;
     if header.capacity == 1 {
         Ok(header.index)
     } else {
@@ -78,7 +77,7 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
 
 /// The producer's end: announces. For rings that several producers write.
 pub struct Intent {
-    place: Word,
+    position: Word,
     block: Word,
     /// The producer's index.
     pub index: u64,
@@ -91,26 +90,26 @@ impl Intent {
     /// A header that is not of such a segment.
     pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let index = check(words)?;
-        Ok(Self { place: Word::new(words, PLACE), block: Word::new(words, BLOCK), index })
+        Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
     /// Before the claim of that place.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
-        self.say(position.wrapping_add(1));
+        self.store_position(position.wrapping_add(1));
     }
 
     /// After the claim has failed, and between pushes.
     #[inline]
     pub fn withdraw(&self) {
-        self.say(0);
+        self.store_position(0);
     }
 
     #[inline(always)]
-    fn say(&self, place: u64) {
+    fn store_position(&self, position: u64) {
         // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we
         // wrote before.
-        self.place.store(place, Ordering::Release);
+        self.position.store(position, Ordering::Release);
     }
 
     /// Before that block is taken.
@@ -122,7 +121,7 @@ impl Intent {
     }
 }
 
-/// The consumer's end: everybody's announcements, and who is dead for certain and not yet retired.
+/// The consumer's end: all announcements, and which producers are dead and not yet retired.
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
@@ -131,12 +130,12 @@ impl Intents {
     /// # Errors
     /// A header that is not of such a segment.
     pub fn attach(segments: Vec<AtomicWords>) -> Result<Self, HeaderError> {
-        let end = |words: AtomicWords| check(&words).map(|_| (words.window(PLACE, LINES), false));
+        let end = |words: AtomicWords| check(&words).map(|_| (words.slice(POSITION, LINES), false));
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The producer is dead for certain, until [`Intents::clear`]. Whether there is such a
-    /// producer.
+    /// Marks a producer as dead, until [`Intents::clear`]. Returns `false` if `producer` is out of
+    /// range.
     pub fn mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
@@ -144,34 +143,34 @@ impl Intents {
     /// The dead producer is retired: what is announced from now on is its successor's.
     ///
     /// # Panics
-    /// If there is no such producer, as [`Intents::place`] and [`Intents::block`].
+    /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
     pub fn clear(&mut self, producer: usize) {
         let (words, is_dead) = &mut self.0[producer];
         // Relaxed: only its successor writes there, which is started after this.
         words[0].store(0, Ordering::Relaxed);
-        words[BLOCK - PLACE].store(0, Ordering::Relaxed);
+        words[BLOCK - POSITION].store(0, Ordering::Relaxed);
         *is_dead = false;
     }
 
     /// The place that a dead producer has announced last.
-    pub fn place(&self, producer: usize) -> Option<u64> {
+    pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The block that a dead producer has announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
-        let block = self.0[producer].0[BLOCK - PLACE].load(Ordering::Relaxed);
+        let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
-    /// Whether somebody who is not known to be dead announces that place. Call it after the tail
-    /// was seen behind the place (Acquire), and look at the place only afterwards.
+    /// Returns `true` if a producer not known to be dead announces that place. Call it after the
+    /// tail was seen behind the place (Acquire), and look at the place only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
 
-    /// The same, and the dead count as well until they are retired.
+    /// As [`Intents::is_announced`], and dead producers count as well until they are retired.
     pub fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }
@@ -186,8 +185,8 @@ impl Intents {
 
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
-        // Acquire: pairs with the Release in `say`; who announces something else now has written
-        // the place that it had.
+        // Acquire: pairs with the Release in `store_position`; a producer that announces something
+        // else has written the place that it had.
         let theirs = |words: &AtomicWords| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }
@@ -228,7 +227,7 @@ mod link {
     use crate::attached::Access;
     use crate::attached::Attached;
     use crate::memory::{AtomicWords, RegionError};
-    use crate::ring::{Ends, LinkSpec, SegmentPlace, SegmentSpec};
+    use crate::ring::{EndRights, LinkSpec, SegmentPlace, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
@@ -237,7 +236,7 @@ mod link {
     /// The segments of a link's announcements.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
-            what: name(spec, index),
+            name: name(spec, index),
             place: SegmentPlace::Memory,
             words: INTENT_WORDS,
             kind: super::KIND,
@@ -245,7 +244,7 @@ mod link {
             slot_words: LINES as u64,
             index: index as u64,
             // The consumer clears what a dead producer had announced.
-            ends: Ends::of(index, Access::Write, Access::Write),
+            ends: EndRights::for_producer(index, Access::Write, Access::Write),
         })
     }
 
@@ -261,7 +260,7 @@ mod link {
         Ok(attached.region(&name(spec, index), super::KIND)?.words())
     }
 
-    /// Everybody's, for the consumer.
+    /// Attaches the announcements of all producers, for the consumer.
     ///
     /// # Errors
     /// As [`Attached::region`].

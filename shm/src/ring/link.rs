@@ -1,6 +1,6 @@
 //! The trait of a technique that carries an N→1 hand-off.
 
-use super::record::Record;
+use super::technique_info::TechniqueInfo;
 use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
@@ -16,7 +16,7 @@ pub struct LinkSpec<'a> {
     pub capacity: u32,
 }
 
-/// What stands behind a segment's name in `/dev/shm`.
+/// Kind of file under a segment's name in `/dev/shm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.
@@ -28,14 +28,14 @@ pub enum SegmentPlace {
     /// A Unix socket, bound by the receiver; only its name is known before. Neither header nor
     /// words.
     Socket,
-    /// A folder, made by the launcher, for what somebody else's transport keeps in files
-    /// ([`Home::Foreign`](super::Home::Foreign)). What that makes beside it in `/dev/shm` must
-    /// begin with the folder's name and a dot: it goes with the folder.
-    Folder,
+    /// A directory, made by the launcher, for the files of a third-party transport
+    /// ([`Home::Foreign`](super::Home::Foreign)). Files that it creates next to it in `/dev/shm`
+    /// must begin with the directory's name and a dot: they are removed with it.
+    Directory,
 }
 
 impl SegmentPlace {
-    /// Whether messages pass through the kernel: sending them is a system call.
+    /// Returns `true` if messages pass through the kernel: sending one is a system call.
     pub const fn is_kernel(self) -> bool {
         matches!(self, SegmentPlace::Fifo | SegmentPlace::Socket)
     }
@@ -44,9 +44,9 @@ impl SegmentPlace {
 /// A segment that a link needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSpec {
-    /// Its name within the run, for example `submit-3`.
-    pub what: String,
-    /// What stands behind the name.
+    /// Name within the run, for example `submit-3`.
+    pub name: String,
+    /// Kind of file under the name.
     pub place: SegmentPlace,
     /// Its size in words; 0 for what is not memory.
     pub words: usize,
@@ -56,16 +56,17 @@ pub struct SegmentSpec {
     pub capacity: u64,
     /// Words in each.
     pub slot_words: u64,
-    /// Whose it is among its kind.
+    /// Index of its owner among segments of its kind.
     pub index: u64,
     /// Which ends of a link use it, and how.
-    pub ends: Ends,
+    pub ends: EndRights,
 }
 
-/// What the ends of a link may do with one of its segments. Who is not named may do nothing.
+/// Rights of the ends of a link to one of its segments. `None`: no access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// The one producer that uses it, for whose successor it is made anew; `None`: all of them do.
+pub struct EndRights {
+    /// The only producer that uses it, for whose successor it is reset; `None`: all producers use
+    /// it.
     pub only: Option<usize>,
     /// What that producer, or each, may do.
     pub producer: Option<Access>,
@@ -73,24 +74,24 @@ pub struct Ends {
     pub consumer: Option<Access>,
 }
 
-impl Ends {
-    /// It belongs to no link.
+impl EndRights {
+    /// Rights of a segment that belongs to no link.
     pub const NONE: Self = Self { only: None, producer: None, consumer: None };
 
-    /// All ends write it.
+    /// All ends write the segment.
     pub const ALL_WRITE: Self =
         Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
 
-    /// One producer and the consumer use it.
-    pub const fn of(producer: usize, may: Access, consumer_may: Access) -> Self {
+    /// One producer and the consumer use the segment.
+    pub const fn for_producer(producer: usize, may: Access, consumer_may: Access) -> Self {
         Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
     }
 }
 
-/// A technique: its facts, and how to build the two ends of an N→1 hand-off over regions.
+/// A technique: its properties, and how to build the two ends of an N→1 hand-off over regions.
 pub trait Link: 'static {
-    /// Its facts.
-    const RECORD: Record;
+    /// Name and properties of the technique.
+    const INFO: TechniqueInfo;
 
     /// The sending end.
     type Producer: Producer + 'static;
@@ -119,9 +120,9 @@ pub trait Link: 'static {
     /// A segment that is missing or not what it should be.
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
 
-    /// Attaches a consumer in the place of one that has died: what that one had not taken comes
-    /// out, whole and in order; a message that it was taking may come out again. For a technique
-    /// whose record says that it can.
+    /// Attaches a consumer in place of one that has crashed: what was not taken comes out, whole
+    /// and in order; a message that was being taken may come out again. For a technique that is
+    /// [`resumable`](TechniqueInfo::resumable).
     ///
     /// # Errors
     /// As [`Link::consumer`]; always, if the technique cannot.
@@ -131,8 +132,8 @@ pub trait Link: 'static {
         Err(RegionError::Os { name, what: "replace its consumer", source })
     }
 
-    /// Attaches a producer in the place of one that has died: it goes on behind what that one had
-    /// published.
+    /// Attaches a producer in place of one that has crashed: it continues after the last published
+    /// message.
     ///
     /// # Errors
     /// As [`Link::producer`]; always, if the technique cannot.

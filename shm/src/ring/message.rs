@@ -1,7 +1,7 @@
 //! Messages of a ring: seven words, which share a cache line with their sequence.
 //!
-//! Shared memory carries words only. What the words mean is for the users of a ring to say, and to
-//! check.
+//! Shared memory carries words only. Users of a ring define and check their
+//! meaning.
 
 use thiserror::Error;
 

@@ -9,25 +9,25 @@ pub mod array_queue;
 #[cfg(not(loom))]
 mod attach;
 mod ends;
-#[cfg(not(loom))]
-pub mod gauge;
 pub mod intent;
 #[cfg(not(loom))]
 pub mod link;
 mod message;
-mod receiver;
 #[cfg(not(loom))]
-pub mod record;
+pub mod occupancy;
+mod receiver;
 pub mod spsc;
 #[cfg(not(loom))]
 pub mod spsc_mux;
 pub mod step;
+#[cfg(not(loom))]
+pub mod technique_info;
 
 pub use ends::{Allocation, BlockedSlot, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
-pub use link::{Ends, Link, LinkSpec, SegmentPlace, SegmentSpec};
+pub use link::{EndRights, Link, LinkSpec, SegmentPlace, SegmentSpec};
 pub use message::{Full, MESSAGE_WORDS, Message};
 pub use receiver::{Receiver, SharedQueue};
-#[cfg(not(loom))]
-pub use record::{Home, Record};
 pub use step::Step;
+#[cfg(not(loom))]
+pub use technique_info::{Home, TechniqueInfo};

@@ -1,5 +1,5 @@
-//! The consumer of a queue that several producers write: what it takes names nobody, and what it
-//! finds wrong is kept until somebody asks.
+//! The consumer of a queue that several producers write: its messages do not identify a producer,
+//! and a fault is kept until [`Consumer::take_fault`].
 
 use super::ends::{Allocation, BlockedSlot, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
@@ -12,7 +12,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// once more on its way.
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]>;
 
-    /// The same, and what is wrong is the error.
+    /// As [`SharedQueue::pop`], with the fault as the error.
     ///
     /// # Errors
     /// What no honest producer leaves; which of the faults, the queue's own documentation says.
@@ -32,7 +32,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// As [`Consumer::check`].
     ///
     /// # Errors
-    /// As there.
+    /// The fault that [`Consumer::check`] returns.
     fn check(&mut self) -> Result<(), PeerFault>;
 
     /// As [`Consumer::blocked`].
@@ -44,7 +44,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     }
 }
 
-/// Its consumer, and what it found wrong.
+/// The consumer of a shared queue, and the fault that it found.
 pub struct Receiver<Q> {
     queue: Q,
     fault: Option<PeerFault>,

@@ -10,7 +10,9 @@
 //! [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
-use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec, Step};
+use super::{
+    EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
+};
 use crate::attached::Access;
 use crate::attached::Attached;
 use crate::memory::RegionError;
@@ -25,23 +27,34 @@ pub struct Mux {
     /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
     /// Those that are not: whose producer is dead, or misbehaved.
-    out: Vec<(usize, spsc::Consumer)>,
+    inactive: Vec<(usize, spsc::Consumer)>,
     next: usize,
     /// The ring of the message that was taken last.
-    taken: usize,
+    last_taken: usize,
     fault: Option<(usize, PeerFault)>,
 }
 
 impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
-        let out = Vec::with_capacity(rings.len());
-        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
+        let inactive = Vec::with_capacity(rings.len());
+        Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
     }
 
-    /// The first ring, from `next` on, that has a message.
+    /// Returns `true` if no polled ring has a message now.
+    pub fn looks_empty(&self) -> bool {
+        self.find_nonempty().is_none()
+    }
+
+    /// Returns `true` if nothing is left to take of that producer: its ring is empty, or is not
+    /// polled.
+    pub fn is_drained(&self, producer: usize) -> bool {
+        self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
+    }
+
+    /// Returns the index, from `next` on, of the first ring that has a message.
     #[inline(always)]
-    fn find(&self) -> Option<usize> {
+    fn find_nonempty(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division.
         // Two plain walks over slices that only look: an empty scan is nothing but N loads.
         let (start, rest) = self.rings.split_at(self.next);
@@ -54,28 +67,28 @@ impl Mux {
     /// Takes the next message; its slot is given back at once if `RELEASES`.
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
-        let place = self.find()?;
+        let place = self.find_nonempty()?;
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
         let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
         if let Some(fault) = fault {
             self.fault = Some((producer, fault));
-            self.take_out(place);
+            self.deactivate(place);
             return None;
         }
         self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
         if !RELEASES {
-            self.taken = place;
+            self.last_taken = place;
         }
         message.map(|message| (Some(producer), message))
     }
 
     /// Takes a ring out of the scan.
     #[cold]
-    fn take_out(&mut self, place: usize) {
-        let ring = self.rings.remove(place);
-        self.out.push(ring);
+    fn deactivate(&mut self, index: usize) {
+        let ring = self.rings.remove(index);
+        self.inactive.push(ring);
         self.next = 0;
     }
 }
@@ -107,16 +120,16 @@ impl super::Consumer for Mux {
     }
 
     #[inline(always)]
-    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.find() else { return 0 };
+    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize {
+        let Some(place) = self.find_nonempty() else { return 0 };
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
-        let taken = ring.drain_or(most, &mut |message| each(Some(producer), message), &mut fault);
+        let taken = ring.drain_or(max, &mut |message| f(Some(producer), message), &mut fault);
         // What is wrong behind messages that were taken is found again.
         if let Some(fault) = fault.filter(|_| taken == 0) {
             self.fault = Some((producer, fault));
-            self.take_out(place);
+            self.deactivate(place);
         } else {
             self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
         }
@@ -124,8 +137,8 @@ impl super::Consumer for Mux {
     }
 
     fn release(&mut self) {
-        // Gone if the ring was taken out meanwhile, and given up with it.
-        if let Some((_, ring)) = self.rings.get_mut(self.taken) {
+        // Absent if the ring was taken out of the scan since.
+        if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
             ring.release();
         }
     }
@@ -142,8 +155,8 @@ impl super::Consumer for Mux {
 
     fn forget(&mut self, producer: usize) {
         if let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) {
-            self.take_out(place);
-            if let Some((_, ring)) = self.out.last_mut() {
+            self.deactivate(place);
+            if let Some((_, ring)) = self.inactive.last_mut() {
                 ring.restart();
             }
         }
@@ -158,19 +171,19 @@ impl super::Consumer for Mux {
             if !self.rings[place].1.looks_empty() {
                 return false;
             }
-            self.take_out(place);
+            self.deactivate(place);
         }
         // Also where a fault had taken it out. Now, while nobody pushes there: a new producer may
         // start before `revive`.
-        if let Some((_, ring)) = self.out.iter_mut().find(|(index, _)| *index == producer) {
+        if let Some((_, ring)) = self.inactive.iter_mut().find(|(index, _)| *index == producer) {
             ring.restart();
         }
         true
     }
 
     fn revive(&mut self, producer: usize) {
-        if let Some(place) = self.out.iter().position(|(index, _)| *index == producer) {
-            let ring = self.out.swap_remove(place);
+        if let Some(place) = self.inactive.iter().position(|(index, _)| *index == producer) {
+            let ring = self.inactive.swap_remove(place);
             let place = self.rings.partition_point(|(index, _)| *index < producer);
             self.rings.insert(place, ring);
             self.next = 0;
@@ -210,24 +223,24 @@ pub fn head_name(ring: &str) -> String {
 /// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
-        what: head_name(&what),
+        name: head_name(&what),
         place: SegmentPlace::Memory,
         words: spsc::HEAD_WORDS,
         kind: spsc::HEAD_KIND,
         capacity: 1,
         slot_words: 1,
         index,
-        ends: Ends::of(producer, Access::Read, Access::Write),
+        ends: EndRights::for_producer(producer, Access::Read, Access::Write),
     };
     let tail = SegmentSpec {
-        what,
+        name: what,
         place: SegmentPlace::Memory,
         words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: spsc::KIND,
         capacity: u64::from(capacity),
         slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
         index,
-        ends: Ends::of(producer, Access::Write, Access::Read),
+        ends: EndRights::for_producer(producer, Access::Write, Access::Read),
     };
     [tail, head]
 }
@@ -236,8 +249,8 @@ pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -
 const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
 
 impl Link for SpscMux {
-    const RECORD: Record =
-        Record::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable().inheritable();
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable().inheritable();
 
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
@@ -265,11 +278,11 @@ impl Link for SpscMux {
         index: usize,
         attached: &mut Attached<'_>,
     ) -> Result<SpscMuxProducer, RegionError> {
-        attached.heir(&ring_name(spec, index)).map(SpscMuxProducer)
+        attached.resume_sender(&ring_name(spec, index)).map(SpscMuxProducer)
     }
 
     fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
-        let rings = (0..spec.producers).map(|index| attached.successor(&ring_name(spec, index)));
+        let rings = (0..spec.producers).map(|index| attached.resume_receiver(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 }
@@ -324,7 +337,7 @@ mod tests {
     /// Lists of even and odd lengths, every set of rings that have something, every place to begin:
     /// the first one from there on, round the end.
     #[test]
-    fn the_first_one_from_the_next_on_is_found() {
+    fn scan_finds_first_nonempty_ring_round_robin() {
         for rings in 1..=RINGS {
             for full in 0..1u32 << rings {
                 let ends = (0..rings).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(2));
@@ -336,7 +349,7 @@ mod tests {
                 for next in 0..rings {
                     mux.next = next;
                     assert_eq!(
-                        mux.find(),
+                        mux.find_nonempty(),
                         (next..rings).chain(0..next).find(has),
                         "{full:b} of {rings} from {next}"
                     );
@@ -346,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_that_begins_at_the_first_ring_is_found() {
+    fn scan_always_from_first_ring_starves_others() {
         let broken = |mux: &mut Mux| {
             mux.next = 0;
             pop(mux)

@@ -23,7 +23,7 @@ fn child(test: &str, handed: &str, files: &[&File]) -> String {
     said
 }
 
-/// As a shell gives it: whoever is executed inherits it.
+/// As a shell gives it: every executed program inherits it.
 fn given_by_accident() -> OwnedFd {
     // SAFETY: the call takes an integer; what it returns is new, and nobody else's.
     unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
@@ -38,19 +38,19 @@ fn alone(test: &str) {
 }
 
 #[test]
-fn a_process_gets_what_it_is_handed_and_nothing_that_the_launcher_was_given() {
-    alone("a_launcher_with_an_accident");
+fn child_inherits_only_the_descriptors_it_is_handed() {
+    alone("launcher_with_stray_descriptor");
 }
 
 #[test]
 #[ignore = "the other starts it, as a process of its own"]
-fn a_launcher_with_an_accident() {
+fn launcher_with_stray_descriptor() {
     if std::env::var(HANDED).is_err() {
         return;
     }
     let (handed, kept) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let accident = given_by_accident();
-    let said = child("what_is_open", "", &[&handed]);
+    let said = child("print_open_descriptors", "", &[&handed]);
     let open: Vec<i32> = said.split_whitespace().map(|fd| fd.parse().unwrap()).collect();
     assert_eq!(open, [handed.as_raw_fd()], "not {} and not {}", kept.as_raw_fd(), accident.as_raw_fd());
 }
@@ -59,12 +59,12 @@ fn a_launcher_with_an_accident() {
 /// take or give each other's.
 #[test]
 fn children_of_several_threads_get_their_own_only() {
-    alone("a_launcher_of_several_threads");
+    alone("launcher_with_several_threads");
 }
 
 #[test]
 #[ignore = "the other starts it, as a process of its own"]
-fn a_launcher_of_several_threads() {
+fn launcher_with_several_threads() {
     if std::env::var(HANDED).is_err() {
         return;
     }
@@ -73,7 +73,7 @@ fn a_launcher_of_several_threads() {
             scope.spawn(|| {
                 for _ in 0..10 {
                     let handed = tempfile::tempfile().unwrap();
-                    let said = child("what_is_open", "", &[&handed]);
+                    let said = child("print_open_descriptors", "", &[&handed]);
                     assert_eq!(said.trim(), handed.as_raw_fd().to_string());
                 }
             });
@@ -83,7 +83,7 @@ fn a_launcher_of_several_threads() {
 
 #[test]
 #[ignore = "the others start it, as a process of its own"]
-fn what_is_open() {
+fn print_open_descriptors() {
     if std::env::var(HANDED).is_err() {
         return;
     }
@@ -94,7 +94,7 @@ fn what_is_open() {
 }
 
 #[test]
-fn sealed_memory_is_neither_resized_nor_written_by_who_may_read_it() {
+fn sealed_memory_resists_resizing_and_writes_by_readers() {
     let make = |what: &str| Shared::create(what, format!("sandbox-test-{what}"), 1024, true).unwrap().0;
     let (own, others) = (make("own"), make("others"));
     let (own, others) = (own.file(Access::Write), others.file(Access::Read));
@@ -125,7 +125,7 @@ fn taker() {
         return;
     }
     let own = tempfile::tempfile().unwrap();
-    let take_number = |fd: i32| take(&Handle { what: "any".into(), fd, writable: true });
+    let take_number = |fd: i32| take(&Handle { name: "any".into(), fd, writable: true });
     for fd in [own.as_raw_fd(), 0, 1, 2, -1, i32::MAX] {
         assert!(take_number(fd).is_err(), "{fd}");
     }
@@ -138,7 +138,7 @@ fn taker() {
 }
 
 #[test]
-fn memory_that_nobody_else_writes_cannot_be_mapped_for_writing() {
+fn write_sealed_memory_cannot_be_mapped_writable() {
     let (shared, words) =
         Shared::create_read_only("schedule", "sandbox-test-schedule".into(), 1024, true).unwrap();
     words[5].store(9, shm::sync::Ordering::Relaxed);
@@ -155,7 +155,7 @@ fn memory_that_nobody_else_writes_cannot_be_mapped_for_writing() {
 fn inside() {
     let Ok(handed) = std::env::var(HANDED) else { return };
     let mut files = handed.split(' ').map(|fd| {
-        take(&Handle { what: "any".into(), fd: fd.parse().unwrap(), writable: true })
+        take(&Handle { name: "any".into(), fd: fd.parse().unwrap(), writable: true })
             .expect("it was handed over")
     });
     let (own, others, open) = (files.next().unwrap(), files.next().unwrap(), files.next().unwrap());
@@ -169,7 +169,7 @@ fn report(whose: &str, what: &str, failed: bool) {
     eprintln!("{whose}-{what} {}", if failed { "refused" } else { "ALLOWED" });
 }
 
-/// To take the memory from under the others: a SIGBUS for whoever reads it.
+/// Truncates the memory under the others: a SIGBUS for every reader.
 fn resize(whose: &str, file: &File) {
     report(whose, "grow", file.set_len(1 << 20).is_err());
     report(whose, "shrink", file.set_len(4096).is_err());

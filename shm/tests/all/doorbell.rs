@@ -71,7 +71,7 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> 
                 listener.disarm();
                 continue;
             }
-            // Whoever has not sent its last message sends the next one as soon as the one before is
+            // A sender with messages left sends the next one as soon as the one before is
             // taken.
             parks += 1;
             lost += u64::from(listener.wait(PATIENCE) == Woken::TimedOut);
@@ -95,7 +95,7 @@ fn ring_for_nothing(bells: &[AtomicWords], round: u64) {
 }
 
 #[test]
-fn no_wake_up_is_lost_while_another_rings_for_nothing() {
+fn spurious_rings_lose_no_wake_up() {
     let (lost, parks) = lost_wake_ups(MESSAGES, ring_for_nothing);
     assert!(lost == 0 && parks > 0, "{lost} of {parks}");
 }
@@ -103,7 +103,7 @@ fn no_wake_up_is_lost_while_another_rings_for_nothing() {
 /// One who wakes the listener in the place of others gets nothing of theirs: it waits where it
 /// itself is waited for.
 #[test]
-fn no_wake_up_is_lost_to_one_who_waits_too() {
+fn second_waiter_loses_no_wake_up() {
     let wait = |bells: &[AtomicWords], _| {
         let own = &bells[ATTACKER][RUNG + LISTENER];
         futex::wait(own, own.load(Relaxed) as u32, Duration::from_micros(100));
@@ -115,14 +115,14 @@ fn no_wake_up_is_lost_to_one_who_waits_too() {
 /// What a strategy could do before each had its own word. If the flag were open to it, the test
 /// above would notice.
 #[test]
-fn a_flag_that_senders_can_zero_loses_wake_ups() {
+fn flag_cleared_by_senders_loses_wake_ups() {
     let zero = |bells: &[AtomicWords], _| bells[LISTENER][BELL].store(0, Relaxed);
     // Whether the listener parks at all is the scheduler's matter.
     assert!((0..100).any(|_| lost_wake_ups(100, zero).0 > 0));
 }
 
 #[test]
-fn a_successor_is_rung_for_a_park_of_its_own() {
+fn successor_is_rung_for_its_own_park() {
     let (own, sender) = (Region::heap(bell_words(1)).words(), Region::heap(bell_words(1)).words());
     let listener = || {
         let mut listener = Listener::new(&own);
@@ -145,7 +145,7 @@ fn a_successor_is_rung_for_a_park_of_its_own() {
 }
 
 #[test]
-fn more_senders_than_a_wait_takes_are_looked_after() {
+fn senders_beyond_the_wait_limit_are_polled() {
     let own = Region::heap(bell_words(1)).words();
     let mut listener = Listener::new(&own);
     let senders: Vec<_> = (0..=futex::MAX_WORDS).map(|_| Region::heap(bell_words(1)).words()).collect();

@@ -3,10 +3,11 @@
 //!
 //! | folder or file | what it tests |
 //! |---|---|
-//! | `board` | one writer and its readers: against a model, hostile words, real processes, broken variants |
+//! | `board` | boards: against a model, hostile words, real processes, broken variants |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
-//! | `successors` | ends of the SPSC ring in the place of dead ones |
-//! | `doorbell` | one who wakes a listener for nothing, again and again, and the others' wake-ups |
+//! | `queues` | typed queues between processes that are killed |
+//! | `successors` | successors of crashed ends of the SPSC ring |
+//! | `doorbell` | a sender's spurious wake-ups do not lose another's |
 //! | `descriptors` | what a process inherits, and with which rights |
 //! | `truncated` | memory that is taken away while it is mapped |
 //!
@@ -14,7 +15,7 @@
 //! started again for one of its tests, see [`common::itself`]. What the tests share is a lock away
 //! from each other or has a name of its own.
 //!
-//! One of them alone: `cargo test -p shm --test all board::`.
+//! One of them alone: `cargo test -p bulkhead-shm --test all board::`.
 
 mod board;
 #[cfg(not(miri))]
@@ -24,6 +25,8 @@ mod descriptors;
 #[cfg(not(miri))]
 mod doorbell;
 mod properties;
+#[cfg(not(miri))]
+mod queues;
 mod successors;
 #[cfg(not(miri))]
 mod truncated;

@@ -17,7 +17,7 @@ enum Step {
     Push,
     Pop,
     PushMany(usize),
-    /// By an iterator that says it has so many and has only these, or panics there.
+    /// By an iterator that reports one length and has another, or panics at the end.
     PushFewer(usize, usize, bool),
     Drain(usize),
 }
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_ring_is_a_bounded_queue(log2 in 0u32..if cfg!(miri) { 10 } else { 12 }, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
+    fn ring_behaves_like_a_bounded_queue(log2 in 0u32..if cfg!(miri) { 10 } else { 12 }, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
         against_a_model(heap, 1 << log2, &steps);
         if !cfg!(miri) {
             against_a_model(mapped, 1 << log2, &steps);
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn an_impossible_sequence_is_a_fault_and_reads_nothing(log2 in 0u32..9, taken in 0u64..600, sequence: u64, near in -600i64..600) {
+    fn impossible_sequence_is_a_fault_and_reads_nothing(log2 in 0u32..9, taken in 0u64..600, sequence: u64, near in -600i64..600) {
         let capacity = 1u64 << log2;
         for sequence in [sequence, taken.saturating_add_signed(near)] {
             let words = heap(ring_words(capacity as usize, MESSAGE_WORDS));
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_scribbler_does_the_ends_stay_within_the_ring(
+    fn scribbled_ring_words_keep_both_ends_in_bounds(
         log2 in 1u32..9,
         acts in prop::collection::vec((any::<usize>(), any::<u64>(), 0u64..300), 1..MOST_ACTS),
     ) {
@@ -209,15 +209,15 @@ proptest! {
                 1 => producer = spsc::Producer::resume(&words).unwrap(),
                 2 => consumer.skip_to(near),
                 _ => _ = spsc::published::<MESSAGE_WORDS>(
-                    &words.window(HEAD_WORDS, words.len() - HEAD_WORDS).into(),
-                    &words.window(0, HEAD_WORDS).into(),
+                    &words.slice(HEAD_WORDS, words.len() - HEAD_WORDS).into(),
+                    &words.slice(0, HEAD_WORDS).into(),
                 ),
             }
         }
     }
 
     #[test]
-    fn a_hostile_head_never_lets_the_producer_run_ahead(head: u64, pushed in 0u64..4) {
+    fn hostile_head_never_lets_producer_overrun(head: u64, pushed in 0u64..4) {
         let words = heap(ring_words(4, MESSAGE_WORDS));
         spsc::write_header::<MESSAGE_WORDS>(&words, 4);
         let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
@@ -238,13 +238,13 @@ proptest! {
         if before != value && (word <= 4 || word == 6) {
             prop_assert!(attached.is_err());
         }
-        let short = words.window(0, len.min(words.len()));
+        let short = words.slice(0, len.min(words.len()));
         prop_assert!(spsc::Producer::<MESSAGE_WORDS>::attach(&short).is_err() || len >= words.len());
     }
 }
 
 #[test]
-fn the_mux_serves_everybody_in_turn_and_each_in_order() {
+fn mux_serves_producers_fairly_and_in_order() {
     let (mut producers, consumers): (Vec<_>, Vec<_>) =
         (0..3).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8)).unzip();
     let mut mux = Mux::new(consumers);
@@ -259,7 +259,7 @@ fn the_mux_serves_everybody_in_turn_and_each_in_order() {
 }
 
 #[test]
-fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
+fn misbehaving_producer_is_excluded_others_continue() {
     let rings: Vec<AtomicWords> = (0..3).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
     rings.iter().for_each(|words| spsc::write_header::<MESSAGE_WORDS>(words, 8));
     let mut producers: Vec<_> =
@@ -279,7 +279,7 @@ fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
 }
 
 #[test]
-fn the_mux_finds_a_producer_that_goes_back() {
+fn mux_detects_producer_that_goes_back() {
     let rings: Vec<_> = (0..2).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
     rings.iter().for_each(|words| spsc::write_header::<MESSAGE_WORDS>(words, 8));
     let mut mux = Mux::new(rings.iter().map(|words| spsc::Consumer::attach(words).unwrap()).collect());
@@ -327,7 +327,7 @@ fn two_threads_lose_nothing() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-fn two_mappings_of_one_segment_are_one_ring() {
+fn two_mappings_of_a_segment_share_a_ring() {
     let name = format!("bulkhead.unit-{}.two-mappings", std::process::id());
     let ours = Region::create(&name, ring_words(64, MESSAGE_WORDS)).unwrap().words();
     spsc::write_header::<MESSAGE_WORDS>(&ours, 64);

@@ -11,13 +11,13 @@ use shm::sync::Ordering;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Pushes so many messages, or until the ring is full.
+    /// Pushes this number of messages, or until the ring is full.
     Push(u8),
     /// The producer dies at that step of a push, and a successor comes.
     DieIn(Step),
-    /// Takes so many messages and gives them back.
+    /// Takes this number of messages and frees them.
     Take(u8),
-    /// Takes so many, keeps a note of so many of them, and dies without giving them back.
+    /// Takes `.0` messages, records `.1` of them, and crashes without freeing them.
     DieWith(u8, u8),
 }
 
@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_published_comes_once_whoever_dies(
+    fn published_messages_arrive_once_despite_crashes(
         events in prop::collection::vec(event(), 1..MOST_EVENTS),
         log2 in 1u32..9,
     ) {
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn a_successor_that_forgets_what_was_published_is_found() {
+fn successor_that_reuses_positions_is_detected() {
     let events = [Event::Push(3), Event::Take(1), Event::DieIn(Step::Written), Event::Push(2)];
     assert_eq!(played(&events, 3, heir), Ok(()));
     assert!(played(&events, 3, forgetful).is_err());
@@ -178,7 +178,7 @@ fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(),
 }
 
 #[test]
-fn what_a_dead_batch_has_written_does_not_appear() {
+fn unpublished_batch_of_crashed_producer_never_appears() {
     // Miri takes a second for each.
     let (laps, batches) = if cfg!(miri) { (20, 10) } else { (1, 1) };
     for before in (0..40).step_by(laps) {
@@ -195,7 +195,7 @@ fn what_a_dead_batch_has_written_does_not_appear() {
 }
 
 #[test]
-fn what_is_taken_and_not_given_back_is_not_written_over() {
+fn taken_but_unreleased_messages_are_not_overwritten() {
     let words = Region::heap(ring_words(2, 2)).words();
     write_header::<2>(&words, 2);
     let (mut producer, mut consumer) =
@@ -210,9 +210,9 @@ fn what_is_taken_and_not_given_back_is_not_written_over() {
 }
 
 /// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken
-/// again, and a ring that it had given up is not read before its memory was made anew.
+/// again, and a ring that it had given up is not read before its memory was reset.
 #[test]
-fn a_consumer_of_many_is_replaced() {
+fn crashed_mux_consumer_is_replaced() {
     const ROOM: usize = 4;
     let ring = || {
         let words = Region::heap(ring_words(ROOM, MESSAGE_WORDS)).words();

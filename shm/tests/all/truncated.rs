@@ -62,7 +62,7 @@ fn survivor() {
     if !is_child() {
         return;
     }
-    sigbus::survive().unwrap();
+    sigbus::install_handler().unwrap();
     let (cut, whole) = (Named::new("cut"), Named::new("whole"));
     cut.truncate(4096);
     let Named(_, words, view) = &cut;
@@ -89,7 +89,7 @@ fn survivor() {
 
 #[cfg(feature = "control")]
 #[test]
-fn control_segment_that_is_truncated_is_survived() {
+fn truncated_control_segment_is_survived() {
     assert!(alone("controller").success());
 }
 
@@ -100,7 +100,7 @@ fn controller() {
     if !is_child() {
         return;
     }
-    sigbus::survive().unwrap();
+    sigbus::install_handler().unwrap();
     let name = format!("bulkhead.unit-{}.mine", std::process::id());
     let words = Region::create_control(&name, WORDS).unwrap().words();
     File::options().write(true).open(format!("{SHM_DIR}/{name}")).and_then(|file| file.set_len(0)).unwrap();
@@ -116,14 +116,14 @@ fn sigbus_outside_of_regions_ends_the_process() {
     }
 }
 
-/// A mapping that is no region's.
+/// A mapping outside of all regions.
 #[test]
 #[ignore = "the other starts it, as a process of its own"]
 fn stranger() {
     if !is_child() {
         return;
     }
-    sigbus::survive().unwrap();
+    sigbus::install_handler().unwrap();
     let file = tempfile::tempfile().unwrap();
     file.set_len(8192).unwrap();
     let map = memmap2::MmapRaw::map_raw(&file).unwrap();
@@ -153,7 +153,7 @@ fn recipient() {
     if !is_child() {
         return;
     }
-    sigbus::survive().unwrap();
+    sigbus::install_handler().unwrap();
     // SAFETY: the handler is installed, or the default action ends the process.
     unsafe { libc::raise(libc::SIGBUS) };
 }

@@ -112,7 +112,7 @@ fn each_producers_messages_arrive_in_order_round_the_ring() {
 /// One slot is taken over while it is read: the next lap's producer never writes into what is being
 /// copied.
 #[test]
-fn a_slot_is_not_written_before_it_is_read() {
+fn slot_is_not_reused_before_it_is_read() {
     model(|| {
         let memory = memory::<2>();
         push_all::<2>(&memory, 10, 2);
@@ -131,7 +131,7 @@ fn a_slot_is_not_written_before_it_is_read() {
 /// A stamp was scribbled over and is put right, on a place that nobody has claimed and on one that
 /// somebody has: also then nothing is written into what is still being copied.
 #[test]
-fn a_mended_slot_is_not_written_before_it_is_read() {
+fn repaired_slot_is_not_reused_before_read() {
     for claimed in [0, CAPACITY as u64] {
         model(move || {
             let memory = memory::<1>();

@@ -74,7 +74,7 @@ fn two_senders_wake_one_sleeper() {
 /// One who writes anything into its own word wakes the listener for nothing, and takes nothing of
 /// another one's wake-up away.
 #[test]
-fn no_wake_up_is_lost_beside_one_who_rings_for_nothing() {
+fn no_wake_up_is_lost_despite_spurious_rings() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

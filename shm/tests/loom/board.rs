@@ -3,11 +3,11 @@
 
 use core::ops::ControlFlow;
 use loom::thread;
-use shm::board::{Next, Reader, Shape, Writer, heap};
+use shm::board::{BoardShape, LogPoll, Reader, Writer, heap};
 use shm::memory::AtomicWords;
 
 fn memory(slots: usize) -> AtomicWords {
-    heap(Shape::with_slots(1, 2, slots).unwrap())
+    heap(BoardShape::with_slots(1, 2, slots).unwrap())
 }
 
 fn ends(slots: usize) -> (Writer, Reader) {
@@ -33,7 +33,7 @@ fn read(reader: &Reader) -> Option<u64> {
 }
 
 #[test]
-fn no_read_is_torn_and_none_goes_back() {
+fn reads_are_whole_and_never_go_back() {
     loom::model(|| {
         let (mut writer, reader) = ends(2);
         let other = thread::spawn(move || write_to(&mut writer, 3));
@@ -46,7 +46,7 @@ fn no_read_is_torn_and_none_goes_back() {
 }
 
 #[test]
-fn a_write_that_is_under_way_disturbs_no_reader() {
+fn write_in_progress_disturbs_no_reader() {
     loom::model(|| {
         let (mut writer, reader) = ends(2);
         write_to(&mut writer, 1);
@@ -63,7 +63,7 @@ fn a_write_that_is_under_way_disturbs_no_reader() {
 }
 
 #[test]
-fn a_writer_may_die_before_each_store_and_a_successor_goes_on() {
+fn successor_continues_after_crash_at_each_store() {
     for dies_at in 0..=4 {
         loom::model(move || {
             let words = memory(2);
@@ -89,7 +89,7 @@ fn a_writer_may_die_before_each_store_and_a_successor_goes_on() {
 }
 
 #[test]
-fn who_follows_gets_all_or_is_told() {
+fn log_reader_gets_every_entry_or_missed_count() {
     loom::model(|| {
         let (mut writer, reader) = ends(2);
         let mut follower = reader.follow(0, 0);
@@ -97,13 +97,13 @@ fn who_follows_gets_all_or_is_told() {
         let mut come_to = 0;
         let mut into = [0; 2];
         let mut next = |come_to: &mut u64| match follower.next(&mut into).expect("an honest writer") {
-            Next::Nothing => false,
-            Next::Entry(stamp) => {
+            LogPoll::Empty => false,
+            LogPoll::Entry(stamp) => {
                 *come_to += 1;
                 assert_eq!((stamp.version, stamp.ticks, into), (*come_to, *come_to, [*come_to; 2]));
                 true
             }
-            Next::Missed(missed) => {
+            LogPoll::Missed(missed) => {
                 *come_to += missed;
                 true
             }
@@ -116,13 +116,13 @@ fn who_follows_gets_all_or_is_told() {
     });
 }
 
-/// What the writer did before a write has happened for who sees the version.
+/// A reader that sees a version sees everything the writer did before.
 #[test]
-fn who_sees_a_version_sees_what_came_before() {
+fn version_load_acquires_earlier_writes() {
     loom::model(|| {
         let words = memory(2);
-        let shape = Shape::with_slots(1, 2, 2).unwrap();
-        let (other_word, beside) = (words.window(18, 1), words.window(18, 1));
+        let shape = BoardShape::with_slots(1, 2, 2).unwrap();
+        let (other_word, beside) = (words.slice(18, 1), words.slice(18, 1));
         let reader = Reader::attach(&words.clone().into()).unwrap();
         assert_eq!(shape.segment_words(), words.len());
         let other = thread::spawn(move || {

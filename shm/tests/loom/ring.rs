@@ -65,9 +65,9 @@ fn no_message_is_torn() {
     });
 }
 
-/// A batch beside pops and drains: in order, whole, and all that was said to be taken.
+/// A batch concurrent with pops and drains: in order, whole, and as long as reported.
 #[test]
-fn a_batch_arrives_in_order() {
+fn batch_arrives_in_order() {
     for drains in [false, true] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
@@ -130,7 +130,7 @@ fn batches_go_round_the_ring() {
 /// Successors of both ends continue while the other end goes on: each message comes, in order, and
 /// no slot is written while it is read.
 #[test]
-fn successors_continue_a_ring_that_is_in_use() {
+fn successors_continue_a_ring_in_use() {
     for resumed in [Resumed::Consumer, Resumed::Producer, Resumed::Both] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
@@ -176,9 +176,9 @@ enum Resumed {
 
 /// The producer pushes some messages and dies at each step of the next push: what is published
 /// comes out whole, the rest does not exist, and the ring is begun again for a successor over
-/// memory that was made anew.
+/// memory that was reset.
 #[test]
-fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
+fn producer_crash_in_push_leaves_usable_ring() {
     for dies_after in 0..=2u64 {
         for step in [Step::Entered, Step::HalfWritten, Step::Written, Step::Published] {
             loom::model(move || {
@@ -218,7 +218,7 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
 /// The consumer dies after some pops: the producer fills what is left of the ring, and is then told
 /// that it is full; it never overwrites what was not read, and never waits.
 #[test]
-fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
+fn consumer_crash_leaves_producer_running_until_full() {
     for popped in 0..=2 {
         loom::model(move || {
             let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
@@ -246,7 +246,7 @@ fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
 
 /// What a process that attaches sees: nothing, or the whole header.
 #[test]
-fn who_sees_the_magic_sees_the_header() {
+fn header_is_visible_once_magic_is_stored() {
     loom::model(|| {
         let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
         let theirs = words.clone();

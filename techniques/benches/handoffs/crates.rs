@@ -15,7 +15,7 @@ use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Consumer, Full, Link, LinkSpec, Producer};
-use shm::ring::{Home, Record};
+use shm::ring::{Home, TechniqueInfo};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -131,7 +131,7 @@ impl<E: Element> Consumer for RtrbConsumer<E> {
 }
 
 impl<E: Element> Link for Rtrb<E> {
-    const RECORD: Record = Record::new("rtrb", Home::Heap);
+    const INFO: TechniqueInfo = TechniqueInfo::new("rtrb", Home::Heap);
 
     type Producer = RtrbProducer<E>;
     type Consumer = RtrbConsumer<E>;

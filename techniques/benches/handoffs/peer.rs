@@ -114,10 +114,10 @@ impl Arena {
     fn new(words: &AtomicWords, capacity: usize) -> Self {
         let ring = spsc::ring_words(capacity, MESSAGE_WORDS);
         Self {
-            gate: Gate(words.window(0, GATE_WORDS)),
-            line: words.window(GATE_WORDS, 16),
-            there: words.window(GATE_WORDS + 16, ring),
-            back: words.window(GATE_WORDS + 16 + ring, ring),
+            gate: Gate(words.slice(0, GATE_WORDS)),
+            line: words.slice(GATE_WORDS, 16),
+            there: words.slice(GATE_WORDS + 16, ring),
+            back: words.slice(GATE_WORDS + 16 + ring, ring),
         }
     }
 

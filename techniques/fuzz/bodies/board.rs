@@ -1,7 +1,7 @@
 //! The ends of a board on words that may change between any two loads.
 
 use arbitrary::{Arbitrary, Unstructured};
-use shm::board::{self, LogReader, Reader, Shape, Writer};
+use shm::board::{self, BoardShape, LogReader, Reader, Writer};
 use shm::memory::AtomicWords;
 use shm::sync::Ordering::Relaxed;
 
@@ -22,7 +22,7 @@ enum Act {
         place: u8,
         value: Value,
     },
-    Next,
+    LogPoll,
     Follow {
         cell: u8,
         seen: u64,
@@ -61,7 +61,7 @@ fn scribble(words: &AtomicWords, place: usize, value: Value) {
 pub fn board(bytes: &[u8]) {
     let mut input = Unstructured::new(bytes);
     let Ok((cells, size, slots)) = <(u8, u8, u8)>::arbitrary(&mut input) else { return };
-    let shape = Shape::with_slots(1 + cells as usize % 3, 1 + size as usize % 9, 2 << (slots % 3))
+    let shape = BoardShape::with_slots(1 + cells as usize % 3, 1 + size as usize % 9, 2 << (slots % 3))
         .expect("boards have these");
     let words = board::heap(shape);
     let mut writer = Writer::attach(&words).expect("fresh");
@@ -89,11 +89,11 @@ pub fn board(bytes: &[u8]) {
                 };
                 let _ = reader.try_read_with(cell as usize % cells, &mut into, &mut interrupt);
             }
-            Act::Next => {
+            Act::LogPoll => {
                 let mut into = vec![0; follower.words()];
                 let before = follower.seen();
                 let next = follower.next(&mut into);
-                assert!(next.is_err() == (follower.seen() == before && next != Ok(board::Next::Nothing)));
+                assert!(next.is_err() == (follower.seen() == before && next != Ok(board::LogPoll::Empty)));
             }
             Act::Follow { cell, seen } => follower = reader.follow(cell as usize % cells, seen),
             Act::Scribble { place, value } => scribble(&words, place.into(), value),

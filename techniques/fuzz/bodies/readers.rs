@@ -91,8 +91,8 @@ fn attach(words: &AtomicWords) {
     // The two parts of a ring, with these words as one of them.
     let good = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
     spsc::write_header::<MESSAGE_WORDS>(&good, 4);
-    let head = good.window(0, spsc::HEAD_WORDS);
-    let tail = good.window(spsc::HEAD_WORDS, spsc::tail_words(4, MESSAGE_WORDS));
+    let head = good.slice(0, spsc::HEAD_WORDS);
+    let tail = good.slice(spsc::HEAD_WORDS, spsc::tail_words(4, MESSAGE_WORDS));
     for (tail, head) in [(words, &head), (&tail, words)] {
         if let Ok(mut producer) = spsc::Producer::<MESSAGE_WORDS>::attach_parts(tail, &head.clone().into()) {
             (0..8).for_each(|_| _ = producer.try_push(&message));
@@ -146,7 +146,7 @@ pub fn log(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let Ok(records) = u8::arbitrary(&mut bytes) else { return };
     let segment = Region::heap(LOG_OFFSET + usize::from(records) * RECORD_WORDS + 1).words();
-    let behind = segment.window(LOG_OFFSET, segment.len() - LOG_OFFSET);
+    let behind = segment.slice(LOG_OFFSET, segment.len() - LOG_OFFSET);
     overwrite(&behind, &mut bytes);
     let view = segment.clone().into();
     let count = stamps::count_records(&view);
@@ -168,7 +168,7 @@ pub fn log(bytes: &[u8]) {
 pub fn status(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let segment = Region::heap(LOG_OFFSET).words();
-    overwrite(&segment.window(HEADER_WORDS, LOG_OFFSET - HEADER_WORDS), &mut bytes);
+    overwrite(&segment.slice(HEADER_WORDS, LOG_OFFSET - HEADER_WORDS), &mut bytes);
     let status = status::read(&segment.into());
     let _ = (status.state(), status.core());
     assert!(!status.error().chars().any(char::is_control));
@@ -184,7 +184,7 @@ pub fn control(bytes: &[u8]) {
         if with_plan {
             ControlWriter::new(words.clone()).write_plan(run.plan()).expect("room");
             // Near the beginning of the plan.
-            overwrite(&words.window(PLAN, 64), &mut bytes);
+            overwrite(&words.slice(PLAN, 64), &mut bytes);
         } else {
             let len = usize::from(u16::arbitrary(&mut bytes).unwrap_or(0)) % 2048;
             let rest = bytes.take_rest();

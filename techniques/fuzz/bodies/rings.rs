@@ -101,7 +101,7 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
     let mut memory: Vec<(SegmentSpec, AtomicWords)> = Vec::new();
     for spec in T::segments(&link) {
         let region = heap_segment(run.plan(), &spec);
-        attached.adopt(&spec.what, region.clone());
+        attached.adopt(&spec.name, region.clone());
         memory.push((spec, region.words()));
     }
     let (mut consumer, mut producers) = run.attach::<T>(&mut attached);

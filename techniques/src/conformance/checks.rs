@@ -52,9 +52,8 @@ pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
         ledger.receive_all(&mut consumer)?;
     }
     ledger.settle(&[1000])?;
-    let same =
-        called.len() == T::RECORD.steps.len() && T::RECORD.steps.iter().all(|step| called.contains(step));
-    if same { Ok(()) } else { Err(Violation::Steps { record: T::RECORD.steps.to_vec(), pushes: called }) }
+    let same = called.len() == T::INFO.steps.len() && T::INFO.steps.iter().all(|step| called.contains(step));
+    if same { Ok(()) } else { Err(Violation::Steps { record: T::INFO.steps.to_vec(), pushes: called }) }
 }
 
 /// Pushes until the queue is full. Returns the number of messages that fitted.
@@ -74,8 +73,8 @@ pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
         for index in [0, 1] {
             let fits = fill(&mut producers[index], index, sent[index]);
             sent[index] += fits;
-            if T::RECORD.bounded == (fits == MORE_THAN_FITS) {
-                return Err(Violation::Bound { bounded: T::RECORD.bounded, taken: fits });
+            if T::INFO.bounded == (fits == MORE_THAN_FITS) {
+                return Err(Violation::Bound { bounded: T::INFO.bounded, taken: fits });
             }
         }
         let taken = ledger.receive_all(&mut consumer)?;

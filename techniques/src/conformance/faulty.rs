@@ -7,7 +7,8 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{
-    Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
+    Allocation, BlockedSlot, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, SegmentSpec,
+    TechniqueInfo,
 };
 
 /// Number of empty polls for which a held-back message waits for another one of its producer: long
@@ -188,7 +189,7 @@ impl<S: RingFault, C: Consumer> Consumer for FaultyReceiver<S, C> {
 }
 
 impl<S: RingFault, T: Link> Link for FaultyRing<S, T> {
-    const RECORD: Record = Record { name: S::NAME, reference: None, resumable: false, ..T::RECORD };
+    const INFO: TechniqueInfo = TechniqueInfo { name: S::NAME, reference: None, resumable: false, ..T::INFO };
 
     type Producer = T::Producer;
     type Consumer = FaultyReceiver<S, T::Consumer>;

@@ -9,7 +9,7 @@
 //! }
 //! ```
 //!
-//! It uses the technique's static information [`Record`](shm::ring::Record) and runs on the heap
+//! It uses the technique's static information [`Record`](shm::ring::TechniqueInfo) and runs on the heap
 //! and in mapped memory, where the technique supports them: with threads, against a model, filled
 //! and drained, and with producers that die at each step of a push and are replaced. It does not
 //! cover every interleaving (that needs a model checker), other processes, or hostile peers. The
@@ -188,7 +188,7 @@ fn all_checks<T: Link>() -> Vec<Check> {
         let check = move |memory| checks::threads::<T>(memory, producers);
         all.push((format!("{producers} threads"), Box::new(check)));
     }
-    for &step in T::RECORD.steps {
+    for &step in T::INFO.steps {
         let check = move |memory| checks::death::<T>(memory, step);
         all.push((format!("a producer that dies at {step}"), Box::new(check)));
         let check = move |memory| checks::successor::<T>(memory, step);
@@ -212,7 +212,7 @@ pub struct CheckResult {
 /// technique with a documented part of the contract. A check that is stuck takes a minute.
 pub fn survey<T: Link>() -> Vec<CheckResult> {
     let mut findings = Vec::new();
-    for &memory in supported_memories(T::RECORD.home) {
+    for &memory in supported_memories(T::INFO.home) {
         for (check, run) in all_checks::<T>() {
             findings.push(CheckResult { check, memory, violation: run(memory).err() });
         }
@@ -225,10 +225,10 @@ pub fn survey<T: Link>() -> Vec<CheckResult> {
 /// # Errors
 /// The first failed check.
 pub fn check<T: Link>() -> Result<(), ConformanceFailure> {
-    for &memory in supported_memories(T::RECORD.home) {
+    for &memory in supported_memories(T::INFO.home) {
         for (check, run) in all_checks::<T>() {
             run(memory).map_err(|violation| ConformanceFailure {
-                technique: T::RECORD.name,
+                technique: T::INFO.name,
                 memory,
                 check,
                 violation: Box::new(violation),

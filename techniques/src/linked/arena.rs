@@ -103,7 +103,7 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
         if !(2..=MAX_BLOCKS).contains(&blocks) || arena_words(blocks, B, W) > words.len() {
             return Err(HeaderError::Geometry { capacity, slot_words, bytes });
         }
-        Ok(Self { words: words.window(0, arena_words(blocks, B, W)), blocks })
+        Ok(Self { words: words.slice(0, arena_words(blocks, B, W)), blocks })
     }
 
     /// Returns the offset of a block, which is that of its word `next`.

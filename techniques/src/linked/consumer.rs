@@ -208,7 +208,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         if let Some(id) = self.intents.block(producer) {
             self.reclaim_block(id, producer);
         }
-        let mended = self.intents.place(producer).is_none_or(|position| self.try_skip(position));
+        let mended = self.intents.position(producer).is_none_or(|position| self.try_skip(position));
         if mended {
             self.intents.clear(producer);
         }

@@ -113,7 +113,9 @@ mod link {
     use shm::attached::Attached;
     use shm::memory::RegionError;
     use shm::ring::step::Step;
-    use shm::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, intent};
+    use shm::ring::{
+        EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, TechniqueInfo, intent,
+    };
 
     /// The technique `linked`.
     pub struct Linked;
@@ -125,8 +127,8 @@ mod link {
     const STEPS: &[Step] = Step::ALL;
 
     impl Link for Linked {
-        const RECORD: Record =
-            Record::new("linked", Home::Memory).steps(STEPS).resumable().port_of("std-mpsc");
+        const INFO: TechniqueInfo =
+            TechniqueInfo::new("linked", Home::Memory).steps(STEPS).resumable().port_of("std-mpsc");
 
         type Producer = Producer;
         type Consumer = Receiver;
@@ -134,14 +136,14 @@ mod link {
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let blocks = reserved_blocks(spec.capacity as usize, spec.producers);
             let arena = SegmentSpec {
-                what: spec.name.into(),
+                name: spec.name.into(),
                 place: SegmentPlace::Reserve,
                 words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
                 kind: KIND,
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
-                ends: Ends::ALL_WRITE,
+                ends: EndRights::ALL_WRITE,
             };
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }

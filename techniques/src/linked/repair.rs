@@ -62,7 +62,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         if self.is_written() || tail <= place {
             return None;
         }
-        Some(BlockedSlot { place, announcer: self.intents.announcer(place) })
+        Some(BlockedSlot { position: place, announcer: self.intents.announcer(place) })
     }
 
     /// Returns the blocks from the consumer's to the last, by their links; `None` if a link is

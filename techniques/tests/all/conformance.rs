@@ -13,7 +13,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec};
+use shm::ring::{Consumer, Link, LinkSpec, Producer, SegmentSpec, TechniqueInfo};
 use std::time::{Duration, Instant};
 use techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages,
@@ -35,7 +35,7 @@ impl TechniqueVisitor for Suite {
         if let Err(failure) = conformance::check::<L>() {
             panic!("{failure}");
         }
-        println!("{}: {:.1?}", L::RECORD.name, begun.elapsed());
+        println!("{}: {:.1?}", L::INFO.name, begun.elapsed());
     }
 }
 
@@ -46,7 +46,7 @@ fn every_technique_passes_the_suite() {
 
 /// Returns the violation that the suite finds in a faulty ring.
 fn found<L: Link>() -> Violation {
-    let failure = conformance::check::<L>().expect_err(L::RECORD.name);
+    let failure = conformance::check::<L>().expect_err(L::INFO.name);
     println!("{failure}");
     *failure.violation
 }
@@ -93,7 +93,7 @@ macro_rules! with_record {
         struct $name;
 
         impl Link for $name {
-            const RECORD: Record = $record;
+            const INFO: TechniqueInfo = $record;
 
             type Producer = <$ring as Link>::Producer;
             type Consumer = <$ring as Link>::Consumer;
@@ -119,12 +119,12 @@ macro_rules! with_record {
 
 with_record! {
     /// A ring with a false declaration.
-    Boasts, SpscMux, Record { name: "boasts", bounded: false, ..SpscMux::RECORD }
+    Boasts, SpscMux, TechniqueInfo { name: "boasts", bounded: false, ..SpscMux::INFO }
 }
 
 with_record! {
     /// A ring with the name of another technique.
-    Taken, ArrayQueue, ArrayQueue::RECORD
+    Taken, ArrayQueue, ArrayQueue::INFO
 }
 
 #[test]

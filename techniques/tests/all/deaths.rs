@@ -85,8 +85,8 @@ impl<'a, T: Link> World<'a, T> {
         let mut segments = HashMap::new();
         for spec in &specs {
             let region = protocol::segments::heap_segment(run.plan(), spec);
-            segments.insert(spec.what.clone(), region.words());
-            attached.adopt(&spec.what, region);
+            segments.insert(spec.name.clone(), region.words());
+            attached.adopt(&spec.name, region);
         }
         let (consumer, producers) = run.attach::<T>(&mut attached);
         Some(Self {
@@ -232,7 +232,7 @@ proptest! {
 
 /// A push that is aborted in the middle by a running producer.
 fn held<T: Link>(run: &Run) {
-    let steps = T::RECORD.steps;
+    let steps = T::INFO.steps;
     let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
     let is_shared = steps.contains(&Step::Claimed);
     assert!(world.try_push(0));
@@ -246,9 +246,9 @@ fn held<T: Link>(run: &Run) {
     let found = world.consumer.blocked();
     assert_eq!(
         found,
-        is_shared.then_some(BlockedSlot { place: 1, announcer: Some(1) }),
+        is_shared.then_some(BlockedSlot { position: 1, announcer: Some(1) }),
         "{}",
-        T::RECORD.name
+        T::INFO.name
     );
     assert_eq!(
         world.pop(1),
@@ -273,7 +273,7 @@ fn blocked_slot_names_its_claimant() {
 /// A hostile peer has overwritten a message but not its claim: the slot seems to be held by its
 /// producer.
 fn written_over<T: Link>(run: &Run) {
-    let is_shared = T::RECORD.steps.contains(&Step::Claimed);
+    let is_shared = T::INFO.steps.contains(&Step::Claimed);
     let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
     let ring = world.segments["submit"].clone();
     let word = |index: usize| ring[index].load(Ordering::Relaxed);
@@ -285,11 +285,11 @@ fn written_over<T: Link>(run: &Run) {
             ring[index].store(was, Ordering::Relaxed);
         }
     }
-    let blamed = |world: &World<T>| world.consumer.blocked().map(|found| (found.place, found.announcer));
-    assert_eq!(blamed(&world), Some((0, Some(0))), "{}: nothing else would clear it", T::RECORD.name);
+    let blamed = |world: &World<T>| world.consumer.blocked().map(|found| (found.position, found.announcer));
+    assert_eq!(blamed(&world), Some((0, Some(0))), "{}: nothing else would clear it", T::INFO.name);
     world.producers[0].as_mut().expect("it lives").withdraw();
-    assert_eq!(blamed(&world), Some((0, None)), "{}", T::RECORD.name);
-    assert!(world.consumer.check().is_err(), "{}: damage, by whom cannot be told", T::RECORD.name);
+    assert_eq!(blamed(&world), Some((0, None)), "{}", T::INFO.name);
+    assert!(world.consumer.check().is_err(), "{}: damage, by whom cannot be told", T::INFO.name);
 }
 
 #[test]

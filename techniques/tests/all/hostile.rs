@@ -74,7 +74,7 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
     for spec in &specs {
         let region = protocol::segments::heap_segment(run.plan(), spec);
         segments.push(region.words());
-        attached.adopt(&spec.what, region);
+        attached.adopt(&spec.name, region);
     }
     let (mut consumer, mut producers) = run.attach::<T>(&mut attached);
     let writable: usize = segments.iter().map(|words| words.len() - HEADER_WORDS).sum();

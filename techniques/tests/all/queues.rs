@@ -38,7 +38,7 @@ fn is_dead_soon(name: &String) -> bool {
 #[test]
 fn dead_creators_queue_is_replaced() {
     fn check<T: Link>() {
-        let name = name(T::RECORD.name);
+        let name = name(T::INFO.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         // The consumer binds the socket, if there is one.
         let _consumer = queue.consumer().unwrap();
@@ -55,7 +55,7 @@ fn dead_creators_queue_is_replaced() {
         again.abandon();
         assert!(is_dead_soon(&name));
         assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, "about")));
-        assert_eq!(files(&name), 0, "{}", T::RECORD.name);
+        assert_eq!(files(&name), 0, "{}", T::INFO.name);
         assert!(remove(&name).unwrap().is_empty());
     }
     check::<Linked>();
@@ -69,7 +69,7 @@ fn dead_creators_queue_is_replaced() {
 #[test]
 fn successor_attaches_whatever_the_dead_producer_overwrote() {
     fn check<T: Link>() {
-        let name = name(&format!("scribbled-{}", T::RECORD.name));
+        let name = name(&format!("scribbled-{}", T::INFO.name));
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         let mut consumer = queue.consumer().unwrap();
         let mut theirs = Queue::<T>::open(&name).unwrap();
@@ -80,7 +80,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         drop(dies);
         let words = |what: &str| Region::open(&segment_name(&name, what)).unwrap().words();
         for spec in T::segments(&LinkSpec { name: "queue", producers: 2, capacity: 8 }) {
-            let words = words(&spec.what);
+            let words = words(&spec.name);
             let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
             words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
         }
@@ -99,7 +99,7 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         for n in 0..20 {
             for (producer, words) in [(&mut successor, [n; 7]), (&mut lives, [n + 100; 7])] {
                 producer.try_push(&words).unwrap();
-                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::RECORD.name);
+                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::INFO.name);
             }
         }
         assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));

@@ -271,7 +271,7 @@ fn scribbled_stamps_do_not_end_the_list() {
         let mut consumer = memory.consumer::<1>();
         assert_eq!(push::<1>(&memory, 30, 4)(), 4);
         assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
-        let stamps = [0, 1].map(|slot| memory.arena.window(block_at(2, 0) + 1 + slot * 2, 1));
+        let stamps = [0, 1].map(|slot| memory.arena.slice(block_at(2, 0) + 1 + slot * 2, 1));
         let pops = thread::spawn(move || {
             for stamp in &stamps {
                 stamp[0].store(u64::MAX, Ordering::Relaxed);

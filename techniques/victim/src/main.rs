@@ -162,7 +162,7 @@ fn main() {
     let index: usize = index.parse().expect("an index");
     let (control, plan) = open_control(run).expect("a run");
     let orders =
-        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
+        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().slice(0, WORDS);
     if role == "board" {
         let words = Region::open(&plan.segment_name(BOARD)).expect("a board").words();
         return write_board(Writer::attach(&words).expect("a board"), &orders);

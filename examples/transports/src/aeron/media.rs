@@ -9,8 +9,8 @@
 
 use core::fmt::Display;
 use core::time::Duration;
+use launcher::shm::memory::{RegionError, directory};
 use launcher::system::clock::{Clock, Tsc};
-use launcher::shm::memory::{RegionError, folder};
 use nix::fcntl::{FallocateFlags, fallocate};
 use rusteron_client::{Aeron, AeronContext, AeronSubscription, Handlers};
 use rusteron_media_driver::bindings::aeron_threading_mode_t;
@@ -75,7 +75,7 @@ fn window(capacity: u32) -> usize {
 
 /// Where the driver of a hand-off keeps its files.
 fn path(name: &str) -> PathBuf {
-    folder::path(name).join("aeron")
+    directory::path(name).join("aeron")
 }
 
 /// As Aeron takes it.

@@ -37,7 +37,8 @@ use launcher::shm::memory::RegionError;
 use launcher::shm::queue::MAX_PRODUCERS;
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
+    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, SegmentSpec, Step,
+    TechniqueInfo,
 };
 use media::{Care, STREAM, refused};
 use rusteron_client::{
@@ -235,7 +236,7 @@ impl Consumer for Receiver {
 }
 
 impl Link for Aeron {
-    const RECORD: Record = crate::record("aeron");
+    const INFO: TechniqueInfo = crate::record("aeron");
 
     type Producer = Sender;
     type Consumer = Receiver;

@@ -178,7 +178,7 @@ impl LabWork {
                 let others = if producers.contains(&agent) { producers.end..agents } else { producers };
                 let bells =
                     others.map(|other| Ok(Doorbell::from_outside(&bell(other)?))).collect::<Result<_>>()?;
-                return Ok((WaitStrategy::parking(Listener::new(&own).and_outside(&own)), bells));
+                return Ok((WaitStrategy::parking(Listener::new(&own).with_outside(&own)), bells));
             }
         };
         Ok((waiting, Vec::new()))

@@ -105,7 +105,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     cgroups::enter(HostRoot::real(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // Segments passed as descriptors have no name.
-    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.what != *what);
+    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
         .map(|(what, access)| HandedFile { name: plan.segment_name(&what), access })

@@ -68,7 +68,7 @@ fn file_locked_by_spiller_is_not_touched() {
     let (name, path) = ("a.stamps", folder.path().join("a.stamps"));
     let place = OpenDir::open(folder.path()).unwrap();
     let file = place.edit(name).unwrap();
-    lock::hold(&file).unwrap();
+    lock::lock_shared(&file).unwrap();
     let (plan, log, spilled) = world();
     let done = std::thread::scope(|scope| {
         let finishing =

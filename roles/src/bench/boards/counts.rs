@@ -153,10 +153,10 @@ impl BoardLog {
     /// Opens an account with [`WORDS`] own words. A successor adds to existing counts.
     pub fn new(account: &AgentAccount) -> Self {
         let words = account.own();
-        let histogram = |at, grain: Resolution| SharedHistogram::new(words.window(at, grain.words()), grain);
+        let histogram = |at, grain: Resolution| SharedHistogram::new(words.slice(at, grain.words()), grain);
         Self {
             account: account.clone(),
-            figures: words.window(0, FIGURES),
+            figures: words.slice(0, FIGURES),
             measures: std::array::from_fn(|index| histogram(measure_at(index), Resolution::FINE)),
             slices: (0..SLICES).map(|slice| histogram(slice_at(slice), Resolution::COARSE)).collect(),
         }

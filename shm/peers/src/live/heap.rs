@@ -4,7 +4,7 @@ use crate::work::{Peer, Value, WORDS};
 use disruptor::{BusySpin, Producer, build_single_producer};
 use left_right::{Absorb, ReadHandle, WriteHandle};
 use seqlock::SeqLock;
-use shm::board::{self, Shape};
+use shm::board::{self, BoardShape};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Peer for Board {
 
 impl Heap for Board {
     fn make(readers: usize) -> (Self::Writer, Vec<Self::Reader>) {
-        let (writer, reader) = board::pair(Shape::of_cells(1, WORDS).expect("a shape"));
+        let (writer, reader) = board::pair(BoardShape::with_cells(1, WORDS).expect("a shape"));
         (writer, vec![(reader, 0); readers])
     }
 }

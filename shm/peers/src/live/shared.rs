@@ -6,7 +6,7 @@ use mmap_sync::instance::InstanceVersion;
 use mmap_sync::locks::LockDisabled;
 use mmap_sync::synchronizer::Synchronizer;
 use shaq::broadcast::{Broadcast, BroadcastConfig, Consumer, Producer, ProducerId};
-use shm::board::{self, NamedWriter, Shape};
+use shm::board::{self, BoardShape, NamedWriter};
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::time::Duration;
@@ -47,7 +47,8 @@ impl Peer for Named {
 
 impl Shared for Named {
     fn writer(folder: &Path, _: usize) -> Self::Writer {
-        NamedWriter::create(&name(folder), Shape::of_cells(1, WORDS).expect("a shape")).expect("a board")
+        NamedWriter::create(&name(folder), BoardShape::with_cells(1, WORDS).expect("a shape"))
+            .expect("a board")
     }
     fn reader(folder: &Path) -> Self::Reader {
         (board::Reader::open(&name(folder)).expect("the board"), 0)

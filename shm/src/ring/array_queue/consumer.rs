@@ -1,6 +1,6 @@
 //! The receiving end: takes with a private cursor, and mends what dead producers left.
 
-use super::parts::{LAP, Parts, WRITTEN};
+use super::layout::{LAP, RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
@@ -9,7 +9,7 @@ use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
 pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
-    ring: Parts<W>,
+    ring: RingLayout<W>,
     /// The number of the next message to take. Private: nobody else needs it.
     head: u64,
     intents: Intents,
@@ -24,33 +24,33 @@ impl<const W: usize> Consumer<W> {
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
     /// fit its region.
     pub fn attach(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
-        let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
+        let (ring, intents) = (RingLayout::attach(ring)?, Intents::attach(intents)?);
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in the place of one that has died: what was not taken comes out,
-    /// whole and in order. The message that the dead one was taking comes out again if it had not
-    /// given its slot back. Producers may go on meanwhile; retirements begin anew.
+    /// Attaches a receiving end in place of one that has crashed: what was not taken comes out,
+    /// whole and in order. A message that was being taken comes out again if its slot was not
+    /// freed. Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
     pub fn resume(ring: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
-        // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain,
-        // so this is no earlier than its head, and it gives no slot back while we look: the tail
+        // Acquire: pairs with the claims; the stamps are as new. The predecessor's death is
+        // certain, so this is not before its head, and it frees no slot while we look: the tail
         // can be at most a lap ahead of its head. A scribbled one must not make numbers overflow.
         let tail = ring.tail[0].load(Ordering::Acquire).min(u64::MAX >> 8);
         let first = tail.saturating_sub(ring.capacity());
         // Taken is what is free for the next lap, or more.
-        let stamp = |position: u64| ring.slots[ring.slot(position)].load(Ordering::Acquire);
-        let untaken = |position: &u64| stamp(*position) < ring.free(*position) + LAP;
+        let stamp = |position: u64| ring.slots[ring.slot_offset(position)].load(Ordering::Acquire);
+        let untaken = |position: &u64| stamp(*position) < ring.free_stamp(*position) + LAP;
         consumer.head = (first..tail).find(untaken).unwrap_or(tail);
         Ok(consumer)
     }
 
-    /// Whether a producer has claimed a place that we have not taken: its message is there or on
-    /// its way.
+    /// Returns `true` if a producer has claimed a position that was not taken: its message is there
+    /// or on its way.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]
@@ -58,18 +58,18 @@ impl<const W: usize> Consumer<W> {
         self.ring.tail[0].load(Ordering::SeqCst) != self.head
     }
 
-    /// Gives the slot at our place back unread.
+    /// Frees the slot at the head unread.
     fn skip(&mut self) {
-        let slot = &self.ring.slots[self.ring.slot(self.head)];
+        let slot = &self.ring.slots[self.ring.slot_offset(self.head)];
         // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes
         // before its writes.
-        slot.store(self.ring.free(self.head) + LAP, Ordering::Release);
+        slot.store(self.ring.free_stamp(self.head) + LAP, Ordering::Release);
         self.head += 1;
     }
 
-    /// Somebody scribbled over the stamp at our place.
+    /// Repairs the stamp at the head, which was overwritten.
     #[cold]
-    fn mend(&mut self, stamp: u64) -> PeerFault {
+    fn repair_stamp(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
         // Relaxed: it may be a lie as well, and then one damaged message more or less makes no
         // difference.
@@ -78,20 +78,21 @@ impl<const W: usize> Consumer<W> {
             // Whatever was written there cannot be told from what was not: passed over.
             self.skip();
         } else {
-            let (free, slot) = (self.ring.free(position), &self.ring.slots[self.ring.slot(position)]);
-            // Nobody's place: as it was, unless it has changed again meanwhile.
+            let (free, slot) =
+                (self.ring.free_stamp(position), &self.ring.slots[self.ring.slot_offset(position)]);
+            // Unclaimed: as it was, unless it has changed again.
             let _ = slot.compare_exchange(stamp, free, Ordering::Release, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false`
-    /// while we have not come to it, and while somebody else may have claimed it.
-    fn pass(&mut self, position: u64) -> bool {
+    /// Skips a position that a crashed producer announced, if it had claimed it. Returns `false`
+    /// until the head has reached it, and while a live producer may have claimed it.
+    fn try_skip_claim(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
-        // Taken already, nobody's, or no place of this ring: a lie of the dead one's.
+        // Taken already, unclaimed, or outside this ring: a false announcement.
         if ahead >= claimed || ahead >= self.ring.capacity() {
             return true;
         }
@@ -111,31 +112,31 @@ impl<const W: usize> Consumer<W> {
         !is_announced
     }
 
-    /// Whether the stamp at our place says anything but free.
+    /// Returns `true` if the stamp at the head is not the free one.
     fn is_written(&self) -> bool {
-        let stamp = self.ring.slots[self.ring.slot(self.head)].load(Ordering::Relaxed);
-        stamp != self.ring.free(self.head)
+        let stamp = self.ring.slots[self.ring.slot_offset(self.head)].load(Ordering::Relaxed);
+        stamp != self.ring.free_stamp(self.head)
     }
 }
 
 /// # Errors of a pop
-/// [`PeerFault::InvalidStamp`]: somebody scribbled over the stamp. It was mended; the next call goes on.
+/// [`PeerFault::InvalidStamp`]: the stamp was overwritten. It was repaired; the next call continues.
 ///
 /// # Errors of a check
-/// [`PeerFault::InvalidTail`]: the tail is behind the last message taken or more than a lap ahead; or it is behind the next
-/// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the
-/// ring stands still.
+/// [`PeerFault::InvalidTail`]: the tail is before the last message taken or more than a lap ahead;
+/// or it is after the next position, which no producer has written, announces, or could have left
+/// by crashing. Nothing was repaired: the ring is blocked.
 impl<const W: usize> SharedQueue<W> for Consumer<W> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
-        let free = self.ring.free(self.head);
-        let slot = self.ring.slot(self.head);
+        let free = self.ring.free_stamp(self.head);
+        let slot = self.ring.slot_offset(self.head);
         let slot = &self.ring.slots[slot..slot + W + 1];
         // Acquire: pairs with the producer's Release of the stamp; the words are written.
         let stamp = slot[0].load(Ordering::Acquire);
         if stamp != free | WRITTEN {
             if stamp != free {
-                *fault = Some(self.mend(stamp));
+                *fault = Some(self.repair_stamp(stamp));
             }
             return None;
         }
@@ -157,7 +158,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
             return true;
         }
         // If it had claimed a place and not written it, we go on behind it when we have come to it.
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        let mended = self.intents.position(producer).is_none_or(|position| self.try_skip_claim(position));
         if mended {
             self.intents.clear(producer);
         }
@@ -170,7 +171,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         let position = self.head;
-        // Acquire: pairs with the claims, as in `pass`.
+        // Acquire: pairs with the claims, as in `try_skip_claim`.
         let tail = self.ring.tail[0].load(Ordering::Acquire);
         let claimed = tail.wrapping_sub(position);
         let invalid = Err(PeerFault::InvalidTail { tail, position });
@@ -190,6 +191,6 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
             return None;
         }
-        Some(BlockedSlot { place, announcer: self.intents.announcer(place) })
+        Some(BlockedSlot { position: place, announcer: self.intents.announcer(place) })
     }
 }

@@ -1,17 +1,17 @@
 //! `array-queue`: one bounded ring for all producers, with a stamp for each slot.
 //!
 //! ```text
-//! word 0            16             32                    32 + 9                      32 + 9·capacity
-//!      │ header      │ tail  (pad)  │ stamp │ message 0   │ stamp │ message 1   │ …  │
+//! word 0            16             32                    32 + 9                 32 + 9·capacity
+//!      │ header      │ tail  (pad)  │ stamp │ message 0   │ stamp │ message 1 │ … │
 //!        the launcher  any producer   producer: written; consumer: free again
 //!
-//! stamp      2·lap       free: who claims this place in that lap may write it
+//! stamp      2·lap       free: the claimant of this position in that lap may write it
 //!            2·lap + 1   written in that lap, not yet taken; the consumer leaves 2·(lap + 1)
 //! ```
 //!
-//! Places are counted from the start and never wrap (2^64 messages): message `p` stands in slot `p
+//! Positions are counted from the start and never wrap (2^64 messages): message `p` is in slot `p
 //! mod capacity` in lap `p div capacity`. Zeroed memory is the empty ring. A producer announces the
-//! place at the tail in its own segment (`intent.rs`), claims it by CAS, writes, and stamps; the
+//! position at the tail in its own segment (`intent.rs`), claims it by CAS, writes, and stamps; the
 //! one consumer has a private cursor and takes without a CAS and without looking at the tail.
 //!
 //! **Why nothing is lost or torn.** A place is claimed by one producer only, because each
@@ -24,14 +24,14 @@
 //!
 //! | died at | in the ring | repair |
 //! |---|---|---|
-//! | entered, or anywhere before the CAS | nothing; perhaps an announcement | none: the tail has not passed the place |
-//! | announced, its CAS failed | an announcement of somebody else's place | none, once that one has written it |
-//! | claimed, half-written, written | a place that nobody will write; the consumer waits there | when the consumer has come to it, it goes on behind it: announced by no one who lives |
+//! | entered, or before the CAS | nothing, or an announcement | none: the tail is not past it |
+//! | announced, CAS failed | an announcement of another's position | none, once that is written |
+//! | claimed, half-written, written | a position that is never written | the consumer skips it |
 //! | published | a whole message | none: the stamp says so, or it is taken already |
 //!
-//! Nobody's message is lost: only a place without a message is passed over, and why it cannot be
-//! that of a producer that is alive and slow is in `intent.rs`. The dead one loses the message that
-//! it was about to publish, at most one.
+//! No other message is lost: the consumer waits at the unwritten position until no live producer
+//! announces it, and skips it. It cannot be that of a slow producer: see `intent.rs`. The crashed
+//! producer loses at most the message that it was publishing.
 //!
 //! **What a dead consumer leaves:** every message that it has not given back, in its place.
 //! [`Consumer::resume`] finds the first one by the stamps: taken ones are free for the next lap.
@@ -45,11 +45,11 @@
 //! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
 
 mod consumer;
-mod parts;
+mod layout;
 mod producer;
 
 pub use consumer::Consumer;
-pub use parts::{KIND, SLOTS, TAIL, ring_words, write_header};
+pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
 /// A ring and its producers' announcements on the heap, all ends attached: for tests, models and
@@ -80,7 +80,8 @@ mod link {
     use crate::memory::RegionError;
     use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
     use crate::ring::{
-        Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, Step, intent,
+        EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
+        intent,
     };
 
     /// The technique.
@@ -92,14 +93,14 @@ mod link {
     /// The segment of a link's ring: one for all producers.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
-            what: spec.name.into(),
+            name: spec.name.into(),
             place: SegmentPlace::Memory,
             words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
             kind: KIND,
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
-            ends: Ends::ALL_WRITE,
+            ends: EndRights::ALL_WRITE,
         }
     }
 
@@ -107,7 +108,7 @@ mod link {
     pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {
-        const RECORD: Record = Record::new("array-queue", Home::Memory)
+        const INFO: TechniqueInfo = TechniqueInfo::new("array-queue", Home::Memory)
             .steps(STEPS)
             .resumable()
             .port_of("crossbeam-array-queue");

@@ -1,6 +1,6 @@
 //! The sending end: announces a place, claims it by CAS, writes and stamps.
 
-use super::parts::{Parts, WRITTEN};
+use super::layout::{RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
 use crate::ring::intent::Intent;
 use crate::ring::step::{reach, write};
@@ -17,7 +17,7 @@ const MAX_TRIES: u32 = 128;
 /// but where a bench asks what the announcement costs: without it a death in the middle of a push
 /// cannot be repaired.
 pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
-    ring: Parts<W>,
+    ring: RingLayout<W>,
     intent: Intent,
 }
 
@@ -29,7 +29,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
     /// fit its region.
     pub fn attach(ring: &AtomicWords, intent: &AtomicWords) -> Result<Self, HeaderError> {
-        Ok(Self { ring: Parts::attach(ring)?, intent: Intent::attach(intent)? })
+        Ok(Self { ring: RingLayout::attach(ring)?, intent: Intent::attach(intent)? })
     }
 
     /// Puts a message into the ring, or says that it is full.
@@ -46,7 +46,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
-    /// [`Full`], as there.
+    /// [`Full`]; the message was not taken.
     #[inline(always)]
     pub fn try_push_with(
         &mut self,
@@ -58,9 +58,9 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         // Relaxed: only a proposal; the CAS decides, and the stamp orders the slot's words.
         let mut tail = ring.tail[0].load(Ordering::Relaxed);
         for _ in 0..MAX_TRIES {
-            let slot = ring.slot(tail);
+            let slot = ring.slot_offset(tail);
             let slot = &ring.slots[slot..slot + W + 1];
-            let free = ring.free(tail);
+            let free = ring.free_stamp(tail);
             // Acquire: pairs with the consumer's Release of the stamp; its reads of the slot are
             // over.
             let stamp = slot[0].load(Ordering::Acquire);
@@ -99,7 +99,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
                 // free.
                 return Err(Full);
             } else {
-                // Somebody has claimed this place meanwhile. Who stamps has moved the tail before,
+                // Another producer has claimed this position. It moved the tail before its stamp,
                 // and we have seen the stamp (Acquire), so the tail that we find now is a later
                 // one: if not, the stamp is a lie.
                 let now = ring.tail[0].load(Ordering::Relaxed);

@@ -37,7 +37,7 @@ impl<const M: usize> Consumer<M> {
     /// Attaches the receiving end to a ring in one region. See [`Consumer::attach_parts`].
     ///
     /// # Errors
-    /// As there.
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::attach_parts(&tail.into(), &head)
@@ -51,7 +51,7 @@ impl<const M: usize> Consumer<M> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             stale_sequence: 0,
-            slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
+            slot: Cursor::new(tail.slice(first, capacity as usize * slot_words(M))),
             expected_sequence: 1,
             max_drain: max_drain(capacity),
             head_word: Word::new(head, HEAD),
@@ -112,7 +112,7 @@ impl<const M: usize> Consumer<M> {
     /// Takes the next message, or `None` if there is none now.
     ///
     /// # Errors
-    /// [`PeerFault::InvalidSequence`]: the slot's sequence is impossible. Nothing was read or changed.
+    /// [`PeerFault::InvalidSequence`]: the slot's sequence is impossible. Nothing was taken.
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
         let mut fault = None;
@@ -128,7 +128,7 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Gives up to `max` messages to `each`. Returns their number: at most a quarter of the ring, or
+    /// Gives up to `max` messages to `each`. Returns the number: at most a quarter of the ring, or
     /// half of one of less than 32 slots. Their slots are freed together: if the consumer crashes
     /// or `each` panics before, all come out again.
     ///
@@ -176,7 +176,7 @@ impl<const M: usize> Consumer<M> {
     /// [`Consumer::release`]: a successor of this consumer takes it again.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Consumer::try_pop`].
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
         let mut fault = None;

@@ -3,13 +3,13 @@
 //! ```text
 //!       the consumer's part          the producer's part
 //! word 0         16             0         16 + 8·color
-//!      │ header   │ head (pad) │ header   │ slot 0: message │ seq │ slot 1: message │ seq │ … capacity-1
+//!      │ header   │ head (pad) │ header   │ slot 0: message │ seq │ slot 1: message │ seq │ …
 //!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Each part has one writer, and the other end maps it read-only: the types say so ([`ReadOnlyWords`] has no
-//! store), and in the sandbox the page tables do. In a run the parts are two segments; tests and
-//! benches put them into one region.
+//! Each part has one writer, and the other end maps it read-only: the types say so
+//! ([`ReadOnlyWords`] has no store), and in the sandbox the page tables do. In a run the parts are
+//! two segments; tests and benches put them into one region.
 //!
 //! **Positions** count messages from 0 and never wrap (2^64 messages). The message at position `p`
 //! is in slot `p` modulo the capacity: seven words and, in the same 64-byte line, its sequence
@@ -50,7 +50,7 @@
 //! published gives the consumer mixed words, never undefined behavior: they are words, and are
 //! checked.
 //!
-//! Sources: Lamport 1977; MCRingBuffer (Lee et al. 2010) and rtrb for the cached cursor; FastForward
+//! Sources: Lamport 1977; MCRingBuffer (Lee et al. 2010), rtrb for the cached cursor; FastForward
 //! (Giacomoni et al. 2008) and Vyukov's bounded queue for a sequence in each slot.
 
 mod consumer;
@@ -114,7 +114,7 @@ fn split(words: &AtomicWords) -> Result<(AtomicWords, AtomicWords), HeaderError>
     if words.len() < HEAD_WORDS + SLOTS {
         return Err(HeaderError::TooShort(words.len() as u64 * 8));
     }
-    Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
+    Ok((words.slice(0, HEAD_WORDS), words.slice(HEAD_WORDS, words.len() - HEAD_WORDS)))
 }
 
 /// Where the slots are and how many, checked in the headers of both parts.
@@ -158,7 +158,7 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
 /// As [`write_header`], for the ring of that index: its slots begin at [`first_slot`].
 ///
 /// # Panics
-/// As there.
+/// If the region is shorter than [`ring_words`].
 pub fn write_header_of<const M: usize>(words: &AtomicWords, capacity: usize, index: u64) {
     let (head, tail) = split(words).expect("room for both parts");
     let header = |part: &AtomicWords, kind, capacity, slot_words| {

@@ -41,7 +41,7 @@ impl<const M: usize> Producer<M> {
     /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
     ///
     /// # Errors
-    /// As there.
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::attach_parts(&tail, &head.into())
@@ -54,8 +54,8 @@ impl<const M: usize> Producer<M> {
     pub fn attach_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
-            head_word: head.window(HEAD, 1),
-            slots: Slots::new(tail.window(first, capacity as usize * slot_words(M))),
+            head_word: head.slice(HEAD, 1),
+            slots: Slots::new(tail.slice(first, capacity as usize * slot_words(M))),
             tail: 0,
             cached_head: 0,
         })
@@ -78,7 +78,7 @@ impl<const M: usize> Producer<M> {
     /// As [`Producer::resume_parts`], for a ring in one region.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Producer::attach_parts`].
     pub fn resume(words: &AtomicWords) -> Result<Self, HeaderError> {
         let (head, tail) = split(words)?;
         Self::resume_parts(&tail, &head.into())
@@ -110,6 +110,19 @@ impl<const M: usize> Producer<M> {
         self.tail.wrapping_sub(self.cached_head) <= self.slots.mask()
     }
 
+    /// Returns the number of messages that the ring holds.
+    pub const fn capacity(&self) -> u64 {
+        self.slots.mask() + 1
+    }
+
+    /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
+    pub fn free_slots(&mut self) -> u64 {
+        // Acquire: as in `has_room`.
+        self.cached_head = self.head_word.load(0, Ordering::Acquire);
+        // 0 also if a hostile head is ahead of the tail: the difference wraps.
+        self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head))
+    }
+
     /// Puts a message into the ring.
     ///
     /// # Errors
@@ -123,7 +136,7 @@ impl<const M: usize> Producer<M> {
     /// [`crate::ring::Producer::try_push_with`].
     ///
     /// # Errors
-    /// [`Full`], as there.
+    /// [`Full`]; the message was not taken.
     #[inline(always)]
     pub fn try_push_with(
         &mut self,

@@ -2,7 +2,7 @@
 
 use super::model::{Follows, Reads, Writes, acts, check, shapes};
 use proptest::test_runner::{Config, TestRunner};
-use shm::board::{LogReader, Next, ReadError, Reader, Shape, Stamp, Writer};
+use shm::board::{BoardShape, LogPoll, LogReader, ReadError, Reader, Stamp, Writer};
 use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::Ordering::Relaxed;
 
@@ -10,11 +10,11 @@ use shm::sync::Ordering::Relaxed;
 /// write too many pass.
 struct Lenient<const LENIENT: u8> {
     view: ReadOnlyWords,
-    shape: Shape,
+    shape: BoardShape,
 }
 
 impl<const LENIENT: u8> Reads for Lenient<LENIENT> {
-    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, shape: BoardShape) -> Self {
         Self { view: view.clone(), shape }
     }
 
@@ -48,13 +48,13 @@ impl<const LENIENT: u8> Reads for Lenient<LENIENT> {
 struct Silent(LogReader);
 
 impl Follows for Silent {
-    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, _: BoardShape) -> Self {
         Self(Reader::attach(view).unwrap().follow(0, 0))
     }
 
-    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError> {
+    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError> {
         match self.0.next_with(into, at)? {
-            Next::Missed(_) => self.0.next_with(into, &mut |_| ()),
+            LogPoll::Missed(_) => self.0.next_with(into, &mut |_| ()),
             next => Ok(next),
         }
     }
@@ -63,7 +63,7 @@ impl Follows for Silent {
 /// Publishes before it writes.
 struct Hasty {
     words: AtomicWords,
-    shape: Shape,
+    shape: BoardShape,
 }
 
 impl Writes for Hasty {
@@ -128,26 +128,26 @@ fn is_found<W: Writes, R: Reads, F: Follows>(what: &str) {
 }
 
 #[test]
-fn a_reader_that_does_not_look_twice_is_found() {
+fn reader_without_second_version_check_is_detected() {
     is_found::<Writer, Lenient<0>, LogReader>("torn");
 }
 
 #[test]
-fn a_reader_that_lets_one_write_too_many_pass_is_found() {
+fn reader_tolerating_one_extra_write_is_detected() {
     is_found::<Writer, Lenient<1>, LogReader>("torn");
 }
 
 #[test]
-fn a_log_that_does_not_say_what_it_missed_is_found() {
+fn log_reader_hiding_missed_entries_is_detected() {
     is_found::<Writer, Reader, Silent>("after");
 }
 
 #[test]
-fn a_writer_that_publishes_first_is_found() {
+fn writer_publishing_before_data_is_detected() {
     is_found::<Hasty, Reader, LogReader>("");
 }
 
 #[test]
-fn a_writer_that_writes_over_the_newest_value_is_found() {
+fn writer_overwriting_newest_value_is_detected() {
     is_found::<InPlace, Reader, LogReader>("torn");
 }

@@ -2,17 +2,17 @@
 //! panic, never without an end.
 
 use super::{memory, value};
-use shm::board::{BoardError, Next, ReadError, Reader, Shape, Writer};
+use shm::board::{BoardError, BoardShape, LogPoll, ReadError, Reader, Writer};
 use shm::memory::HeaderError;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering::Relaxed;
 
-fn shape() -> Shape {
-    Shape::with_slots(2, 2, 4).unwrap()
+fn shape() -> BoardShape {
+    BoardShape::with_slots(2, 2, 4).unwrap()
 }
 
 #[test]
-fn a_header_that_lies_is_refused() {
+fn board_header_with_wrong_geometry_is_refused() {
     let (capacity, slot_words, words, slots) = (5, 6, HEADER_WORDS, HEADER_WORDS + 1);
     for place in [capacity, slot_words, words, slots] {
         for lie in [0, 1, 3, 8, 1 << 17, 1 << 20, 1 << 40, u64::MAX] {
@@ -22,7 +22,7 @@ fn a_header_that_lies_is_refused() {
             }
             let view = memory.clone().into();
             // A smaller shape fits as well: not the creator's, but all of it is in the segment.
-            let fits = |shape: Shape| place != slot_words && shape.segment_words() <= memory.len();
+            let fits = |shape: BoardShape| place != slot_words && shape.segment_words() <= memory.len();
             assert!(Reader::attach(&view).map_or(true, |end| fits(end.shape())), "word {place} is {lie:#x}");
             assert!(
                 Writer::attach(&memory).map_or(true, |end| fits(end.shape())),
@@ -30,12 +30,12 @@ fn a_header_that_lies_is_refused() {
             );
         }
     }
-    let cut = memory(shape()).window(0, HEADER_WORDS);
+    let cut = memory(shape()).slice(0, HEADER_WORDS);
     assert!(matches!(Reader::attach(&cut.into()), Err(BoardError::Header(HeaderError::Size { .. }))));
 }
 
 #[test]
-fn a_version_that_runs_away_ends_a_read() {
+fn constantly_changing_version_ends_a_read() {
     let memory = memory(shape());
     let (mut writer, reader) =
         (Writer::attach(&memory).unwrap(), Reader::attach(&memory.clone().into()).unwrap());
@@ -56,13 +56,13 @@ fn a_version_that_runs_away_ends_a_read() {
 }
 
 #[test]
-fn a_writer_that_never_rests_ends_a_read() {
-    let shape = Shape::with_slots(1, 1, 2).unwrap();
+fn busy_writer_does_not_hang_a_read() {
+    let shape = BoardShape::with_slots(1, 1, 2).unwrap();
     let memory = memory(shape);
     let reader = Reader::attach(&memory.clone().into()).unwrap();
-    let version = memory.window(shape.version_at(0), 1);
+    let version = memory.slice(shape.version_at(0), 1);
     version[0].store(1, Relaxed);
-    let stop = memory.window(18, 1);
+    let stop = memory.slice(18, 1);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while stop[0].load(Relaxed) == 0 {
@@ -79,7 +79,7 @@ fn a_writer_that_never_rests_ends_a_read() {
 }
 
 #[test]
-fn a_log_that_goes_backwards_is_an_error() {
+fn log_going_backwards_is_an_error() {
     let memory = memory(shape());
     let mut writer = Writer::attach(&memory).unwrap();
     let reader = Reader::attach(&memory.clone().into()).unwrap();
@@ -87,7 +87,7 @@ fn a_log_that_goes_backwards_is_an_error() {
     let mut into = [0; 2];
     for version in 1..=3 {
         writer.write(0, 0, &value(0, version, 2));
-        assert!(matches!(follower.next(&mut into), Ok(Next::Entry(_))));
+        assert!(matches!(follower.next(&mut into), Ok(LogPoll::Entry(_))));
     }
     let version = &memory[shape().version_at(0)];
     for found in [0, 1, 2] {
@@ -95,14 +95,14 @@ fn a_log_that_goes_backwards_is_an_error() {
         assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: 3, found }));
     }
     version.store(u64::MAX, Relaxed);
-    assert_eq!(follower.next(&mut into), Ok(Next::Missed(u64::MAX - 2 - 3)));
+    assert_eq!(follower.next(&mut into), Ok(LogPoll::Missed(u64::MAX - 2 - 3)));
     assert_eq!(follower.seen(), u64::MAX - 2);
     version.store(4, Relaxed);
     assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: u64::MAX - 2, found: 4 }));
 }
 
 #[test]
-fn a_successor_refuses_versions_that_no_writer_reaches() {
+fn successor_refuses_impossible_versions() {
     let memory = memory(shape());
     memory[shape().version_at(1)].store(Writer::MAX_VERSION, Relaxed);
     let error = Writer::attach(&memory).err().unwrap();

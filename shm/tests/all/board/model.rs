@@ -4,7 +4,7 @@
 use super::{memory, ticks, value};
 use core::ops::ControlFlow;
 use proptest::prelude::*;
-use shm::board::{LogReader, Next, ReadError, Reader, Shape, Stamp, Writer};
+use shm::board::{BoardShape, LogPoll, LogReader, ReadError, Reader, Stamp, Writer};
 use shm::memory::{AtomicWords, ReadOnlyWords};
 
 /// What the writer does before the load of a word, that number: whole writes, how many, and one
@@ -34,7 +34,7 @@ pub enum Act {
 
 /// A reading end: the library's, or a broken one.
 pub trait Reads {
-    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self;
+    fn attach(view: &ReadOnlyWords, shape: BoardShape) -> Self;
 
     fn read(
         &mut self,
@@ -46,9 +46,9 @@ pub trait Reads {
 
 /// A place in a log: the library's, or a broken one.
 pub trait Follows {
-    fn attach(view: &ReadOnlyWords, shape: Shape) -> Self;
+    fn attach(view: &ReadOnlyWords, shape: BoardShape) -> Self;
 
-    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError>;
+    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError>;
 }
 
 /// A writing end: the library's, or a broken one.
@@ -59,7 +59,7 @@ pub trait Writes {
 }
 
 impl Reads for Reader {
-    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, _: BoardShape) -> Self {
         Reader::attach(view).unwrap()
     }
 
@@ -74,11 +74,11 @@ impl Reads for Reader {
 }
 
 impl Follows for LogReader {
-    fn attach(view: &ReadOnlyWords, _: Shape) -> Self {
+    fn attach(view: &ReadOnlyWords, _: BoardShape) -> Self {
         Reader::attach(view).unwrap().follow(0, 0)
     }
 
-    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError> {
+    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError> {
         self.next_with(into, at)
     }
 }
@@ -98,7 +98,7 @@ impl Writes for Writer {
 
 /// One board, its ends, and what the model knows.
 struct World<W, R, F> {
-    shape: Shape,
+    shape: BoardShape,
     words: AtomicWords,
     writer: W,
     reader: R,
@@ -107,11 +107,17 @@ struct World<W, R, F> {
     newest: Vec<u64>,
     /// The last version that was read of each.
     read: Vec<u64>,
-    /// What the follower was given, and what it was told to have missed.
+    /// Entries that the log reader returned, and the number it reported as missed.
     followed: u64,
 }
 
-fn write<W: Writes>(writer: &mut W, shape: Shape, newest: &mut [u64], cell: usize, dies_at: Option<usize>) {
+fn write<W: Writes>(
+    writer: &mut W,
+    shape: BoardShape,
+    newest: &mut [u64],
+    cell: usize,
+    dies_at: Option<usize>,
+) {
     let next = newest[cell] + 1;
     let value = value(cell, next, shape.words());
     if writer.write(cell, ticks(cell, next), &value, dies_at).is_some() {
@@ -122,7 +128,7 @@ fn write<W: Writes>(writer: &mut W, shape: Shape, newest: &mut [u64], cell: usiz
 /// What the writer does before that load.
 fn go_on<W: Writes>(
     writer: &mut W,
-    shape: Shape,
+    shape: BoardShape,
     newest: &mut [u64],
     cell: usize,
     during: &During,
@@ -145,7 +151,7 @@ macro_rules! ensure {
 }
 
 impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: BoardShape) -> Self {
         let words = memory(shape);
         let view = words.clone().into();
         Self {
@@ -189,20 +195,20 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
         Ok(())
     }
 
-    fn follow(&mut self, during: &During) -> Result<Next, String> {
+    fn follow(&mut self, during: &During) -> Result<LogPoll, String> {
         let Self { shape, writer, follower, newest, .. } = self;
         let behind = newest[0] - self.followed;
         let mut into = vec![0; shape.words()];
         let mut at = |place| go_on(writer, *shape, newest, 0, during, place);
         let next = follower.next(&mut into, &mut at).map_err(|error| error.to_string())?;
         match next {
-            Next::Nothing => ensure!(behind == 0, "nothing, {behind} behind"),
-            Next::Entry(stamp) => {
+            LogPoll::Empty => ensure!(behind == 0, "nothing, {behind} behind"),
+            LogPoll::Entry(stamp) => {
                 self.check_value(0, stamp, &into)?;
                 ensure!(stamp.version == self.followed + 1, "{stamp:?} after {}", self.followed);
                 self.followed += 1;
             }
-            Next::Missed(missed) => {
+            LogPoll::Missed(missed) => {
                 let behind = self.newest[0] - self.followed;
                 ensure!(behind >= self.shape.slots() as u64, "missed, {behind} behind");
                 ensure!((1..=behind).contains(&missed), "missed {missed}, {behind} behind");
@@ -214,7 +220,7 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
 }
 
 /// Does all that to a board of these ends, and says what is not as it must be.
-pub fn check<W: Writes, R: Reads, F: Follows>(shape: Shape, acts: &[Act]) -> Result<(), String> {
+pub fn check<W: Writes, R: Reads, F: Follows>(shape: BoardShape, acts: &[Act]) -> Result<(), String> {
     let mut world = World::<W, R, F>::new(shape);
     for act in acts {
         match act {
@@ -234,7 +240,7 @@ pub fn check<W: Writes, R: Reads, F: Follows>(shape: Shape, acts: &[Act]) -> Res
     for cell in 0..shape.cells() {
         world.read(cell, &Vec::new())?;
     }
-    while world.follow(&Vec::new())? != Next::Nothing {}
+    while world.follow(&Vec::new())? != LogPoll::Empty {}
     if world.followed == world.newest[0] { Ok(()) } else { Err("the log ends early".into()) }
 }
 
@@ -251,7 +257,7 @@ pub fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// Packed and not, with few slots and more.
-pub fn shapes() -> impl Strategy<Value = Shape> {
+pub fn shapes() -> impl Strategy<Value = BoardShape> {
     (1..4_usize, 1..4_usize, 1..4_u32)
-        .prop_map(|(cells, words, slots)| Shape::with_slots(cells, words, 1 << slots).unwrap())
+        .prop_map(|(cells, words, slots)| BoardShape::with_slots(cells, words, 1 << slots).unwrap())
 }

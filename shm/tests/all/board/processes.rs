@@ -2,7 +2,7 @@
 
 use super::{ticks, value};
 use crate::common::itself;
-use shm::board::{BoardError, MAX_SLEEP, NamedWriter, Reader, Shape, Wait};
+use shm::board::{BoardError, BoardShape, MAX_SLEEP, NamedWriter, Reader, Wait};
 use shm::memory::SHM_DIR;
 use std::os::unix::process::parent_id;
 use std::process::{Child, Stdio};
@@ -15,8 +15,8 @@ fn name(what: &str) -> String {
     format!("bulkhead-test-{}-{what}", std::process::id())
 }
 
-fn shape() -> Shape {
-    Shape::of_cells(2, WORDS).unwrap()
+fn shape() -> BoardShape {
+    BoardShape::with_cells(2, WORDS).unwrap()
 }
 
 fn exists(name: &str) -> bool {
@@ -63,7 +63,7 @@ fn open(name: &str) -> Reader {
 }
 
 #[test]
-fn killed_writers_leave_whole_values_and_successors_go_on() {
+fn killed_writers_leave_whole_values_and_successors_continue() {
     let name = name("killed");
     let mut into = [0; WORDS];
     let mut seen = 0;
@@ -100,7 +100,7 @@ fn killed_writers_leave_whole_values_and_successors_go_on() {
 }
 
 #[test]
-fn a_dead_writers_board_makes_room_and_a_living_ones_does_not() {
+fn dead_writers_board_is_replaced_live_ones_refused() {
     let name = name("taken");
     let child = start(&name);
     let reader = open(&name);
@@ -118,7 +118,7 @@ fn a_dead_writers_board_makes_room_and_a_living_ones_does_not() {
 }
 
 #[test]
-fn a_readers_pages_cannot_be_written() {
+fn reader_pages_are_read_only() {
     let name = name("pages");
     let writer = NamedWriter::create(&name, shape()).unwrap();
     let mappings = || {
@@ -137,7 +137,7 @@ fn a_readers_pages_cannot_be_written() {
 /// That the kernel lets a reader sleep on a page that it cannot write, and that the wake-up finds
 /// it: with no wake-up it looks for itself once each [`MAX_SLEEP`], a thousand times a second.
 #[test]
-fn a_reader_sleeps_on_a_page_that_it_cannot_write() {
+fn reader_waits_on_a_read_only_page() {
     let name = name("sleeps");
     let mut writer = NamedWriter::create(&name, shape()).unwrap();
     let reader = Reader::open(&name).unwrap();

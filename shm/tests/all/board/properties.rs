@@ -2,18 +2,18 @@
 
 use super::model::{acts, check, shapes};
 use proptest::prelude::*;
-use shm::board::{BoardError, LogReader, Reader, Shape, Writer};
+use shm::board::{BoardError, BoardShape, LogReader, Reader, Writer};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reads_are_whole_and_new_and_logs_say_what_was_missed(shape in shapes(), acts in acts()) {
+    fn reads_are_whole_and_logs_report_missed_entries(shape in shapes(), acts in acts()) {
         check::<Writer, Reader, LogReader>(shape, &acts).map_err(TestCaseError::fail)?;
     }
 
     #[test]
-    fn no_two_words_of_a_board_share_a_place(shape in shapes()) {
+    fn board_words_do_not_overlap(shape in shapes()) {
         let mut places = Vec::new();
         for cell in 0..shape.cells() {
             places.push(shape.version_at(cell));
@@ -32,23 +32,23 @@ proptest! {
 }
 
 #[test]
-fn shapes_that_boards_do_not_have_are_refused() {
+fn invalid_board_shapes_are_refused() {
     for (cells, words, slots) in
         [(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 3), (1 << 21, 1, 2), (1, 1 << 18, 2)]
     {
-        let refused = Shape::with_slots(cells, words, slots);
+        let refused = BoardShape::with_slots(cells, words, slots);
         assert!(matches!(refused, Err(BoardError::Shape { .. })), "{cells} {words} {slots}");
     }
-    assert!(Shape::with_slots(Shape::MAX_CELLS, Shape::MAX_WORDS, 2).is_ok());
+    assert!(BoardShape::with_slots(BoardShape::MAX_CELLS, BoardShape::MAX_WORDS, 2).is_ok());
 }
 
 /// The sizes that the documentation names, from 16 B to 64 KiB.
 #[test]
-fn values_of_all_sizes_come_whole() {
+fn values_of_all_sizes_are_read_whole() {
     // Miri takes minutes for the large ones, and looks for other things than values.
     let sizes: &[usize] = if cfg!(miri) { &[2, 7, 64] } else { &[2, 3, 7, 64, 512, 513, 8192] };
     for &words in sizes {
-        let shape = Shape::of_cells(2, words).unwrap();
+        let shape = BoardShape::with_cells(2, words).unwrap();
         let (mut writer, reader) = shm::board::pair(shape);
         let mut into = vec![0; words];
         for version in 1..=10 {

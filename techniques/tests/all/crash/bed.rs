@@ -70,14 +70,14 @@ impl<'a, T: Link> Bed<'a, T> {
         let mut attached = segments::attach_with(plan, None, &launching.control());
         let specs = T::segments(&run.link());
         let socket = specs.iter().find(|spec| spec.place == SegmentPlace::Socket);
-        let socket = socket.map(|spec| plan.segment_name(&spec.what));
+        let socket = socket.map(|spec| plan.segment_name(&spec.name));
         let kernel = specs.iter().any(|spec| spec.place.is_kernel());
         let shared = !kernel && !specs.iter().any(|spec| spec.kind == shm::ring::spsc::KIND);
         let memory: Vec<_> = specs
             .into_iter()
             .filter(|spec| !spec.place.is_kernel())
             .map(|spec| {
-                let words = attached.region(&spec.what, spec.kind).expect("just made").words();
+                let words = attached.region(&spec.name, spec.kind).expect("just made").words();
                 (spec, words)
             })
             .collect();

@@ -7,7 +7,7 @@ use super::victim::{Role, Victim, orders};
 use crate::common::Run;
 use protocol::plan::Plan;
 use protocol::segments;
-use shm::board::{KIND, Next, Reader, Shape, Writer};
+use shm::board::{BoardShape, KIND, LogPoll, Reader, Writer};
 use shm::memory::{AtomicWords, Header, Region};
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering::Relaxed;
@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 use techniques::Technique;
 
 /// Returns the tested shapes: a small cell, one with its own cache lines, and a log.
-fn shapes() -> Vec<Shape> {
+fn shapes() -> Vec<BoardShape> {
     [(2, 2), (5, 2), (32, 4), (3, 8)]
-        .map(|(words, slots)| Shape::with_slots(2, words, slots).expect("a shape"))
+        .map(|(words, slots)| BoardShape::with_slots(2, words, slots).expect("a shape"))
         .to_vec()
 }
 
@@ -56,7 +56,7 @@ fn newest(memory: &AtomicWords) -> u64 {
         }
     }
     let mut follower = reader.follow(BOARD_CELL, version.saturating_sub(shape.slots() as u64 - 1));
-    while let Next::Entry(stamp) = follower.next(&mut into).expect("an honest writer") {
+    while let LogPoll::Entry(stamp) = follower.next(&mut into).expect("an honest writer") {
         assert_eq!(into, board_value(stamp.version, shape.words()), "whole");
     }
     assert_eq!(follower.seen(), version, "none missed");
@@ -82,7 +82,7 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn new(run: &'a Run, shape: Shape) -> Self {
+    fn new(run: &'a Run, shape: BoardShape) -> Self {
         let plan = run.plan();
         let memory = Region::create(&plan.segment_name(BOARD), shape.segment_words()).expect("room").words();
         shape.write_header(&memory, header());

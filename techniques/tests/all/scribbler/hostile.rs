@@ -91,11 +91,11 @@ pub fn scribble(orders: &str) -> ! {
 fn writable(plan: &Plan, all: &[RunSegment]) -> Vec<AtomicWords> {
     let may_write = |segment: &&RunSegment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
-        let name = plan.segment_name(&spec.what);
+        let name = plan.segment_name(&spec.name);
         match spec.place {
             SegmentPlace::Memory => Some(Region::open(&name).expect("a segment").words()),
             SegmentPlace::Reserve => Some(Region::open_reserve(&name).expect("a segment").words()),
-            SegmentPlace::Fifo | SegmentPlace::Socket | SegmentPlace::Folder => None,
+            SegmentPlace::Fifo | SegmentPlace::Socket | SegmentPlace::Directory => None,
         }
     };
     all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()
@@ -137,7 +137,7 @@ enum Kernel {
 impl Kernel {
     fn open(plan: &Plan, all: &[RunSegment]) -> Self {
         let name = plan.segment_name("submit");
-        match all.iter().find(|segment| segment.spec.what == "submit").map(|segment| segment.spec.place) {
+        match all.iter().find(|segment| segment.spec.name == "submit").map(|segment| segment.spec.place) {
             Some(SegmentPlace::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
             Some(SegmentPlace::Socket) => Self::Socket { name, stream: None },
             _ => Self::None,

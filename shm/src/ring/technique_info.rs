@@ -1,4 +1,4 @@
-//! The static description of a technique: one constant in its file.
+//! Static description of a technique: name, home and properties.
 
 use super::step::Step;
 
@@ -12,16 +12,16 @@ pub enum Home {
     /// In the kernel: a send or a look is a system call.
     Kernel,
     /// In files and memory that it makes itself and opens by their names: somebody else's
-    /// transport, which is given a [folder](super::SegmentPlace::Folder). Nothing of it can be
+    /// transport, which is given a [folder](super::SegmentPlace::Directory). Nothing of it can be
     /// handed over, so it runs where a process opens what it likes, and what it reads there it must
     /// check itself.
     Foreign,
 }
 
-/// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and
-/// by nothing else.
+/// Name and properties of a technique. Command line, planner, sweeps, bill, containment and tests
+/// depend on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
     pub name: &'static str,
     /// Where it can run.
@@ -45,7 +45,7 @@ pub struct Record {
     pub twin: Option<&'static str>,
 }
 
-impl Record {
+impl TechniqueInfo {
     /// A bounded technique of that name whose producers share one queue; of its pushes only begin
     /// and end can be seen.
     pub const fn new(name: &'static str, home: Home) -> Self {

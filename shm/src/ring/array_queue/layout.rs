@@ -1,4 +1,4 @@
-//! The ring in its words: where everything is, and what a stamp says.
+//! Memory layout of the ring: offsets, and the meaning of a stamp.
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADER_WORDS};
 
@@ -9,25 +9,25 @@ pub const SLOTS: usize = TAIL + 16;
 /// A bounded ring with a stamp per slot.
 pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
-/// What a stamp says beside its lap; 0: free.
+/// Flag of a stamp, next to its lap; 0: free.
 pub(super) const WRITTEN: u64 = 1;
 /// A stamp of the next lap.
 pub(super) const LAP: u64 = 2;
 
-/// Words that a ring needs.
+/// Returns the number of words of a ring.
 pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
     SLOTS + capacity * (slot_words + 1)
 }
 
 /// Tail, slots and capacity of a ring, as the attaching end found and checked them.
-pub(super) struct Parts<const W: usize> {
+pub(super) struct RingLayout<const W: usize> {
     pub(super) tail: AtomicWords,
     pub(super) slots: AtomicWords,
     mask: u64,
     log2: u32,
 }
 
-impl<const W: usize> Parts<W> {
+impl<const W: usize> RingLayout<W> {
     pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
@@ -36,8 +36,8 @@ impl<const W: usize> Parts<W> {
             return Err(HeaderError::Geometry { capacity, slot_words, bytes });
         }
         Ok(Self {
-            tail: words.window(TAIL, 1),
-            slots: words.window(SLOTS, capacity as usize * (W + 1)),
+            tail: words.slice(TAIL, 1),
+            slots: words.slice(SLOTS, capacity as usize * (W + 1)),
             mask: capacity - 1,
             log2: capacity.trailing_zeros(),
         })
@@ -47,15 +47,15 @@ impl<const W: usize> Parts<W> {
         self.mask + 1
     }
 
-    /// Where the slot of that place begins.
+    /// Returns the offset of the slot of that position.
     #[inline(always)]
-    pub(super) fn slot(&self, position: u64) -> usize {
+    pub(super) fn slot_offset(&self, position: u64) -> usize {
         (position & self.mask) as usize * (W + 1)
     }
 
-    /// The stamp of that place's slot while it is free for that place.
+    /// Returns the stamp of a position's slot while it is free for that position.
     #[inline(always)]
-    pub(super) fn free(&self, position: u64) -> u64 {
+    pub(super) fn free_stamp(&self, position: u64) -> u64 {
         (position >> self.log2) << LAP.trailing_zeros()
     }
 }

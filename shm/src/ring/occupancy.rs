@@ -1,20 +1,19 @@
-//! How full a ring is, for somebody who only looks: not an end of it, and with no right to write.
+//! Occupancy of a ring, for an observer without an end of it and without the right to write.
 //!
-//! Words come from a closure, so the onlooker may copy them out of a file instead of mapping it.
-//! What it says is of one moment only if nobody moves meanwhile; it is always between nothing and
-//! the capacity. Any words will do.
+//! Words come from a closure, so that the observer may read them from a file instead of mapping it.
+//! The result is exact only if no end moves concurrently; it is always between 0 and the capacity,
+//! for any words.
 
 use super::{array_queue, spsc};
 use crate::memory::header::INDEX;
 use crate::ring::MESSAGE_WORDS;
 
-/// How many of `many` places, from the first on, are so: those that are stand in front of those
-/// that are not.
-fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64> {
-    let (mut low, mut high) = (0, many);
+/// Returns the number of leading positions, of `count`, that satisfy `matches`, by binary search.
+fn leading(count: u64, mut matches: impl FnMut(u64) -> Option<bool>) -> Option<u64> {
+    let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_so(middle)? {
+        if matches(middle)? {
             low = middle + 1;
         } else {
             high = middle;
@@ -25,15 +24,15 @@ fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64>
 
 /// Messages that are published and not taken, of a ring of that capacity whose consumer has taken
 /// `head`; `word` loads a word of the producer's part. `None`: a word could not be had, or the
-/// capacity is no power of two.
+/// capacity is not a power of two.
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
     let sequences = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
-    leading(capacity, |place| {
-        let position = head.wrapping_add(place);
+    leading(capacity, |index| {
+        let position = head.wrapping_add(index);
         let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(sequences)?;
-        // Published: the sequence is the position plus one. Not yet: that of the previous lap, or 0.
+        // Published: the sequence is the position plus one. Else that of the previous lap, or 0.
         Some(word(at)? == position.wrapping_add(1))
     })
 }
@@ -45,8 +44,8 @@ pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) ->
     // A scribbled tail must not make numbers overflow.
     let tail = word(array_queue::TAIL)?.min(u64::MAX >> 8);
     let first = tail.saturating_sub(capacity);
-    let taken = leading(tail - first, |place| {
-        let position = first + place;
+    let taken = leading(tail - first, |index| {
+        let position = first + index;
         let at =
             ((position & mask) as usize).checked_mul(MESSAGE_WORDS + 1)?.checked_add(array_queue::SLOTS)?;
         // Taken is what is free for the next lap: its stamp has counted two laps on.
@@ -68,13 +67,13 @@ mod tests {
     const M: usize = MESSAGE_WORDS;
 
     fn fill_of_spsc(words: &AtomicWords) -> Option<u64> {
-        let part = words.window(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
+        let part = words.slice(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
         let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
         spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word)
     }
 
     #[test]
-    fn a_ring_is_as_full_as_it_is() {
+    fn spsc_occupancy_matches_ring_contents() {
         let words = Region::heap(spsc::ring_words(CAPACITY, M)).words();
         spsc::write_header::<M>(&words, CAPACITY);
         let (mut producer, mut consumer) =
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_ring_is_as_full_as_it_is() {
+    fn array_queue_occupancy_matches_ring_contents() {
         let words = Region::heap(array_queue::ring_words(CAPACITY, M)).words();
         array_queue::write_header::<M>(&words, CAPACITY);
         let intents = intent::on_heap(1);
@@ -117,7 +116,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 256 }))]
         #[test]
-        fn any_words_are_a_fill_or_none(words in prop::collection::vec(any::<u64>(), 1..200), head: u64, log2 in 0u32..9) {
+        fn occupancy_of_arbitrary_words_stays_within_capacity(words in prop::collection::vec(any::<u64>(), 1..200), head: u64, log2 in 0u32..9) {
             let word = |index: usize| words.get(index).copied();
             for capacity in [1u64 << log2, u64::from(log2), u64::MAX, 1 << 63] {
                 prop_assert!(spsc(capacity, head, word).is_none_or(|fill| fill <= capacity));

@@ -1,32 +1,36 @@
-//! Folders beside the segments in `/dev/shm`: for transports that make files of their own.
+//! Directories in `/dev/shm`, for transports that create files of their own.
 //!
-//! POSIX shared memory has no folders, so what such a transport maps stands beside its folder,
-//! under names that begin with the folder's and a dot. Both go together: [`unlink`](super::unlink).
+//! POSIX shared memory has no directories, so such a transport maps files next to its directory,
+//! whose names begin with the directory's name and a dot. [`unlink`](super::unlink) removes both.
 
 use super::{RegionError, SHM_DIR};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// Makes a folder, mode 0700.
+/// Creates a directory, mode 0700.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).
 pub fn create(name: &str) -> Result<(), RegionError> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(path(name));
-    made.map_err(|source| RegionError::Os { name: name.into(), what: "make a folder of that name", source })
+    made.map_err(|source| RegionError::Os {
+        name: name.into(),
+        what: "create a directory of that name",
+        source,
+    })
 }
 
-/// Where it is.
+/// Returns the path of a directory.
 pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a folder with all that is in it, and before it what stands beside it: while anything of
-/// it is there, the folder is. Links are removed and not followed.
+/// Removes a directory with its contents, after the files next to it: the directory is the last to
+/// go. Links are removed and not followed.
 ///
 /// # Errors
-/// What the system refused. What was gone meanwhile is no error.
+/// What the system refused. Files that are already gone are ignored.
 pub(super) fn remove(name: &str) -> io::Result<()> {
     let beside = format!("{name}.");
     for entry in std::fs::read_dir(SHM_DIR)? {

@@ -1,19 +1,20 @@
-//! The segment that makes a queue known: its geometry, who has attached to its ends, and which
-//! files belong to it.
+//! The descriptor of a queue, a segment: its geometry, the processes attached to its ends, and its
+//! files.
 //!
 //! ```text
-//! word 0        16          17          18      19         20            20 + producers
-//!      │ header │ producers │ technique │ ready │ consumer │ producer 0… │ file 0: hash of its name, kind │ file 1 …
-//!        creator                                 who attaches              creator
+//! word 0        16          17          18              19      20         21            21 + N
+//!      │ header │ producers │ technique │ message bytes │ ready │ consumer │ producer 0… │ files…
+//!        creator                                                 each end                  creator
 //!
 //! ready      1 once all files of the queue are there; stored last (Release), read first (Acquire)
-//! consumer, producer N   the id of the process that has attached to that end; 0: nobody, an end may be attached
-//! kind       code of the segment's kind, and below it (8 bits) what stands behind the name
+//! message bytes          size of a typed message; 0: the messages of the technique
+//! consumer, producer N   process that has attached to that end; 0: free; all ones: retired
+//! files                  two words each: hash of the name; segment kind above 8 bits of file kind
 //! ```
 //!
 //! The creator has it locked ([`OwnedSegment`](crate::memory::owned::OwnedSegment)). Every peer can
-//! write it, so each handle keeps what it read when it was made, and [`About::write`] restores the
-//! segment from that.
+//! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`]
+//! restores the segment from that.
 
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
@@ -29,6 +30,7 @@ pub(super) const KIND: SegmentKind = SegmentKind::new(
     &[
         ("producers", PRODUCERS),
         ("technique", TECHNIQUE),
+        ("message-bytes", MESSAGE_BYTES),
         ("ready", READY),
         ("consumer", CONSUMER),
         ("ends", ENDS),
@@ -37,26 +39,35 @@ pub(super) const KIND: SegmentKind = SegmentKind::new(
 );
 const PRODUCERS: usize = HEADER_WORDS;
 const TECHNIQUE: usize = PRODUCERS + 1;
-pub(super) const READY: usize = TECHNIQUE + 1;
+const MESSAGE_BYTES: usize = TECHNIQUE + 1;
+pub(super) const READY: usize = MESSAGE_BYTES + 1;
 const CONSUMER: usize = READY + 1;
 const ENDS: usize = CONSUMER + 1;
 const FILE_WORDS: usize = 2;
 
 /// The name of the segment within its queue.
-pub(super) const ABOUT: &str = "about";
+pub(super) const DESCRIPTOR: &str = "about";
 
-/// An end of a queue: where the segment names the process that has attached to it.
+/// An end of a queue, and where the descriptor names the process that has attached to it.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum QueueEnd {
     Consumer,
     Producer(usize),
 }
 
-impl End {
+impl QueueEnd {
     const fn word(self) -> usize {
         match self {
             Self::Consumer => CONSUMER,
             Self::Producer(index) => ENDS + index,
+        }
+    }
+
+    /// Returns the byte of the descriptor's file that the process attached to a typed end locks.
+    pub(super) const fn lock_byte(self) -> u64 {
+        match self {
+            Self::Consumer => 1,
+            Self::Producer(index) => 2 + index as u64,
         }
     }
 }
@@ -74,9 +85,9 @@ impl ListedFile {
             SegmentPlace::Memory | SegmentPlace::Reserve => 0,
             SegmentPlace::Fifo => 1,
             SegmentPlace::Socket => 2,
-            SegmentPlace::Folder => 3,
+            SegmentPlace::Directory => 3,
         };
-        Self { name: run_hash(&spec.what), kind: spec.kind.code << 8 | place }
+        Self { name: run_hash(&spec.name), kind: spec.kind.code << 8 | place }
     }
 
     /// Returns `true` if it is listed under that name within the queue.
@@ -106,8 +117,9 @@ impl ListedFile {
     }
 }
 
-/// What a queue's segment says, kept by each handle from when it was made.
-pub(super) struct About {
+/// Contents of a queue's descriptor, copied when a handle is made.
+#[derive(Clone)]
+pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
     run: u64,
     /// Messages that it has room for.
@@ -115,12 +127,14 @@ pub(super) struct About {
     pub(super) producers: usize,
     /// Hash of the technique's name.
     pub(super) technique: u64,
+    /// Size of a typed message; 0 for messages of the technique.
+    pub(super) message_bytes: u64,
     pub(super) files: Vec<ListedFile>,
     creator_pid: u32,
     creator_start: u64,
 }
 
-impl About {
+impl QueueDescriptor {
     /// Describes a queue that this process creates.
     pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
         let creator_pid = std::process::id();
@@ -129,6 +143,7 @@ impl About {
             capacity: capacity.into(),
             producers,
             technique: run_hash(technique),
+            message_bytes: 0,
             files: Vec::new(),
             creator_pid,
             creator_start: start_time(creator_pid).unwrap_or(0),
@@ -162,6 +177,7 @@ impl About {
         // Relaxed: the name of a new segment, or the word `ready`, shows them.
         words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
         words[TECHNIQUE].store(self.technique, Ordering::Relaxed);
+        words[MESSAGE_BYTES].store(self.message_bytes, Ordering::Relaxed);
         let listed = words[ENDS + self.producers..].chunks_exact(FILE_WORDS);
         for (pair, file) in listed.zip(&self.files) {
             pair[0].store(file.name, Ordering::Relaxed);
@@ -185,7 +201,7 @@ impl About {
         }
         let load = |word: usize| words[word].load(Ordering::Relaxed);
         let producers = usize::try_from(load(PRODUCERS)).unwrap_or(usize::MAX);
-        // An odd rest is no list of files.
+        // A list of files has pairs of words.
         if producers > words.len() - ENDS || !(words.len() - ENDS - producers).is_multiple_of(FILE_WORDS) {
             return Err(HeaderError::Geometry { capacity, slot_words, bytes });
         }
@@ -195,7 +211,8 @@ impl About {
             ListedFile { name, kind }
         };
         let files = listed.map(file).collect();
-        Ok(Self { run, capacity, producers, technique: load(TECHNIQUE), files, creator_pid, creator_start })
+        let (technique, message_bytes) = (load(TECHNIQUE), load(MESSAGE_BYTES));
+        Ok(Self { run, capacity, producers, technique, message_bytes, files, creator_pid, creator_start })
     }
 
     /// Returns `true` if the segment whose first words these are belongs to the queue, and is of
@@ -205,7 +222,7 @@ impl About {
     }
 }
 
-/// Says that all files of the queue are there.
+/// Marks the queue as complete: all of its files exist.
 pub(super) fn set_ready(words: &AtomicWords) {
     // Release: pairs with the Acquire in `is_ready`.
     words[READY].store(1, Ordering::Release);
@@ -217,24 +234,55 @@ pub(super) fn is_ready(words: &AtomicWords) -> bool {
     words[READY].load(Ordering::Acquire) == 1
 }
 
-/// Notes that this process attaches to that end; the id of the process that has done so before, if
-/// one has.
-pub(super) fn enter(words: &AtomicWords, end: End) -> Result<(), u64> {
+/// Records that this process attaches to that end.
+///
+/// # Errors
+/// The id of the process that has attached before.
+pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     let ours = u64::from(std::process::id());
-    // Acquire: pairs with the Release in `leave`; a dead producer's memory was made anew before.
+    // Acquire: pairs with the Release in `free_end`; a dead producer's memory was reset before.
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
-/// Notes that this process attaches to that end in the place of whoever had it.
-pub(super) fn replace(words: &AtomicWords, end: End) {
-    // Release: as `enter`.
+/// Records that this process attaches to that end in place of its previous owner.
+pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
+    // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
 
-/// Notes that the end may be attached.
-pub(super) fn leave(words: &AtomicWords, end: End) {
-    // Release: pairs with the Acquire in `enter`.
+/// Records that the end is free.
+pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {
+    // Release: pairs with the Acquire in `claim_end`.
     words[end.word()].store(0, Ordering::Release);
+}
+
+/// State of an end, as the descriptor records it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndState {
+    /// No process has it, or the last one has left in order.
+    Free,
+    /// Attached by a process of that id, which may have crashed.
+    Attached(u64),
+    /// A producer's end that its consumer does not poll any more.
+    Retired,
+}
+
+const RETIRED: u64 = u64::MAX;
+
+/// Reads the state of an end.
+pub(super) fn end_state(words: &AtomicWords, end: QueueEnd) -> EndState {
+    // Acquire: pairs with the Release stores of the states.
+    match words[end.word()].load(Ordering::Acquire) {
+        0 => EndState::Free,
+        RETIRED => EndState::Retired,
+        pid => EndState::Attached(pid),
+    }
+}
+
+/// Records that the consumer does not poll that producer any more.
+pub(super) fn retire_end(words: &AtomicWords, index: usize) {
+    // Release: a successor of the consumer that sees it sees a drained ring.
+    words[QueueEnd::Producer(index).word()].store(RETIRED, Ordering::Release);
 }
 
 /// The processes that have attached, as the segment names them.
@@ -244,18 +292,18 @@ pub(super) struct AttachedPeers {
 }
 
 impl AttachedPeers {
-    fn of(&self, end: End) -> Option<u32> {
-        // Acquire: pairs with the Release in `enter`.
+    fn pid_at(&self, end: QueueEnd) -> Option<u32> {
+        // Acquire: pairs with the Release in `claim_end`.
         u32::try_from(self.words[end.word()].load(Ordering::Acquire)).ok().filter(|pid| *pid != 0)
     }
 }
 
 impl Peers for AttachedPeers {
     fn producer(&self, index: usize) -> Option<u32> {
-        if index < self.producers { self.of(End::Producer(index)) } else { None }
+        if index < self.producers { self.pid_at(QueueEnd::Producer(index)) } else { None }
     }
 
     fn consumer(&self) -> Option<u32> {
-        self.of(End::Consumer)
+        self.pid_at(QueueEnd::Consumer)
     }
 }

@@ -1,20 +1,20 @@
-//! A reading end that takes every version in order, as from a log, and is told what it missed.
+//! Reads every version of a cell in order, as from a log, and counts the entries missed.
 
 use super::{ReadError, Reader, Stamp};
 
-/// What comes next.
+/// Result of polling a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum LogPoll {
     /// Nothing now.
-    Nothing,
+    Empty,
     /// The next entry, in order.
     Entry(Stamp),
-    /// So many entries were written over before they were read. The next one is half the slots
-    /// behind the newest, so that there is room to catch up.
+    /// This many entries were overwritten before they were read. The reader continues half the
+    /// slots before the newest entry, so that it can catch up.
     Missed(u64),
 }
 
-/// A place in a log: entries read and entries missed add up to the version that it has come to.
+/// A position in a log: entries read plus entries missed are its version.
 pub struct LogReader {
     reader: Reader,
     cell: usize,
@@ -22,11 +22,11 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed.
+    /// Follows a cell as a log: every version after `seen`, in order, and the number missed.
     /// [`Reader::version`] for what is still to come, 0 for all.
     ///
     /// # Panics
-    /// If there is no such cell.
+    /// If `cell` is out of range.
     pub fn follow(&self, cell: usize, seen: u64) -> LogReader {
         assert!(cell < self.shape().cells(), "cell {cell} of {}", self.shape().cells());
         LogReader { reader: self.clone(), cell, seen }
@@ -34,26 +34,27 @@ impl Reader {
 }
 
 impl LogReader {
-    /// The version that it has come to, read or missed.
+    /// Returns the last version that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Words of an entry.
+    /// Returns the number of words of an entry.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }
 
-    /// The next entry, into `into`; see [`Next`]. Always done after as many loads as the value has
-    /// words, and four.
+    /// Copies the next entry into `into`; see [`LogPoll`]. Wait-free: as many loads as the value
+    /// has words, plus four.
     ///
     /// # Errors
-    /// [`ReadError::Backwards`]: it stays where it is, and this comes again until the writer is beyond that place.
+    /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has
+    /// passed it.
     ///
     /// # Panics
     /// If `into` has not as many words as the board's values.
     #[inline(always)]
-    pub fn next(&mut self, into: &mut [u64]) -> Result<Next, ReadError> {
+    pub fn next(&mut self, into: &mut [u64]) -> Result<LogPoll, ReadError> {
         self.next_with(into, &mut |_| ())
     }
 
@@ -63,20 +64,20 @@ impl LogReader {
     /// [`ReadError::Backwards`].
     ///
     /// # Panics
-    /// As [`Follower::next`].
+    /// As [`LogReader::next`].
     #[inline(always)]
-    pub fn next_with(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError> {
+    pub fn next_with(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError> {
         let Self { seen, cell, .. } = *self;
         let mut newest = self.reader.version(cell);
         if newest == seen {
-            return Ok(Next::Nothing);
+            return Ok(LogPoll::Empty);
         }
         let next = seen.wrapping_add(1);
         if self.reader.is_whole(next, newest) {
             let (ticks, after) = self.reader.copy(cell, next, into, at);
             if self.reader.is_whole(next, after) {
                 self.seen = next;
-                return Ok(Next::Entry(Stamp { version: next, ticks }));
+                return Ok(LogPoll::Entry(Stamp { version: next, ticks }));
             }
             newest = after;
         }
@@ -84,7 +85,7 @@ impl LogReader {
     }
 
     #[cold]
-    fn skip(&mut self, newest: u64) -> Result<Next, ReadError> {
+    fn skip(&mut self, newest: u64) -> Result<LogPoll, ReadError> {
         let goal = newest.saturating_sub(self.reader.shape().slots() as u64 / 2);
         // An honest writer is at least all slots ahead here.
         if goal <= self.seen {
@@ -92,6 +93,6 @@ impl LogReader {
         }
         let missed = goal - self.seen;
         self.seen = goal;
-        Ok(Next::Missed(missed))
+        Ok(LogPoll::Missed(missed))
     }
 }

@@ -1,0 +1,44 @@
+//! Liveness of the producers of a typed queue.
+
+use super::descriptor::{self, EndState, QueueEnd};
+use super::error::QueueError;
+use super::technique_queue::Queue;
+use super::waking_mux::WakingMux;
+
+/// State of a producer of a queue. Liveness is exact: the kernel releases the lock of a producer's
+/// end when its process ends, and tells so in every PID namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProducerState {
+    /// No sender is attached: [`sender`](super::MessageQueue::sender) may attach one.
+    Free,
+    /// A sender of a running process is attached.
+    Alive {
+        /// Id of its process, in its own PID namespace.
+        pid: u64,
+    },
+    /// The process crashed, or was killed: its end can be
+    /// [inherited](super::MessageQueue::inherit) or [renewed](super::Receiver::renew).
+    Dead {
+        /// Id that its process had, in its own PID namespace.
+        pid: u64,
+    },
+    /// The receiver does not poll it any more: [`renew`](super::Receiver::renew).
+    Retired,
+}
+
+/// Returns the states of all producers of a queue.
+pub(super) fn producer_states(queue: &Queue<WakingMux>) -> Result<Vec<ProducerState>, QueueError> {
+    let state = |index| {
+        let end = QueueEnd::Producer(index);
+        // First: a process that ends in between has its state then, and no lock.
+        let state = descriptor::end_state(&queue.words, end);
+        Ok(match state {
+            EndState::Free => ProducerState::Free,
+            EndState::Retired => ProducerState::Retired,
+            EndState::Attached(pid) if queue.is_end_locked(end)? => ProducerState::Alive { pid },
+            EndState::Attached(pid) => ProducerState::Dead { pid },
+        })
+    };
+    (0..queue.producers()).map(state).collect()
+}

@@ -1,0 +1,179 @@
+//! A typed queue under a name, and the attachment of its senders and its receiver.
+
+use super::descriptor::{self, EndState, QueueEnd};
+use super::error::QueueError;
+use super::liveness::{ProducerState, producer_states};
+use super::payload::{self, Message};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::technique_queue::Queue;
+use super::waking_mux::WakingMux;
+use core::marker::PhantomData;
+
+/// Number of producers of a queue made by [`mpsc`].
+pub const MPSC_PRODUCERS: usize = 16;
+
+/// Creates a queue of one producer under a name.
+///
+/// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots.
+/// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
+/// name; attached ends keep their memory.
+///
+/// # Errors
+/// [`QueueError::Name`]; [`QueueError::Capacity`]; [`QueueError::Living`]: a live process has a
+/// queue of that name; [`QueueError::NoSpace`]. Nothing is left behind then.
+pub fn spsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
+    mpsc_of(name, 1, capacity)
+}
+
+/// Creates a queue of up to [`MPSC_PRODUCERS`] producers under a name.
+///
+/// Each producer has a ring of its own with room for `capacity` messages, so that no producer can
+/// block or damage another's messages. Messages of one producer arrive in order. Otherwise as
+/// [`spsc`].
+///
+/// # Errors
+/// As [`spsc`].
+pub fn mpsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
+    mpsc_of(name, MPSC_PRODUCERS, capacity)
+}
+
+/// Creates a queue of up to `producers` producers under a name: see [`mpsc`].
+///
+/// # Errors
+/// As [`spsc`]; [`QueueError::Producers`].
+pub fn mpsc_of<T: Message>(
+    name: &str,
+    producers: usize,
+    capacity: u32,
+) -> Result<MessageQueue<T>, QueueError> {
+    let slots = u64::from(capacity.max(2)) * payload::slots::<T>() as u64;
+    let slots = u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))?;
+    let queue = Queue::create_typed(name, producers, slots, message_bytes::<T>())?;
+    Ok(MessageQueue { queue, message: PhantomData })
+}
+
+/// Opens the queue that another process has created under a name, to attach an end of it.
+///
+/// # Errors
+/// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;
+/// [`QueueError::MessageSize`]: its messages have another size than `T`; a queue of another build.
+pub fn open<T: Message>(name: &str) -> Result<MessageQueue<T>, QueueError> {
+    let queue = Queue::open_any(name)?;
+    let (expected, found) = (message_bytes::<T>(), queue.descriptor.message_bytes);
+    if expected != found {
+        return Err(QueueError::MessageSize { name: name.into(), expected, found });
+    }
+    Ok(MessageQueue { queue, message: PhantomData })
+}
+
+/// Returns the size of a message as the descriptor has it: 0 there means no typed messages.
+const fn message_bytes<T>() -> u64 {
+    if size_of::<T>() == 0 { u64::MAX } else { size_of::<T>() as u64 }
+}
+
+/// A handle of a typed queue, from which its ends are attached. Ends outlive their handle.
+pub struct MessageQueue<T> {
+    queue: Queue<WakingMux>,
+    message: PhantomData<fn(T) -> T>,
+}
+
+impl<T: Message> MessageQueue<T> {
+    /// Returns the name by which other processes open it.
+    pub fn name(&self) -> &str {
+        self.queue.label()
+    }
+
+    /// Returns the states of all producers, in the order of their indices.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
+        producer_states(&self.queue)
+    }
+
+    /// Returns `true` if a live process has attached the receiver.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn has_receiver(&self) -> Result<bool, QueueError> {
+        self.queue.is_end_locked(QueueEnd::Consumer)
+    }
+
+    /// Attaches a sender as the first free producer.
+    ///
+    /// # Errors
+    /// [`QueueError::NoFreeProducer`]; segments that are missing or damaged.
+    pub fn sender(&mut self) -> Result<Sender<T>, QueueError> {
+        for index in 0..self.queue.producers() {
+            let end = QueueEnd::Producer(index);
+            if descriptor::end_state(&self.queue.words, end) != EndState::Free {
+                continue;
+            }
+            // Another process may have attached it, and closed it again, since.
+            let Some(lock) = self.queue.lock_end(end)? else { continue };
+            if descriptor::end_state(&self.queue.words, end) == EndState::Free {
+                return Sender::attach(&mut self.queue, index, lock);
+            }
+        }
+        Err(QueueError::NoFreeProducer { name: self.name().into(), producers: self.queue.producers() })
+    }
+
+    /// Attaches a sender in place of a crashed producer, and continues after its last message. What
+    /// the crashed one had pushed arrives; a message that it was pushing does not. The receiver
+    /// does not need to do anything.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments
+    /// that are missing or damaged: the receiver resets them with [`Receiver::renew`].
+    pub fn inherit(&mut self, index: usize) -> Result<Sender<T>, QueueError> {
+        self.queue.check_index(index)?;
+        let end = QueueEnd::Producer(index);
+        let lock = self.queue.lock_end(end)?.ok_or(QueueError::ProducerAlive(index))?;
+        if descriptor::end_state(&self.queue.words, end) == EndState::Retired {
+            return Err(QueueError::Retired(index));
+        }
+        Sender::attach(&mut self.queue, index, lock)
+    }
+
+    /// Attaches the receiver.
+    ///
+    /// # Errors
+    /// [`QueueError::Attached`]; [`QueueError::ReceiverCrashed`]: take over with
+    /// [`MessageQueue::resume`]; segments that are missing or damaged.
+    pub fn receiver(&mut self) -> Result<Receiver<T>, QueueError> {
+        self.attach_receiver(false)
+    }
+
+    /// Attaches the receiver in place of a crashed one. Every message that was not taken arrives,
+    /// in order; the message that the crashed receiver was taking may arrive again.
+    ///
+    /// # Errors
+    /// [`QueueError::Attached`]; segments that are missing or damaged.
+    pub fn resume(&mut self) -> Result<Receiver<T>, QueueError> {
+        self.attach_receiver(true)
+    }
+
+    #[cfg(test)]
+    pub(super) fn attached(&mut self) -> &mut crate::attached::Attached<'static> {
+        &mut self.queue.attached
+    }
+
+    fn attach_receiver(&mut self, can_succeed: bool) -> Result<Receiver<T>, QueueError> {
+        let state = |queue: &Queue<WakingMux>| descriptor::end_state(&queue.words, QueueEnd::Consumer);
+        let Some(lock) = self.queue.lock_end(QueueEnd::Consumer)? else {
+            let pid = if let EndState::Attached(pid) = state(&self.queue) { pid } else { 0 };
+            return Err(QueueError::Attached { end: "receiver".into(), pid });
+        };
+        if !can_succeed && state(&self.queue) != EndState::Free {
+            return Err(QueueError::ReceiverCrashed(self.name().into()));
+        }
+        Receiver::attach(self.queue.duplicate()?, lock)
+    }
+}
+
+impl<T> core::fmt::Debug for MessageQueue<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("MessageQueue").field("name", &self.queue.label()).finish_non_exhaustive()
+    }
+}

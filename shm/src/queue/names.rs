@@ -1,0 +1,19 @@
+//! Names of queues, and of their files in `/dev/shm`.
+
+use super::error::QueueError;
+
+/// The prefix of the names of all files of all queues in `/dev/shm`; the queue's name and a dot
+/// follow.
+pub const PREFIX: &str = "bulkhead-queue.";
+
+/// Returns the full name of a queue's segment in `/dev/shm`.
+pub(super) fn segment_name(queue: &str, what: &str) -> String {
+    format!("{PREFIX}{queue}.{what}")
+}
+
+/// Checks the name of a queue.
+pub(super) fn check_name(name: &str) -> Result<(), QueueError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
+    if is_good { Ok(()) } else { Err(QueueError::Name(name.into())) }
+}

@@ -1,0 +1,210 @@
+//! The receiving end of a typed queue.
+
+use super::descriptor::{self, EndState, QueueEnd};
+use super::error::{ProducerFault, QueueError};
+use super::liveness::{ProducerState, producer_states};
+use super::payload::{self, Message, Partial};
+use super::technique_queue::Queue;
+use super::wake::{MAX_WAIT, Waiter};
+use super::waking_mux::WakingMux;
+use crate::ring::spsc_mux::Mux;
+use crate::ring::{Consumer as _, Link};
+use core::marker::PhantomData;
+use core::time::Duration;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Instant;
+
+/// The receiving end of a queue, which polls its producers in turn. Dropping it leaves the messages
+/// that it has not taken to the next receiver.
+///
+/// Its file descriptor becomes readable for a message that is pushed after
+/// [`Receiver::prepare_wait`]: register it with epoll, or with tokio's `AsyncFd`.
+pub struct Receiver<T> {
+    mux: Mux,
+    queue: Queue<WakingMux>,
+    waiter: Waiter,
+    /// Incomplete messages of several slots, by producer; empty for messages of one slot.
+    partial: Vec<Partial>,
+    last_producer: usize,
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
+    lock: Option<File>,
+    message: PhantomData<fn() -> T>,
+}
+
+impl<T: Message> Receiver<T> {
+    pub(super) fn attach(mut queue: Queue<WakingMux>, lock: File) -> Result<Self, QueueError> {
+        let waiter = Waiter::attach(&mut queue.attached)?;
+        let mut mux = WakingMux::consumer(&queue.spec, &mut queue.attached)?;
+        for index in 0..queue.producers() {
+            if descriptor::end_state(&queue.words, QueueEnd::Producer(index)) == EndState::Retired {
+                mux.forget(index);
+            }
+        }
+        let is_large = const { payload::slots::<T>() } > 1;
+        let partial = (0..if is_large { queue.producers() } else { 0 }).map(|_| Partial::default()).collect();
+        descriptor::take_over_end(&queue.words, QueueEnd::Consumer);
+        Ok(Self { mux, queue, waiter, partial, last_producer: 0, lock: Some(lock), message: PhantomData })
+    }
+
+    /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
+    /// one producer arrive in order; those of different producers are not ordered.
+    ///
+    /// Acquire: sees everything that the sender did before its push.
+    ///
+    /// # Errors
+    /// [`ProducerFault`], once: that producer is not read any more. The next call continues with
+    /// the others.
+    #[inline]
+    pub fn pop(&mut self) -> Result<Option<T>, ProducerFault> {
+        self.waiter.disarm();
+        let popped = if const { payload::slots::<T>() } == 1 {
+            self.mux.try_pop().map(|(producer, slot)| (producer, payload::from_slot(&slot)))
+        } else {
+            self.pop_parts()
+        };
+        match popped {
+            Some((producer, message)) => {
+                self.last_producer = producer.unwrap_or_default();
+                Ok(Some(message))
+            }
+            None => self.fault(),
+        }
+    }
+
+    fn pop_parts(&mut self) -> Option<(Option<usize>, T)> {
+        loop {
+            let (producer, slot) = self.mux.take()?;
+            let message = self.partial.get_mut(producer.unwrap_or_default())?.add(&slot);
+            if let Some(message) = message {
+                // All slots at once: a receiver that crashes before leaves the whole message.
+                self.mux.release();
+                return Some((producer, message));
+            }
+        }
+    }
+
+    #[inline]
+    fn fault(&mut self) -> Result<Option<T>, ProducerFault> {
+        match self.mux.take_fault() {
+            Some((producer, fault)) => Err(ProducerFault { producer: producer.unwrap_or_default(), fault }),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Receiver::pop`], and waits for a message, at most for `timeout`.
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    pub fn pop_timeout(&mut self, timeout: Duration) -> Result<Option<T>, ProducerFault> {
+        let start = Instant::now();
+        loop {
+            if let Some(message) = self.pop()? {
+                return Ok(Some(message));
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            if self.prepare_wait() {
+                self.waiter.wait(left.min(MAX_WAIT));
+            }
+        }
+    }
+
+    /// Arms the file descriptor. Returns `true` if the queue is empty: wait until the descriptor is
+    /// readable, then pop until `None`. Returns `false` if there is a message already.
+    ///
+    /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
+    /// wake-up leaves the message unannounced until the next push.
+    pub fn prepare_wait(&mut self) -> bool {
+        self.waiter.arm();
+        let is_empty = self.mux.looks_empty();
+        if !is_empty {
+            self.waiter.disarm();
+        }
+        is_empty
+    }
+
+    /// Returns the index of the producer of the message that was popped last.
+    pub const fn last_producer(&self) -> usize {
+        self.last_producer
+    }
+
+    /// Returns the states of all producers, in the order of their indices.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
+        producer_states(&self.queue)
+    }
+
+    /// Stops polling a dead producer. Returns `false` while it has messages to pop.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.
+    pub fn retire(&mut self, index: usize) -> Result<bool, QueueError> {
+        Ok(self.drain_check(index)?.is_some())
+    }
+
+    /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
+    /// `false` while it has messages to pop. A successor that only continues can
+    /// [`inherit`](super::MessageQueue::inherit) instead; a damaged ring needs this.
+    ///
+    /// # Errors
+    /// As [`Receiver::retire`].
+    pub fn renew(&mut self, index: usize) -> Result<bool, QueueError> {
+        let Some(_lock) = self.drain_check(index)? else { return Ok(false) };
+        self.queue.renew(index, &mut self.mux)
+    }
+
+    /// Ends this receiver as the death of its process would: its end is neither freed nor locked.
+    #[cfg(test)]
+    pub(super) fn abandon(mut self) {
+        self.lock = None;
+    }
+
+    /// Retires a producer if nothing is left of it, and returns the lock of its end.
+    fn drain_check(&mut self, index: usize) -> Result<Option<File>, QueueError> {
+        self.queue.check_index(index)?;
+        let lock = self.queue.lock_end(QueueEnd::Producer(index))?;
+        let lock = lock.ok_or(QueueError::ProducerAlive(index))?;
+        if !self.mux.is_drained(index) {
+            return Ok(None);
+        }
+        // Before the ring is restarted: a successor of this receiver must not read it again.
+        descriptor::retire_end(&self.queue.words, index);
+        self.mux.retire(index);
+        if let Some(partial) = self.partial.get_mut(index) {
+            partial.clear();
+        }
+        Ok(Some(lock))
+    }
+}
+
+impl<T> AsFd for Receiver<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waiter.fd()
+    }
+}
+
+impl<T> AsRawFd for Receiver<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            descriptor::free_end(&self.queue.words, QueueEnd::Consumer);
+        }
+    }
+}
+
+impl<T> core::fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Receiver").field("queue", &self.queue.label()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! The sending end of a typed queue.
+
+use super::descriptor::{self, QueueEnd};
+use super::error::QueueError;
+use super::payload::{self, Message};
+use super::technique_queue::Queue;
+use super::wake::Waker;
+use super::waking_mux::WakingMux;
+use crate::memory::AtomicWords;
+use crate::ring::spsc_mux::SpscMuxProducer;
+use crate::ring::{Full, Link as _, Producer as _};
+use core::marker::PhantomData;
+use std::fs::File;
+
+/// The sending end of a queue. Dropping it frees its producer; messages that were pushed arrive.
+pub struct Sender<T> {
+    ring: SpscMuxProducer,
+    waker: Waker,
+    index: usize,
+    descriptor: AtomicWords,
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
+    lock: Option<File>,
+    message: PhantomData<fn(T)>,
+}
+
+impl<T: Message> Sender<T> {
+    pub(super) fn attach(queue: &mut Queue<WakingMux>, index: usize, lock: File) -> Result<Self, QueueError> {
+        let waker = Waker::attach(&mut queue.attached)?;
+        // It continues after what is there.
+        let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
+        descriptor::take_over_end(&queue.words, QueueEnd::Producer(index));
+        let descriptor = queue.words.clone();
+        Ok(Self { ring, waker, index, descriptor, lock: Some(lock), message: PhantomData })
+    }
+
+    /// Puts a message into the queue, and wakes a waiting receiver. Never blocks. Does not make a
+    /// system call unless the receiver waits.
+    ///
+    /// Release: the receiver that pops the message sees everything this thread did before.
+    ///
+    /// # Errors
+    /// [`Full`]; the message was not taken.
+    #[inline]
+    pub fn push(&mut self, message: &T) -> Result<(), Full> {
+        if const { payload::slots::<T>() } == 1 {
+            self.ring.try_push(&payload::to_slot(message))?;
+        } else {
+            self.push_parts(message)?;
+        }
+        self.waker.wake();
+        Ok(())
+    }
+
+    fn push_parts(&mut self, message: &T) -> Result<(), Full> {
+        let ring = &mut self.ring.0;
+        if ring.free_slots() < payload::slots::<T>() as u64 {
+            return Err(Full);
+        }
+        // There is space for all of them, and only this end takes it.
+        ring.try_push_iter(payload::parts(message));
+        Ok(())
+    }
+
+    /// Ends this sender as the death of its process would: its end is neither freed nor locked.
+    #[cfg(test)]
+    pub(super) fn abandon(mut self) {
+        self.lock = None;
+    }
+
+    /// Pushes the first parts of a large message, as a sender does that is killed in the middle.
+    #[cfg(test)]
+    pub(super) fn push_first_parts(&mut self, message: &T, count: usize) {
+        let parts: Vec<_> = payload::parts(message).take(count).collect();
+        assert_eq!(self.ring.try_push_many(&parts), count);
+    }
+
+    /// Returns `true` if the receiver has taken everything.
+    #[cfg(test)]
+    pub(super) fn is_taken(&mut self) -> bool {
+        self.ring.0.free_slots() == self.ring.0.capacity()
+    }
+
+    /// Returns the index of this producer: [`Receiver::last_producer`](super::Receiver) names it.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            descriptor::free_end(&self.descriptor, QueueEnd::Producer(self.index));
+        }
+    }
+}
+
+impl<T> core::fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sender").field("index", &self.index).finish_non_exhaustive()
+    }
+}

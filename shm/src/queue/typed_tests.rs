@@ -1,0 +1,296 @@
+//! Typed queues in one process: ends, states, successors, faults. Real crashes are in
+//! `tests/all/queues`.
+
+use super::names::segment_name;
+use super::*;
+use crate::ring::PeerFault;
+use crate::sync::Ordering;
+use std::time::{Duration, Instant};
+
+type Large = [u64; 100];
+
+fn name(what: &str) -> String {
+    format!("typed-{}-{what}", std::process::id())
+}
+
+fn files(name: &str) -> usize {
+    let entries = std::fs::read_dir(crate::memory::SHM_DIR).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|file| file.starts_with(&segment_name(name, ""))).count()
+}
+
+fn drain<T: Message>(receiver: &mut Receiver<T>) -> Vec<T> {
+    core::iter::from_fn(|| receiver.pop().unwrap()).collect()
+}
+
+#[test]
+fn typed_messages_arrive_in_order_and_files_go() {
+    let name = name("order");
+    let mut queue = mpsc::<u64>(&name, 64).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let mut senders: Vec<_> = (0..3).map(|_| open::<u64>(&name).unwrap().sender().unwrap()).collect();
+    let mut next = [0; 3];
+    for n in 0..1_000u64 {
+        senders[(n % 3) as usize].push(&(n / 3)).unwrap();
+        if n % 50 == 49 {
+            while let Some(value) = receiver.pop().unwrap() {
+                let expected = &mut next[receiver.last_producer()];
+                assert_eq!(value, *expected);
+                *expected += 1;
+            }
+        }
+    }
+    assert_eq!(next, [334, 333, 333]);
+    drop(queue);
+    assert_eq!(files(&name), 0);
+    senders[1].push(&7).unwrap();
+    assert_eq!(receiver.pop(), Ok(Some(7)), "attached ends continue");
+}
+
+#[test]
+fn full_queue_refuses_and_keeps_its_messages() {
+    let mut queue = spsc::<Large>(&name("full"), 4).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    let pushed = (0..100).take_while(|n| sender.push(&[*n; 100]).is_ok()).count() as u64;
+    assert!((4..=8).contains(&pushed), "{pushed}");
+    for n in 0..1_000 {
+        assert_eq!(receiver.pop().unwrap(), Some([n; 100]));
+        sender.push(&[n + pushed; 100]).unwrap();
+    }
+    assert_eq!(drain(&mut receiver).len() as u64, pushed);
+}
+
+#[test]
+fn messages_of_maximum_size_arrive_whole() {
+    let mut queue = spsc::<[u8; MAX_MESSAGE_BYTES]>(&name("maximum"), 2).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    for n in 0..5u8 {
+        let message: Box<[u8; MAX_MESSAGE_BYTES]> = Box::new(core::array::from_fn(|i| n ^ i as u8));
+        sender.push(&message).unwrap();
+        assert!(receiver.pop().unwrap() == Some(*message));
+    }
+}
+
+#[test]
+fn opening_with_another_type_or_technique_is_refused() {
+    let name = name("type");
+    let _queue = spsc::<u64>(&name, 4).unwrap();
+    let error = open::<[u64; 2]>(&name).unwrap_err();
+    assert!(matches!(error, QueueError::MessageSize { expected: 16, found: 8, .. }), "{error}");
+    assert!(matches!(
+        Queue::<crate::ring::spsc_mux::SpscMux>::open(&name),
+        Err(QueueError::Technique { .. })
+    ));
+    assert!(matches!(spsc::<u64>(&name, 4), Err(QueueError::Living(_))));
+    assert!(matches!(open::<u64>("none"), Err(QueueError::NotFound(_))));
+    assert!(matches!(spsc::<Large>("large", u32::MAX), Err(QueueError::Capacity(u32::MAX))));
+}
+
+#[test]
+fn each_end_has_one_owner_at_a_time() {
+    let name = name("ends");
+    let mut queue = spsc::<u64>(&name, 4).unwrap();
+    let mut other = open::<u64>(&name).unwrap();
+    let receiver = queue.receiver().unwrap();
+    let sender = other.sender().unwrap();
+    assert!(matches!(queue.sender(), Err(QueueError::NoFreeProducer { producers: 1, .. })));
+    assert!(matches!(queue.inherit(0), Err(QueueError::ProducerAlive(0))));
+    assert!(matches!(queue.inherit(1), Err(QueueError::Producer { index: 1, producers: 1 })));
+    assert!(matches!(other.receiver(), Err(QueueError::Attached { .. })));
+    assert!(matches!(other.resume(), Err(QueueError::Attached { .. })));
+    let pid = u64::from(std::process::id());
+    assert_eq!(queue.producers().unwrap(), [ProducerState::Alive { pid }]);
+    assert!(queue.has_receiver().unwrap());
+    drop((sender, receiver));
+    assert!(!queue.has_receiver().unwrap());
+    assert_eq!(queue.producers().unwrap(), [ProducerState::Free]);
+    queue.sender().unwrap();
+    other.receiver().unwrap();
+}
+
+#[test]
+fn closed_ends_continue_where_they_stopped() {
+    let mut queue = spsc::<u64>(&name("closed"), 8).unwrap();
+    let mut sender = queue.sender().unwrap();
+    (0..6).for_each(|n| sender.push(&n).unwrap());
+    drop(sender);
+    let mut receiver = queue.receiver().unwrap();
+    assert_eq!((receiver.pop(), receiver.pop()), (Ok(Some(0)), Ok(Some(1))));
+    drop(receiver);
+    let mut sender = queue.sender().unwrap();
+    (6..9).for_each(|n| sender.push(&n).unwrap());
+    assert_eq!(drain(&mut queue.receiver().unwrap()), [2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn crashed_sender_is_inherited_or_renewed() {
+    let name = name("crashed");
+    let mut queue = mpsc::<u64>(&name, 8).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let (mut first, mut second) = (queue.sender().unwrap(), queue.sender().unwrap());
+    first.push(&1).unwrap();
+    second.push(&10).unwrap();
+    first.abandon();
+    let pid = u64::from(std::process::id());
+    let states = receiver.producers().unwrap();
+    assert_eq!(states[..3], [ProducerState::Dead { pid }, ProducerState::Alive { pid }, ProducerState::Free]);
+    assert_eq!(queue.sender().unwrap().index(), 2, "the crashed one's end is not free");
+    let mut heir = open::<u64>(&name).unwrap().inherit(0).unwrap();
+    heir.push(&2).unwrap();
+    assert!(matches!(receiver.renew(0), Err(QueueError::ProducerAlive(0))));
+    heir.abandon();
+    assert!(!receiver.renew(0).unwrap(), "messages are left");
+    let mut taken = drain(&mut receiver);
+    taken.sort_unstable();
+    assert_eq!(taken, [1, 2, 10]);
+    assert!(receiver.renew(0).unwrap());
+    assert_eq!(receiver.producers().unwrap()[0], ProducerState::Free);
+    let mut successor = queue.sender().unwrap();
+    assert_eq!(successor.index(), 0);
+    for n in 0..50 {
+        successor.push(&n).unwrap();
+        assert_eq!((receiver.pop(), receiver.last_producer()), (Ok(Some(n)), 0));
+    }
+}
+
+#[test]
+fn retired_producer_stays_out_until_renewed() {
+    let mut queue = mpsc::<u64>(&name("retired"), 8).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let mut sender = queue.sender().unwrap();
+    (0..5).for_each(|n| sender.push(&n).unwrap());
+    sender.abandon();
+    assert!(!receiver.retire(0).unwrap());
+    assert_eq!(drain(&mut receiver), [0, 1, 2, 3, 4]);
+    assert!(receiver.retire(0).unwrap());
+    assert!(matches!(queue.inherit(0), Err(QueueError::Retired(0))));
+    // A successor of the receiver does not read the ring again.
+    receiver.abandon();
+    assert!(matches!(queue.receiver(), Err(QueueError::ReceiverCrashed(_))));
+    let mut receiver = queue.resume().unwrap();
+    assert_eq!(drain(&mut receiver), []);
+    assert_eq!(receiver.producers().unwrap()[0], ProducerState::Retired);
+    assert!(receiver.renew(0).unwrap());
+    let mut sender = queue.sender().unwrap();
+    sender.push(&9).unwrap();
+    assert_eq!((sender.index(), receiver.pop()), (0, Ok(Some(9))));
+}
+
+#[test]
+fn crashed_receiver_loses_nothing() {
+    let mut queue = mpsc::<Large>(&name("receiver"), 8).unwrap();
+    let (mut first, mut second) = (queue.sender().unwrap(), queue.sender().unwrap());
+    let mut receiver = queue.receiver().unwrap();
+    first.push(&[1; 100]).unwrap();
+    second.push(&[2; 100]).unwrap();
+    assert!(receiver.pop().unwrap().is_some());
+    receiver.abandon();
+    let mut left: Vec<u64> = drain(&mut queue.resume().unwrap()).iter().map(|message| message[99]).collect();
+    left.sort_unstable();
+    // Parts of the other message were taken in turn, and none of them freed.
+    assert_eq!(left, [2]);
+}
+
+#[test]
+fn large_message_of_crashed_sender_is_dropped() {
+    let mut queue = spsc::<Large>(&name("half"), 4).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let mut sender = queue.sender().unwrap();
+    sender.push(&[1; 100]).unwrap();
+    sender.push_first_parts(&[2; 100], 5);
+    sender.abandon();
+    assert_eq!(drain(&mut receiver), [[1; 100]]);
+    let mut successor = queue.inherit(0).unwrap();
+    successor.push(&[3; 100]).unwrap();
+    successor.push(&[4; 100]).unwrap();
+    assert_eq!(drain(&mut receiver), [[3; 100], [4; 100]]);
+}
+
+#[test]
+fn overwritten_ring_is_a_fault_of_its_producer() {
+    let name = name("fault");
+    let mut queue = mpsc::<u64>(&name, 8).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let (bad, mut good) = (queue.sender().unwrap(), queue.sender().unwrap());
+    let kind = crate::ring::spsc::KIND;
+    let ring = queue.attached().region("queue-0", kind).unwrap().words();
+    ring[HEADER..].iter().for_each(|word| word.store(77, Ordering::Relaxed));
+    good.push(&1).unwrap();
+    let mut faults = Vec::new();
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        match receiver.pop() {
+            Ok(message) => taken.extend(message),
+            Err(ProducerFault { producer, fault: PeerFault::InvalidSequence { .. } }) => {
+                faults.push(producer)
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!((taken, faults), (vec![1], vec![0]));
+    bad.abandon();
+    assert!(receiver.renew(0).unwrap());
+    let mut successor = queue.sender().unwrap();
+    successor.push(&2).unwrap();
+    assert_eq!((successor.index(), receiver.pop()), (0, Ok(Some(2))));
+}
+
+const HEADER: usize = crate::memory::header::HEADER_WORDS;
+
+#[test]
+fn pop_timeout_wakes_for_a_message_and_ends_without() {
+    let mut queue = spsc::<u64>(&name("timeout"), 8).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    let start = Instant::now();
+    assert_eq!(receiver.pop_timeout(Duration::from_millis(20)), Ok(None));
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..200 {
+                std::thread::sleep(Duration::from_micros(100));
+                sender.push(&n).unwrap();
+                while n % 8 == 7 && !sender.is_taken() {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for n in 0..200 {
+            assert_eq!(receiver.pop_timeout(Duration::from_secs(60)), Ok(Some(n)));
+        }
+    });
+}
+
+#[test]
+fn descriptor_is_readable_once_a_message_is_pushed() {
+    use std::os::fd::AsFd as _;
+    let mut queue = spsc::<u64>(&name("epoll"), 8).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    let is_readable = |receiver: &Receiver<u64>| {
+        let mut polled = libc::pollfd {
+            fd: std::os::fd::AsRawFd::as_raw_fd(&receiver.as_fd()),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, which is ours and outlives the call.
+        unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
+    };
+    for n in 0..3 {
+        assert!(receiver.prepare_wait());
+        assert!(!is_readable(&receiver));
+        sender.push(&n).unwrap();
+        assert!(is_readable(&receiver));
+        assert_eq!((receiver.pop(), receiver.pop()), (Ok(Some(n)), Ok(None)));
+        assert!(!is_readable(&receiver));
+        sender.push(&n).unwrap();
+        assert!(!receiver.prepare_wait() && !is_readable(&receiver), "it is there already");
+        assert_eq!(receiver.pop(), Ok(Some(n)));
+    }
+}
+
+#[test]
+fn ends_can_move_to_other_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<Sender<u64>>();
+    is_send::<Receiver<u64>>();
+    is_send::<MessageQueue<u64>>();
+}

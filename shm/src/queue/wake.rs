@@ -1,0 +1,127 @@
+//! Wake-up of a queue's receiver: a flag in shared memory, and a FIFO that can be polled.
+//!
+//! Before it waits, the receiver arms its flag and checks its rings once more. A sender publishes
+//! its message and then loads the flag; if it is armed, the sender writes a byte to the FIFO, once
+//! for each wait. That no wake-up is lost is the doorbell's argument ([`bell`]). A sender that is
+//! killed between its message and its byte leaves the message unannounced until the next push, so
+//! waits are bounded: [`MAX_WAIT`].
+
+use crate::attached::Attached;
+use crate::bell::{self, BELL, Listener};
+use crate::memory::calls::{effective_user, wait_readable};
+use crate::memory::{ReadOnlyWords, RegionError, SHM_DIR};
+use crate::sync::{Ordering, fence};
+use core::time::Duration;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+
+/// Name of the flag's segment within the queue.
+pub(super) const FLAG: &str = "queue.wake";
+/// Name of the FIFO within the queue.
+pub(super) const FIFO: &str = "queue.fifo";
+
+/// Maximum time from a message to the end of a wait whose wake-up a killed sender did not send.
+pub const MAX_WAIT: Duration = Duration::from_millis(100);
+
+/// Bytes read from the FIFO after a wait: senders write one each, a hostile one any number.
+const MAX_DRAINED: usize = 4096;
+
+/// Opens the FIFO for both directions: neither open nor write waits for the other end.
+fn open_fifo(attached: &Attached<'_>) -> Result<File, RegionError> {
+    let name = attached.name(FIFO);
+    let open = || {
+        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+        let fifo =
+            File::options().read(true).write(true).custom_flags(flags).open(format!("{SHM_DIR}/{name}"))?;
+        let facts = fifo.metadata()?;
+        let is_ours = facts.file_type().is_fifo() && facts.uid() == effective_user();
+        if is_ours { Ok(fifo) } else { Err(io::Error::other("not a FIFO of this user")) }
+    };
+    open().map_err(|source| RegionError::Os { name: name.clone(), what: "open it", source })
+}
+
+/// The sender's side: wakes the receiver.
+pub(super) struct Waker {
+    flag: ReadOnlyWords,
+    fifo: File,
+    /// Value of the flag for which a byte was written.
+    announced: u64,
+}
+
+impl Waker {
+    pub(super) fn attach(attached: &mut Attached<'_>) -> Result<Self, RegionError> {
+        let flag = ReadOnlyWords::from(attached.region(FLAG, bell::KIND)?.words().slice(BELL, 1));
+        Ok(Self { flag, fifo: open_fifo(attached)?, announced: 0 })
+    }
+
+    /// Wakes the receiver if it waits or is about to. To be called after the message was published.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        // SeqCst: pairs with the fence in `Listener::arm`; orders the publishing store before this
+        // load.
+        fence(Ordering::SeqCst);
+        let flag = self.flag.load(0, Ordering::Relaxed);
+        if bell::is_armed(flag) && flag != self.announced {
+            self.announce(flag);
+        }
+    }
+
+    #[cold]
+    fn announce(&mut self, flag: u64) {
+        self.announced = flag;
+        // A full FIFO is readable, which is all that the receiver needs.
+        let _ = (&self.fifo).write(&[1]);
+    }
+}
+
+/// The receiver's side: waits for a sender.
+pub(super) struct Waiter {
+    listener: Listener,
+    fifo: File,
+    is_armed: bool,
+}
+
+impl Waiter {
+    pub(super) fn attach(attached: &mut Attached<'_>) -> Result<Self, RegionError> {
+        let listener = Listener::new(&attached.region(FLAG, bell::KIND)?.words());
+        Ok(Self { listener, fifo: open_fifo(attached)?, is_armed: false })
+    }
+
+    /// Asks senders for a wake-up. The receiver must check its rings after this and before it
+    /// waits.
+    pub(super) fn arm(&mut self) {
+        if !self.is_armed {
+            self.listener.arm();
+            self.is_armed = true;
+        }
+    }
+
+    /// Ends a wait, and empties the FIFO. Does nothing if the flag is not armed.
+    #[inline]
+    pub(super) fn disarm(&mut self) {
+        if self.is_armed {
+            self.clear();
+        }
+    }
+
+    #[cold]
+    fn clear(&mut self) {
+        self.listener.disarm();
+        self.is_armed = false;
+        // What is left of more than that is a spurious wake-up.
+        let _ = (&self.fifo).read(&mut [0; MAX_DRAINED]);
+    }
+
+    /// Waits for a wake-up, at most for `timeout`. May return early.
+    pub(super) fn wait(&self, timeout: Duration) {
+        if wait_readable(self.fd(), timeout).is_err() {
+            std::thread::sleep(timeout.min(Duration::from_millis(1)));
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fifo.as_fd()
+    }
+}

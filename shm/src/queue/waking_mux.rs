@@ -1,0 +1,47 @@
+//! The technique of typed queues: `spsc-mux`, and a wake-up of the receiver.
+
+use super::wake::{FIFO, FLAG};
+use crate::attached::Attached;
+use crate::bell::{self, BELL_WORDS};
+use crate::memory::{RegionError, SegmentKind};
+use crate::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
+use crate::ring::{EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo};
+
+/// A ring for each producer, whose ends always continue where the last ones stopped.
+pub(super) struct WakingMux;
+
+impl Link for WakingMux {
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("message-queue", Home::Memory).apart().resumable().inheritable();
+
+    type Producer = SpscMuxProducer;
+    type Consumer = Mux;
+
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        let segment = |name: &str, place, words, kind: SegmentKind| SegmentSpec {
+            name: name.into(),
+            place,
+            words,
+            kind,
+            capacity: 1,
+            slot_words: 1,
+            index: 0,
+            ends: EndRights::ALL_WRITE,
+        };
+        let flag = segment(FLAG, SegmentPlace::Memory, BELL_WORDS, bell::KIND);
+        let fifo = segment(FIFO, SegmentPlace::Fifo, 0, bell::KIND);
+        SpscMux::segments(spec).into_iter().chain([flag, fifo]).collect()
+    }
+
+    fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<SpscMuxProducer, RegionError> {
+        SpscMux::inherit(spec, index, attached)
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+        SpscMux::resume(spec, attached)
+    }
+}
