@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
-const LEAST_WIDTH: f64 = 1.5;
+const MIN_WIDTH: f64 = 1.5;
 /// An engine thread that was away for so long was away, whatever counts as a stall.
 const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
@@ -33,7 +33,7 @@ pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
 
 fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     // Room above for the numbers of the stalls and what joins them to their places.
-    let lanes = Lanes::of(died);
+    let lanes = Lanes::from_incidents(died);
     let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
     let (size, unit) = unit(timeline.span_ns());
     let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.across());
@@ -63,7 +63,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
             @for (number, stall) in timeline.stalls.iter().enumerate() {
                 @let left = x.at(stall.at_ns as f64 / size);
                 @let right = x.at((stall.at_ns.saturating_add(stall.length_ns)) as f64 / size).min(frame.right);
-                rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(LEAST_WIDTH)))
+                rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(MIN_WIDTH)))
                     height=(num(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
                     data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
                 (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))

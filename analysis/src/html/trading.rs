@@ -6,7 +6,7 @@ use crate::summary::{KillSummary, PositionSummary, Rejection, Summary, Trading};
 use maud::{Markup, html};
 
 /// So many positions are listed: those with the most fills.
-const SHOWN: usize = 50;
+const MAX_ROWS: usize = 50;
 
 /// The section's content; nothing for a run in which nothing was traded, refused or killed.
 pub fn draw(summary: &Summary) -> Option<Markup> {
@@ -22,10 +22,10 @@ pub fn draw(summary: &Summary) -> Option<Markup> {
 
 fn positions(trading: &Trading) -> Markup {
     let mut shown: Vec<&PositionSummary> = trading.positions.iter().collect();
-    let hidden = shown.len().saturating_sub(SHOWN);
+    let hidden = shown.len().saturating_sub(MAX_ROWS);
     if hidden > 0 {
         shown.sort_by_key(|position| std::cmp::Reverse(position.fills));
-        shown.truncate(SHOWN);
+        shown.truncate(MAX_ROWS);
         shown.sort_by_key(|position| (position.strategy, position.instrument));
     }
     html! {

@@ -30,6 +30,7 @@ pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 pub use venues::VenueIncident;
 
 use crate::document::Document;
+use crate::fitness;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, InputRecord, Outage, RunOutcome, RunRecord};
@@ -411,8 +412,8 @@ impl Summary {
     pub const fn verdict(&self) -> &'static str {
         match (self.valid, self.fit_for_latency) {
             (false, _) => "invalid run, not fit for latency claims",
-            (true, false) => "not fit for latency claims",
-            (true, true) => "fit for latency claims",
+            (true, false) => fitness::UNFIT,
+            (true, true) => fitness::FIT,
         }
     }
 

@@ -62,7 +62,7 @@ impl Settings {
     }
 
     /// What is set, as a saved record holds it.
-    pub fn to_texts(&self) -> analysis::experiment::Texts {
+    pub fn to_texts(&self) -> analysis::experiment::SettingTexts {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
@@ -70,7 +70,7 @@ impl Settings {
     ///
     /// # Errors
     /// A key that is no setting, or a text that its setting does not take.
-    pub fn from_texts(texts: &analysis::experiment::Texts) -> Result<Self, UsageError> {
+    pub fn from_texts(texts: &analysis::experiment::SettingTexts) -> Result<Self, UsageError> {
         let mut settings = Settings::default();
         for (key, text) in texts {
             let set = settings.set(key, text);

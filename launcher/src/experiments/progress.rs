@@ -6,13 +6,13 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-pub struct Bar {
+pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
     measured: u32,
 }
 
-impl Bar {
+impl SweepProgress {
     /// A line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
         let target =

@@ -6,6 +6,7 @@ mod report;
 pub use report::report;
 
 use crate::document::Document;
+use crate::fitness::Fitness;
 use crate::machine::Machine;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
@@ -207,6 +208,31 @@ pub struct BoardCurve {
     pub measure: String,
     /// `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
     pub points: Vec<(f64, u64)>,
+}
+
+impl Boards {
+    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
+    /// cores.
+    pub fn fitness(&self) -> Fitness {
+        let mut reasons = Vec::new();
+        let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
+        if unsound > 0 || self.cases.is_empty() {
+            reasons.push(format!("{unsound} of {} cases are not sound", self.cases.len()));
+        }
+        if self.interrupted {
+            reasons.push("interrupted before all cases were measured".into());
+        }
+        for case in &self.cases {
+            let cores: Vec<u32> = case.writer_core.iter().chain(&case.reader_cores).copied().collect();
+            let threads = case.readers as usize + 1;
+            for reason in Fitness::from_machine(&self.machine, &cores, threads).reasons {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
+        Fitness::new(reasons)
+    }
 }
 
 impl BoardCase {

@@ -1,6 +1,6 @@
 //! `contain.json`: what each fault did to each technique at each level.
 
-mod around;
+mod incident_charts;
 mod matrix;
 mod report;
 
@@ -28,7 +28,7 @@ pub enum Contained {
 
 impl Contained {
     /// What the table says.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Contained::Yes => "yes",
             Contained::Waited => "late",
@@ -52,7 +52,7 @@ pub struct Containments {
     #[serde(default)]
     pub roles: Vec<RoleContainment>,
     /// What the protection costs a push and a pop.
-    pub cost: Option<Cost>,
+    pub cost: Option<ProtectionCost>,
     /// What to know about them. One line each.
     pub notes: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl Document for Containments {
 impl Containments {
     /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`:
     /// it was not tried.
-    pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+    pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
@@ -169,7 +169,7 @@ pub struct RoleContainment {
 
 /// A push and a pop of `array-queue` (and `channel`, which is the same ring), in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct ProtectionCost {
     /// Without the protection, median.
     pub bare_ns: f64,
     /// With it, median.
@@ -181,9 +181,9 @@ pub struct Cost {
     pub ratio_middle: Option<(f64, f64)>,
 }
 
-impl Cost {
+impl ProtectionCost {
     /// As a note below the table.
-    pub fn words(&self) -> String {
+    pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };
             format!(", half of the samples {low:.3} to {high:.3}{unsure}")

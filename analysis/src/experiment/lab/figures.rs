@@ -41,7 +41,7 @@ pub struct CellFigures {
 
 impl CellFigures {
     /// Of a cell; nothing without a sound run.
-    pub fn of(cell: &LabCell, events: u64) -> Option<Self> {
+    pub fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
         let median = |of: &dyn Fn(&LabRun) -> f64| Spread::of(cell.sound().map(of));
         let each = events as f64;
         let run = median(&|run| run.run_ns as f64)?;
@@ -51,7 +51,7 @@ impl CellFigures {
             let known = cell.sound().filter_map(|run| of(run.latency.as_ref()?));
             Spread::of(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
         };
-        let both = |run: &LabRun| run.producer.and(run.consumer);
+        let both = |run: &LabRun| run.producer.plus(run.consumer);
         Some(Self {
             run,
             rate: if run.median > 0.0 { each * 1e9 / run.median } else { 0.0 },

@@ -70,7 +70,7 @@ fn a_containment_table_is_drawn_cell_by_cell() {
         };
         (cell, table.rows.iter().find(same).unwrap())
     }) {
-        assert_eq!(cell.get("data-contained"), Some(row.contained.word()));
+        assert_eq!(cell.get("data-contained"), Some(row.contained.label()));
         assert_eq!(
             (cell.whole("data-repair-ns"), cell.whole("data-others-ns")),
             (row.repair_ns, row.during_max_ns)

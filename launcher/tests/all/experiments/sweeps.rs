@@ -257,7 +257,12 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     let output = command(&["delete", "--dry-run", folder.to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stdout).lines().count(), 3, "{}", text(&output.stdout));
-    assert!(ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap()).contains("verdict"));
+    let shown = ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap());
+    assert!(shown.contains("B (process)") && shown.contains("A (thread)"), "{shown}");
+    let last: Vec<&str> = shown.trim_end().lines().rev().take(1).collect();
+    assert!(last[0].starts_with("Saved in "), "{shown}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<title>Compare</title>") && !page.contains("<td>all</td>"));
 }
 
 #[test]
@@ -271,6 +276,21 @@ fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
     assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
     let sweep = json(&only(&out).join("sweep.json"));
     assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);
+}
+
+#[test]
+fn dry_run_prints_the_runs_and_makes_none() {
+    let out = tempfile::tempdir().unwrap();
+    let words = "sweep --isolation thread,process --repeats 2 --dry-run";
+    let said = ok(&launcher(&out, words, TINY).output().unwrap());
+    let names: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("seed"))
+        .filter_map(|line| line.split("isolation=").nth(1))
+        .collect();
+    assert_eq!(names, ["thread", "process", "process", "thread"], "{said}");
+    assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
+    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -15,9 +15,9 @@ const POINTS_PER_DECADE: f64 = 20.0;
 const SAMPLES_BEYOND: f64 = 10.0;
 
 /// An agent's counts as the launcher reads them.
-pub struct LogView(ReadOnlyWords);
+pub struct BoardCounts(ReadOnlyWords);
 
-impl LogView {
+impl BoardCounts {
     /// The counts in an account.
     pub fn new(account: &AccountView) -> Self {
         Self(account.own())
@@ -29,42 +29,45 @@ impl LogView {
     }
 
     /// A measure over the whole time.
-    pub fn measure(&self, measure: BoardMeasure) -> Tally {
-        Tally::of(&self.0.window(measure_at(measure as usize), Grain::FINE.words()), Grain::FINE)
+    pub fn measure(&self, measure: BoardMeasure) -> HistogramSnapshot {
+        HistogramSnapshot::from_words(
+            &self.0.window(measure_at(measure as usize), Grain::FINE.words()),
+            Grain::FINE,
+        )
     }
 
     /// The first measure over a part of the time.
-    pub fn slice(&self, slice: usize) -> Tally {
-        Tally::of(&self.0.window(slice_at(slice), Grain::COARSE.words()), Grain::COARSE)
+    pub fn slice(&self, slice: usize) -> HistogramSnapshot {
+        HistogramSnapshot::from_words(&self.0.window(slice_at(slice), Grain::COARSE.words()), Grain::COARSE)
     }
 }
 
 /// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense
 /// gets nonsense figures.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub struct HistogramSnapshot {
     grain: Grain,
     buckets: Vec<u64>,
-    least: u64,
-    greatest: u64,
+    min: u64,
+    max: u64,
     sum: u128,
 }
 
-impl Tally {
+impl HistogramSnapshot {
     /// Nothing yet.
     pub fn new(grain: Grain) -> Self {
-        Self { grain, buckets: vec![0; grain.buckets()], least: u64::MAX, greatest: 0, sum: 0 }
+        Self { grain, buckets: vec![0; grain.buckets()], min: u64::MAX, max: 0, sum: 0 }
     }
 
     /// Of that memory.
-    pub fn of(view: &ReadOnlyWords, grain: Grain) -> Self {
+    pub fn from_words(view: &ReadOnlyWords, grain: Grain) -> Self {
         let mut tally = Self::new(grain);
         let load = |place| view.load(place, Ordering::Relaxed);
         for (place, bucket) in tally.buckets.iter_mut().enumerate() {
             *bucket = load(BUCKETS + place);
         }
-        tally.least = load(LEAST).wrapping_sub(1);
-        tally.greatest = load(GREATEST);
+        tally.min = load(LEAST).wrapping_sub(1);
+        tally.max = load(GREATEST);
         tally.sum = load(SUM).into();
         tally
     }
@@ -74,8 +77,8 @@ impl Tally {
         for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*other);
         }
-        self.least = self.least.min(other.least);
-        self.greatest = self.greatest.max(other.greatest);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
         self.sum += other.sum;
     }
 
@@ -85,18 +88,18 @@ impl Tally {
     }
 
     /// The greatest value in nanoseconds; `None`: there is no value.
-    pub fn greatest_ns(&self, ns_per_tick: f64) -> Option<u64> {
-        (self.count() > 0).then(|| to_ns(self.greatest, ns_per_tick))
+    pub fn max_ns(&self, ns_per_tick: f64) -> Option<u64> {
+        (self.count() > 0).then(|| to_ns(self.max, ns_per_tick))
     }
 
     /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer
     /// than ten samples lie beyond it.
     pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
-        self.at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
+        self.value_at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
     }
 
     /// The value at 1 − 1/`inverse`.
-    fn at(&self, inverse: f64, count: u64) -> Option<u64> {
+    fn value_at(&self, inverse: f64, count: u64) -> Option<u64> {
         // A little less than ten: 1 − 0.9 is not a tenth.
         if (count as f64) / inverse < SAMPLES_BEYOND - 1e-6 {
             return None;
@@ -107,7 +110,7 @@ impl Tally {
             seen = seen.saturating_add(*found);
             if seen >= rank {
                 // A bucket's middle may lie beyond the one sample in it.
-                return Some(self.grain.value(bucket).min(self.greatest).max(self.least));
+                return Some(self.grain.value(bucket).min(self.max).max(self.min));
             }
         }
         None
@@ -119,16 +122,16 @@ impl Tally {
         if count == 0 {
             return Distribution::default();
         }
-        let at = |inverse| self.at(inverse, count).map(|ticks| to_ns(ticks, ns_per_tick));
+        let at = |inverse| self.value_at(inverse, count).map(|ticks| to_ns(ticks, ns_per_tick));
         Distribution {
             count,
-            min_ns: Some(to_ns(self.least, ns_per_tick)),
+            min_ns: Some(to_ns(self.min, ns_per_tick)),
             p50_ns: at(2.0),
             p90_ns: at(10.0),
             p99_ns: at(100.0),
             p999_ns: at(1_000.0),
             p9999_ns: at(10_000.0),
-            max_ns: Some(to_ns(self.greatest, ns_per_tick)),
+            max_ns: Some(to_ns(self.max, ns_per_tick)),
             mean_ns: Some(self.sum as f64 * ns_per_tick / count as f64),
         }
     }
@@ -138,7 +141,7 @@ impl Tally {
         let count = self.count();
         let point = |step: i32| {
             let inverse = 10f64.powf(f64::from(step) / POINTS_PER_DECADE);
-            Some((inverse, to_ns(self.at(inverse, count)?, ns_per_tick)))
+            Some((inverse, to_ns(self.value_at(inverse, count)?, ns_per_tick)))
         };
         (0..).map_while(point).collect()
     }
@@ -152,11 +155,11 @@ mod tests {
     use roles::bench::boards::counts::SharedHistogram;
     use shm::memory::Region;
 
-    fn counted(grain: Grain, values: &[u64]) -> Tally {
+    fn counted(grain: Grain, values: &[u64]) -> HistogramSnapshot {
         let words = Region::heap(grain.words()).words();
         let counts = SharedHistogram::new(words.clone(), grain);
         values.iter().for_each(|value| counts.add(*value));
-        Tally::of(&words.into(), grain)
+        HistogramSnapshot::from_words(&words.into(), grain)
     }
 
     #[test]

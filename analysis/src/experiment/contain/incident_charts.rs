@@ -10,12 +10,12 @@ use maud::{Markup, html};
 use std::path::Path;
 
 /// So many are drawn: those in which others waited longest.
-const SHOWN: usize = 12;
+const MAX_INCIDENTS: usize = 12;
 /// So much before the fault and after it.
 const SPAN_NS: u64 = 300_000_000;
 
 /// A fault and the run in which it came.
-struct Seen<'a> {
+struct IncidentTimeline<'a> {
     row: &'a Containment,
     at_ns: u64,
     timeline: Timeline,
@@ -37,10 +37,10 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
         let at_ns = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
         Some((at_ns, Timeline::read(&run).ok()?))
     };
-    let seen: Vec<Seen<'_>> = rows
+    let seen: Vec<IncidentTimeline<'_>> = rows
         .into_iter()
-        .filter_map(|row| see(row).map(|(at_ns, timeline)| Seen { row, at_ns, timeline }))
-        .take(SHOWN)
+        .filter_map(|row| see(row).map(|(at_ns, timeline)| IncidentTimeline { row, at_ns, timeline }))
+        .take(MAX_INCIDENTS)
         .collect();
     let stretches: Vec<Stretch<'_>> = seen.iter().map(stretch).collect();
     let ends = small::shared(&stretches);
@@ -54,7 +54,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
                 @for (number, (seen, stretch)) in seen.iter().zip(&stretches).enumerate() {
                     @let name = format!("{}, {} under {}", seen.row.fault, seen.row.technique, seen.row.isolation);
                     figure class="multiple" data-around=(seen.row.folder) {
-                        figcaption { (name) ": " (seen.row.contained.word()) }
+                        figcaption { (name) ": " (seen.row.contained.label()) }
                         (small::draw(&format!("around-{number}"), &name, stretch, ends))
                     }
                 }
@@ -63,7 +63,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
     })
 }
 
-fn stretch<'a>(seen: &'a Seen<'_>) -> Stretch<'a> {
+fn stretch<'a>(seen: &'a IncidentTimeline<'_>) -> Stretch<'a> {
     let to_ns =
         seen.at_ns.saturating_add(SPAN_NS).min(seen.timeline.span_ns()).max(seen.at_ns.saturating_add(1));
     Stretch {
