@@ -76,8 +76,8 @@ pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
     Ok(Some(report))
 }
 
-/// Returns whether the latencies of the experiment in a folder may be quoted. `None`: there is no
-/// experiment in it, or its document cannot be read.
+/// Returns whether the latencies of the experiment in a folder may be quoted. `None`: its document
+/// cannot be read.
 pub fn fitness(folder: &Path) -> Option<Fitness> {
     let sweep = SweepRecord::read(folder).ok().map(|record| record.fitness());
     sweep

@@ -8,7 +8,7 @@ use crate::report::units::{count, duration, duration_or_dash};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use maud::{Markup, html};
 
-/// So many incidents are listed and marked: those that the survivors felt most.
+/// The maximum number of incidents that are listed and marked: the worst for the survivors.
 const MAX_INCIDENTS: usize = 50;
 /// More strategies than this have no lane of their own.
 const LANES: usize = 12;

@@ -1,5 +1,5 @@
 //! The machine's noise: for each thread a strip over time with the longest gap of each moment, and
-//! the kernel's own account of the cores beside it. Drawn as jHiccup and cyclictest draw it.
+//! the kernel's own account of the cores. Drawn as jHiccup and cyclictest draw it.
 
 use super::axis;
 use super::scale::Scale;
@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 /// The height of a thread's strip.
 const STRIP: f64 = 64.0;
-/// So many threads are drawn: those with most time in gaps.
+/// The maximum number of threads that are drawn: those with most time in gaps.
 const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
 const MIN_NS: f64 = 3_000.0;

@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
 const MIN_WIDTH: f64 = 1.5;
-/// An engine thread that was away for so long was away, whatever counts as a stall.
+/// From this pause on an engine thread counts as away, in nanoseconds.
 const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
@@ -91,7 +91,7 @@ fn unit(span_ns: u64) -> (f64, &'static str) {
         .unwrap_or((1.0, "ns"))
 }
 
-/// A level for each bucket; a gap where there is no value.
+/// A level for each bucket; a gap where a bucket is empty.
 fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> Path {
     let mut path = Path::default();
     let end = x.values().1;
@@ -123,7 +123,7 @@ fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
     data
 }
 
-/// An invisible strip that tells a bucket's figures to who points at it.
+/// An invisible strip that shows a bucket's figures under the pointer.
 fn hover(
     timeline: &Timeline,
     index: usize,

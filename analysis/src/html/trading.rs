@@ -5,7 +5,7 @@ use crate::report::units::{count, duration_or_dash};
 use crate::summary::{KillSummary, PositionSummary, Rejection, Summary, Trading};
 use maud::{Markup, html};
 
-/// So many positions are listed: those with the most fills.
+/// The maximum number of positions that are listed: those with the most fills.
 const MAX_ROWS: usize = 50;
 
 /// The section's content; nothing for a run in which nothing was traded, refused or killed.

@@ -11,7 +11,7 @@ use shm::sync::Ordering;
 
 /// Points of a curve for each decade of 1/(1 − p).
 const POINTS_PER_DECADE: f64 = 20.0;
-/// A percentile has at least so many samples beyond it.
+/// The minimum number of samples beyond a percentile.
 const SAMPLES_BEYOND: f64 = 10.0;
 
 /// An agent's counts as the launcher reads them.
@@ -23,7 +23,7 @@ impl BoardCounts {
         Self(account.own())
     }
 
-    /// A figure.
+    /// Reads one counter.
     pub fn get(&self, field: BoardField) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
@@ -42,8 +42,8 @@ impl BoardCounts {
     }
 }
 
-/// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense
-/// gets nonsense figures.
+/// A histogram copied from shared memory, which can be merged. The memory may hold anything: a
+/// misbehaving process gets wrong figures, and nothing worse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramSnapshot {
     grain: Grain,
@@ -54,12 +54,12 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// Nothing yet.
+    /// Creates an empty histogram.
     pub fn new(grain: Grain) -> Self {
         Self { grain, buckets: vec![0; grain.buckets()], min: u64::MAX, max: 0, sum: 0 }
     }
 
-    /// Of that memory.
+    /// Copies the histogram from shared memory.
     pub fn from_words(view: &ReadOnlyWords, grain: Grain) -> Self {
         let mut tally = Self::new(grain);
         let load = |place| view.load(place, Ordering::Relaxed);
@@ -82,12 +82,12 @@ impl HistogramSnapshot {
         self.sum += other.sum;
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
     }
 
-    /// The greatest value in nanoseconds; `None`: there is no value.
+    /// The maximum in nanoseconds. `None`: the histogram is empty.
     pub fn max_ns(&self, ns_per_tick: f64) -> Option<u64> {
         (self.count() > 0).then(|| to_ns(self.max, ns_per_tick))
     }

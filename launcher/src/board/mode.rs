@@ -15,7 +15,7 @@ const MAX_WRITES: u64 = 50_000_000;
 /// How writes arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteLoad {
-    /// Exponential gaps, so many a second on average.
+    /// Exponential gaps, with this mean rate a second.
     Poisson(u64),
     /// Bursts: gaps from a Pareto distribution of shape 1.5.
     Pareto(u64),

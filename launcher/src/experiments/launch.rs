@@ -15,10 +15,10 @@ use indicatif::HumanDuration;
 use std::path::Path;
 use std::time::Duration;
 
-/// What takes longer than that says beforehand how long.
+/// An experiment that takes longer announces its expected time.
 const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
-/// What a run takes beside its window and its longest delay: start, end, merge. A guess for small
-/// runs.
+/// What a run takes in addition to its window and its longest delay: start, end, merge. A guess
+/// for small runs.
 const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
 /// The number of missing runs and the time that they will take; of a search the maximum of both.

@@ -21,7 +21,7 @@ pub enum MeasureEnd {
     Interrupted,
 }
 
-/// A run that was made.
+/// A finished run and its figures.
 #[derive(Clone, Debug)]
 pub struct MeasuredRun {
     pub folder: PathBuf,
@@ -36,10 +36,10 @@ impl From<FinishedRun> for MeasuredRun {
     }
 }
 
-/// What makes one run: tests have one that makes it up.
+/// Makes one run. Tests pass a function that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next
+/// Makes the missing runs of a sweep. A failed run is kept as failed, and tried again by the next
 /// call.
 pub fn measure(
     record: &mut SweepRecord,

@@ -45,14 +45,13 @@ use publish::{PublishableReport, publish};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Measures what an experiment lacks, and shows it.
+/// Makes the missing runs of an experiment and publishes its report.
 fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
     let ended = measure_missing(&mut record, folder, json)?;
     publish(&record, folder, &report_of(&record, folder, ended)?, json, ended)
 }
 
-/// What an experiment shows, by its kind; one that is not complete and cannot be judged yet, as a
-/// sweep.
+/// The report of an experiment of this kind. An incomplete one is reported as a sweep.
 fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
     match (record.kind.as_str(), ended) {
         ("bill", MeasureEnd::Complete) => bill::report(record, None),
@@ -62,7 +61,8 @@ fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<P
     }
 }
 
-/// That a folder is not an experiment's: those that read a run's say what reads this one.
+/// Refuses the folder of an experiment where a run's is needed, and names the command that reads
+/// it.
 pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     if folder.join(RunRecord::FILE).exists() {
         return Ok(());

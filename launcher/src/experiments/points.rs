@@ -219,7 +219,7 @@ fn settle_load(
     Ok(())
 }
 
-/// Points that the planner would give different threading are no comparison: then all share.
+/// Points with different threading cannot be compared: if the planner would mix, all share.
 fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], notes: &mut Vec<String>) {
     if !matches!(base.threading, None | Some(Choice::Auto)) {
         return;

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What an experiment shows, and its document.
+/// The report of an experiment and its document, ready to be printed and saved.
 pub struct PublishableReport {
     report: ExperimentReport,
     file: &'static str,

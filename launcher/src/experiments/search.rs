@@ -188,7 +188,7 @@ struct RateTrial {
     lost: Option<String>,
 }
 
-/// Whether most of so many runs hold their rate; `None`: the runs that are missing decide.
+/// Whether most of `repeats` runs hold their rate. `None`: the missing runs decide.
 fn majority(tries: &[RateTrial], repeats: u32) -> Option<bool> {
     let most = repeats as usize / 2 + 1;
     let held = tries.iter().filter(|run| run.lost.is_none()).count();

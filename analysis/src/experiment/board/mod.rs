@@ -27,7 +27,7 @@ pub struct Boards {
     pub warn: BoardWarnings,
     /// In the order in which they were measured.
     pub cases: Vec<BoardCase>,
-    /// What to know about them. One line each.
+    /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub struct BoardCase {
     pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
-    /// What speaks against it; empty: versions add up, nothing was torn.
+    /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ pub struct BoardReader {
 /// What the kernel counted for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
     /// Context switches that it asked for.
     pub voluntary_switches: u64,
@@ -165,7 +165,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// Somebody died.
+/// The death of a writer or a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
@@ -178,7 +178,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// A part of the time.
+/// Figures of one slice of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardSlice {
     /// Its beginning, in nanoseconds from the start.

@@ -9,12 +9,12 @@ use crate::timeline::Timeline;
 use maud::{Markup, html};
 use std::path::Path;
 
-/// So many are drawn: those in which others waited longest.
+/// The maximum number of drawings: those in which others waited longest.
 const MAX_INCIDENTS: usize = 12;
-/// So much before the fault and after it.
+/// The time that is drawn before the fault and after it.
 const SPAN_NS: u64 = 300_000_000;
 
-/// A fault and the run in which it came.
+/// The timeline of the run that had a fault.
 struct IncidentTimeline<'a> {
     row: &'a Containment,
     at_ns: u64,
@@ -30,7 +30,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.during_max_ns));
     let see = |row: &Containment| {
-        // A name and no path: whoever wrote the table, nothing outside of its folder is read.
+        // Only a plain name: a damaged or hostile table reads nothing outside of its folder.
         let run = Path::new(&row.folder);
         let run = (run.components().count() == 1 && run.file_name().is_some()).then(|| folder.join(run))?;
         let incident = Summary::read(&run).ok()?.incidents.into_iter().next()?;

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
 
 const ROW: f64 = 22.0;
-/// A cell must be so wide at least: fewer techniques stand beside each other then.
+/// The minimum width of a cell, which limits the number of techniques per drawing.
 const CELL: f64 = 58.0;
 const HEAD: f64 = 44.0;
 

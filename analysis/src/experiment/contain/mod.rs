@@ -38,22 +38,22 @@ impl Contained {
     }
 }
 
-/// All rows.
+/// The outcomes of all faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
     pub machine: String,
     /// By level, technique and fault.
     pub rows: Vec<Containment>,
-    /// The same of venues that had the fault.
+    /// Outcomes of venues that had a fault.
     #[serde(default)]
     pub venues: Vec<VenueContainment>,
-    /// The same of roles of the engine.
+    /// Outcomes of roles of the engine that had a fault.
     #[serde(default)]
     pub roles: Vec<RoleContainment>,
     /// What the protection costs a push and a pop.
     pub cost: Option<ProtectionCost>,
-    /// What to know about them. One line each.
+    /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
@@ -101,9 +101,9 @@ pub struct Containment {
     pub lost_of_others: u64,
     /// From the fault, where its time is known, until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From there until the engine had repaired what the dead one left.
+    /// From the detection until the engine had repaired what the victim left.
     pub repair_ns: Option<u64>,
-    /// From there until the next incarnation traded.
+    /// From the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
     /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
     pub before_p999_ns: Option<u64>,
@@ -141,13 +141,13 @@ pub struct RoleContainment {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Who had it: `exchange-0`, `engine`, `gateway-1`.
+    /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
     /// The fault.
     pub fault: FaultKind,
     /// What the role wrote down before it acted.
     pub journal: Journalling,
-    /// [`Contained::Yes`]: it came back, and every order with it; of a gateway: the others lost nothing.
+    /// [`Contained::Yes`]: it recovered with every order; of a gateway: the others lost nothing.
     pub contained: Contained,
     /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
@@ -182,7 +182,7 @@ pub struct ProtectionCost {
 }
 
 impl ProtectionCost {
-    /// As a note below the table.
+    /// The note below the table.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

@@ -161,8 +161,7 @@ fn recovery_times(all: &Containments) -> Grid {
     .note("detect: from the fault. repair: from the detection. before, during: the others' worst order.")
 }
 
-/// A text with the bytes that a strategy wrote into memory and that are no text: in hexadecimal,
-/// in quotes.
+/// A text whose unprintable bytes, written by a strategy, are shown in hexadecimal, in quotes.
 pub(super) fn quoted_bytes(text: &str) -> String {
     const MAX_BYTES: usize = 16;
     let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());

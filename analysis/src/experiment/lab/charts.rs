@@ -55,7 +55,7 @@ fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> 
     };
     let points: Vec<ParetoPoint<'_>> = cells.filter_map(point).collect();
     points.first()?;
-    // High enough for a name beside each dot.
+    // High enough for a name next to each dot.
     let frame = Frame::new(330.0f64.max(points.len() as f64 * LABEL_HEIGHT + 70.0));
     let range = |values: &dyn Fn(&ParetoPoint<'_>) -> [f64; 2]| {
         let all = || points.iter().flat_map(values);

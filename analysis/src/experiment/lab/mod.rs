@@ -24,11 +24,11 @@ names! {
     /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
     /// that finds no room.
     Wait {
-        /// Looks again at once, with the processor's pause hint.
+        /// Polls again at once, with the CPU's pause hint.
         Busy = "busy",
-        /// Gives the core to whoever else wants it (`sched_yield`), then looks again.
+        /// Yields the core (`sched_yield`), then polls again.
         Yield = "yield",
-        /// Sleeps for a fixed time, then looks again.
+        /// Sleeps for a fixed time, then polls again.
         Poll = "poll",
         /// Sleeps on a futex until the other end rings.
         Park = "park",
@@ -36,7 +36,7 @@ names! {
 }
 
 names! {
-    /// Whether an end has something to do for each event beside handing it on.
+    /// Whether an end has work for each event in addition to handing it on.
     Speed {
         /// Nothing.
         Fast = "fast",
@@ -80,7 +80,7 @@ pub struct Lab {
     pub clock_read_ns: f64,
     /// What a sleep of a millisecond takes here.
     pub sleep: Option<SleepSample>,
-    /// What to know of it. One line each.
+    /// Remarks, one line each.
     pub notes: Vec<String>,
     /// What is measured against each other.
     pub cells: Vec<LabCell>,
@@ -173,7 +173,7 @@ pub struct SideCost {
 }
 
 impl SideCost {
-    /// Both together.
+    /// Adds the costs of two sides.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -204,7 +204,7 @@ pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
 }
 
 impl LabLatency {
-    /// Of a run's latencies in nanoseconds; `None` of none.
+    /// Summarizes a run's latencies in nanoseconds. `None`: there are none.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self {
             mean_ns: histogram.mean(),
@@ -221,7 +221,7 @@ impl LabCell {
     /// The latencies of all its runs.
     ///
     /// # Errors
-    /// A text that is no histogram.
+    /// The text is not a valid histogram.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         if self.latency.is_empty() {
             return Ok(histogram());
@@ -238,7 +238,7 @@ impl LabCell {
     /// held.
     ///
     /// # Errors
-    /// A histogram in it that is none.
+    /// The cell's saved histogram is not valid.
     pub fn add_run(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
         let mut all = self.latencies()?;
         if run.problems.is_empty() {
@@ -271,7 +271,7 @@ impl LabCell {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// What it is, in one line.
+    /// The cell's setting in one line.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),

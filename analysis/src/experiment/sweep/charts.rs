@@ -12,7 +12,7 @@ use crate::stats::{Outline, Percentile, Spread, md1};
 use crate::summary::Measure;
 use maud::Markup;
 
-/// More points than this are no chart of rows.
+/// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;
 
 /// What is measured at a run, and what it is measured against.
@@ -65,7 +65,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             (&format!("rt_venue {name}"), &axis::duration, &|run| rt_venue(run, percentile)),
         );
     }
-    // What more strategies cost: in latency, in processor time, in memory, at the start.
+    // What more strategies cost: in latency, in CPU time, in memory, at the start.
     let costs: [(&str, AxisSpec<'_>); 5] = [
         ("rt_venue p50", ("rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50))),
         ("rt_venue p99", ("rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99))),

@@ -1,4 +1,4 @@
-//! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work
+//! Where queueing sets in: measured waiting at the orchestrator against M/D/1, over a sweep's work
 //! or rate.
 
 use super::tables::axis_values;
@@ -11,7 +11,7 @@ use crate::summary::Measure;
 use crate::table::{Grid, GridRow};
 use protocol::flow::Stage;
 
-/// Of one point, medians over its repeats.
+/// The load of one point: medians over its repeats.
 struct PointLoad {
     offered_per_s: f64,
     achieved_per_s: f64,

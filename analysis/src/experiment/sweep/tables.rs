@@ -31,7 +31,7 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
     let across = Axis::ALL.into_iter().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
     let value =
         |point: &SweepPoint| across.map_or_else(|| "rt_venue".into(), |axis| point.values[&axis].clone());
-    // A technique that no point has is no column.
+    // A technique without a point gets no column.
     let is_used = |column: &String| record.points.iter().any(|point| value(point) == *column);
     let columns = across.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
     let columns: Vec<String> = columns

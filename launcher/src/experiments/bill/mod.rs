@@ -2,7 +2,7 @@
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
 //! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,
-//! context switches. What a level contains when a strategy goes wrong stands beside it once it is
+//! context switches. What a level contains when a strategy goes wrong is added once it is
 //! measured (`contains` of a row).
 
 mod rows;

@@ -7,7 +7,7 @@ use analysis::summary::Measure;
 
 /// Why a comparison does not pass, in words; nothing if it does. What counts is rt_venue: a
 /// percentile whose verdict is *slower*, by more than the share; and a median that cannot be
-/// compared at all, which is no reason to pass.
+/// compared at all, which must not pass either.
 fn failures(gate: Slower, found: &Comparisons) -> Vec<String> {
     let lines = found.comparisons.iter().flat_map(|comparison| {
         let of = comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());

@@ -75,11 +75,11 @@ impl NamedFault {
 
     /// Whether the technique has the step at which it is due.
     fn applies_to(&self, technique: Technique) -> bool {
-        // Who holds a place of a ring of its own stands in nobody's way.
+        // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::Hold && !is_shared => false,
-            // What carries the orders is nothing to who takes what is everybody's.
+            // Resource-exhaustion faults do not depend on the technique.
             _ if self.fault.kind.takes() => technique == Technique::default(),
             Some(When::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
@@ -161,7 +161,7 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// What a cell's run is asked for, over what the user set: a small load that lasts long enough for
+/// The settings of a case's run, over what the user set: a small load that lasts long enough for
 /// a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = case.isolation != Isolation::Thread;

@@ -35,7 +35,7 @@ impl VictimEnd {
     }
 }
 
-/// What a cell's run shows.
+/// The row of a case's run.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -52,7 +52,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let waited = others_waited(before, during, summary.plan.liveness_ns);
     let kind = case.scenario.fault.kind;
     let end = incident.filter(|_| kind.takes()).map(|incident| VictimEnd::from_cause(&incident.cause));
-    // Nothing of the others' was hurt by who takes up to a bound; nothing stopped it either.
+    // A resource hog that stays below a bound hurts no other strategy, and nothing stopped it.
     let was_stopped = end != Some(VictimEnd::Got);
     let came = match end {
         Some(end) => end != VictimEnd::Undecided,
@@ -205,8 +205,7 @@ fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended, nothing that was open comes back, whoever's it was; the victim's cannot be
-/// told apart there.
+/// In a run that ended early, no open order is reported; the victim's cannot be told apart.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled

@@ -15,7 +15,7 @@ use roles::bench::queues::waiting::Slow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Saved at least so often.
+/// The maximum time between two saves.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// What starting and ending the processes of a run takes, about.
 const START_NS: u64 = 12_000_000;

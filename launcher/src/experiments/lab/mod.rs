@@ -98,7 +98,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
         } else {
             format!("{:.1} hours", total as f64 / 3.6e12)
         };
-        // A line that cannot be printed is no reason not to measure.
+        // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),
             "{} cells, {} runs of {} events to be made: about {time}",

@@ -91,7 +91,7 @@ impl BenchWork for LabWork {
                 segments.push(SharedSegment { spec, rights });
             }
         }
-        // Ends that park: whoever may ring is trusted with the whole bell.
+        // Ends that park: a peer that may ring can write the whole bell.
         let parking = if self.wait == Wait::Park { agents } else { 0 };
         segments.extend((0..parking).map(|agent| SharedSegment {
             spec: memory(bell_name(agent), bell::BELL_WORDS, bell::KIND),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which
-//! run, and that a host makes one at a time, is for a scheduler, or for whoever types the commands.
+//! run, and that a host makes one at a time, is up to a scheduler, or to the user who types the commands.
 //! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, first_given_flag, new_sweep};
@@ -323,7 +323,7 @@ impl PlannedSweep {
         record.save(&self.folder)?;
         let code = publish(&record, &self.folder, &shown, json, MeasureEnd::Complete)?;
         if missing.is_empty() {
-            // What killed launchers left. Whoever still makes a run makes it for nobody.
+            // Remains of killed launchers. A run that is still in progress is discarded.
             let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));
             return Ok(code);
         }

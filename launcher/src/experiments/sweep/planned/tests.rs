@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The file with a made-up run's figures.
 const FIGURES: &str = "figures.json";
 
-/// A plan of two levels, so many times, in a folder of its own.
+/// A plan of two levels with this number of repeats, in a folder of its own.
 fn planned(repeats: u64) -> (TempDir, PlannedSweep) {
     let folder = tempfile::tempdir().unwrap();
     let sweep = record(&[(Axis::Isolation, "thread,process")], repeats);
