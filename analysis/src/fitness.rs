@@ -5,6 +5,7 @@
 
 use crate::lists;
 use crate::machine::Machine;
+use crate::numbers::plain;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,6 +112,22 @@ fn reason_kinds<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
     listed
 }
 
+/// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
+const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
+
+/// The reason where threads were preempted: `switches` involuntary context switches of a thread in
+/// `running_ns`.
+pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
+    // One or two in a short run are no rate.
+    let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
+    (rate > MAX_PREEMPTIONS_PER_S).then(|| {
+        format!(
+            "{thread} was preempted {} times a second: other threads want its core; isolate it or use fewer threads",
+            plain(rate)
+        )
+    })
+}
+
 /// The reason where no thread is pinned.
 pub const NOT_PINNED: &str =
     "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
@@ -172,6 +189,12 @@ mod tests {
             "not fit for latency claims: 1 of 2 runs are fit",
             "one run is missing"
         );
+    }
+
+    #[test]
+    fn few_preemptions_are_no_reason() {
+        assert_eq!(preemption_reason("writer", 9, 300_000_000), None);
+        assert!(preemption_reason("writer", 90, 3_000_000_000).unwrap().contains("preempted 30.0 times"));
     }
 
     #[test]

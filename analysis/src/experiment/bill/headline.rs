@@ -161,7 +161,11 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
         title: format!("What a level adds to the same technique under threads, {}", unit.name()),
         head,
         keys: 1 + usize::from(several),
-        rows: sorted.iter().map(cells).collect(),
+        rows: sorted
+            .iter()
+            .map(cells)
+            .filter(|row| row.cells[1 + usize::from(several)..].iter().any(|cell| cell != "–"))
+            .collect(),
         notes,
     })
 }

@@ -6,7 +6,7 @@ mod report;
 pub use report::report;
 
 use crate::document::Document;
-use crate::fitness::Fitness;
+use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
@@ -230,6 +230,11 @@ impl Boards {
                     reasons.push(reason);
                 }
             }
+            let usages = case.each.iter().map(|reader| (reader.name.as_str(), reader.usage));
+            let preempted = usages.chain([("writer", case.writer.usage)]).find_map(|(thread, usage)| {
+                preemption_reason(thread, usage?.involuntary_switches, case.duration_ns)
+            });
+            reasons.extend(preempted);
         }
         Fitness::new(reasons)
     }

@@ -119,20 +119,24 @@ fn sentence(comparison: &Comparison) -> String {
         }
         (Verdict::NoDifferenceSeen, Some(found)) => {
             let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
-                format!("; about {more} more repeats would show a difference of 5 %")
+                format!("; about {} would show a difference of 5 %", count_repeats(more))
             });
             format!("no difference seen between {b} and {a} at p50 (B/A {}){more}", basis(found, false))
         }
         _ => {
             let why = line.why.first().map_or("no reason known", String::as_str);
             let more = more_repeats(comparison, line)
-                .map_or_else(String::new, |more| format!("; about {more} more repeats would do"));
+                .map_or_else(String::new, |more| format!("; about {} would do", count_repeats(more)));
             format!("{b} and {a} are not comparable at p50: {why}{more}")
         }
     }
 }
 
-/// A factor with two digits behind the point where it is small.
+fn count_repeats(more: usize) -> String {
+    if more == 1 { "1 more repeat".into() } else { format!("{more} more repeats") }
+}
+
+/// A factor with two digits after the point where it is small.
 fn factor(ratio: f64) -> String {
     if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
 }
@@ -146,7 +150,7 @@ fn more_repeats(comparison: &Comparison, line: &ComparisonLine) -> Option<usize>
             let half_width = (found.ratio.high - found.ratio.low) / 2.0;
             // An interval narrows with the root of the number of pairs.
             let needed = pairs as f64 * (half_width / TARGET_HALF_WIDTH).powi(2);
-            (needed.ceil() as usize).saturating_sub(pairs)
+            (needed.round() as usize).saturating_sub(pairs)
         }
         (Verdict::NotComparable, _) if pairs < FEWEST_PAIRS => FEWEST_PAIRS - pairs,
         // The pairs are spread over too many placements: twice as many have a chance.
@@ -358,7 +362,7 @@ mod tests {
             ),
             (
                 3,
-                300.0,
+                310.0,
                 "B (process) and A (thread) are not comparable at p50: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do",
             ),
         ] {

@@ -10,7 +10,7 @@ mod tables;
 pub use report::report;
 
 use crate::document::Document;
-use crate::fitness::Fitness;
+use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -303,6 +303,16 @@ impl Lab {
         // A cell with fewer ends uses the first cores only.
         let cores = &self.cores[..self.cores.len().min(most)];
         let mut fitness = Fitness::from_machine(&self.machine, cores, most);
+        let runs = || self.cells.iter().flat_map(LabCell::sound);
+        let sum = |of: fn(&LabRun) -> u64| runs().map(of).fold(0, u64::saturating_add);
+        let running_ns = sum(|run| run.run_ns);
+        let sides = [
+            ("a producer", sum(|run| run.producer.involuntary)),
+            ("a consumer", sum(|run| run.consumer.involuntary)),
+        ];
+        let preempted =
+            sides.iter().filter_map(|(side, switches)| preemption_reason(side, *switches, running_ns));
+        fitness.reasons.extend(preempted);
         let (done, all) = self.progress();
         if done < all {
             fitness.reasons.insert(0, format!("{done} of {all} runs are made and sound"));

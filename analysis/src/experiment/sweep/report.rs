@@ -84,6 +84,12 @@ fn condition_line(sweep: &SweepRecord) -> String {
 /// Remarks about an experiment as a whole.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = sweep.notes.clone();
+    let is_known =
+        |percentile: &Percentile| sweep.runs().any(|run| rt_venue(&run.outline, *percentile).is_some());
+    let unknown = Percentile::ALL.into_iter().filter(|percentile| !is_known(percentile));
+    if sweep.runs().next().is_some() {
+        notes.extend(unknown.map(|percentile| format!("too few orders for a {}", percentile.name())));
+    }
     let (all, wanted) = (sweep.runs().count(), sweep.planned_runs());
     if sweep.search.is_none() && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
