@@ -89,7 +89,7 @@ fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Sca
             data-max-ns=[figures.max_ns] {
             path d=(path.data()) class={ "line " (class) } {}
             @if let (Some((last_x, last_y)), Some(max)) = (last, figures.max_ns) {
-                // With fewer than ten samples beyond it a percentile is not known: draw a line to the maximum.
+                // Fewer than ten samples: no percentile, but a line to the maximum.
                 line x1=(num(last_x)) y1=(num(last_y)) x2=(num(x.at(figures.count as f64))) y2=(num(place(max)))
                     class={ "line beyond " (class) } {}
                 circle cx=(num(x.at(figures.count as f64))) cy=(num(place(max))) r="3.5" class={ "hollow " (class) } {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which
-//! run, and that a host makes one at a time, is up to a scheduler, or to the user who types the commands.
+//! run, and that a host makes one at a time, is up to a scheduler or to the user.
 //! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, first_given_flag, new_sweep};

@@ -332,8 +332,8 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
     assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
 }
 
-/// Searches on a machine that holds 100,000/s and stalls once, at the first run; with `repeats` runs
-/// a rate. The highest rate found, and in how many runs.
+/// Searches on a machine that holds 100,000/s and stalls once, at the first run, with `repeats`
+/// runs a rate. The highest rate found, and in how many runs.
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], repeats);
