@@ -66,7 +66,7 @@ pub fn evaluate(
     if let Some(trading) = &summary.trading {
         report::positions_csv(trading, &mut positions)?;
     }
-    let page = html::of_run(&summary, &histograms, &timeline, &tail);
+    let page = html::render_run(&summary, &histograms, &timeline, &tail);
     for (name, bytes) in [
         (Summary::FILE, summary.json()?),
         (Timeline::FILE, timeline.json()?),

@@ -9,6 +9,7 @@ pub mod document;
 pub mod escape;
 pub mod evaluation;
 pub mod experiment;
+pub mod fitness;
 pub mod hlog;
 pub mod html;
 pub mod inspect;

@@ -16,43 +16,71 @@ pub mod compare;
 pub mod contain;
 pub mod lab;
 mod plan;
+mod ratio;
 mod report;
 pub mod sweep;
+mod time_unit;
 
 pub use axis::Axis;
-pub use bill::{Added, Bill, BillRow, Reference};
+pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWarnings,
     BoardWriter, Boards,
 };
 pub use compare::{Comparison, Comparisons};
-pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
+pub use contain::{Contained, Containment, Containments, ProtectionCost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use plan::SweepPlan;
-pub use report::{ALL, Answer, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, machine_facts};
+pub(crate) use report::with_figures;
+pub use report::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
 pub use sweep::{
-    AxisRecord, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState, Texts,
-    conditions,
+    AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPoint, SweepRecord,
+    SweepState, conditions,
 };
 
 use crate::document::{Document, DocumentError};
+use crate::fitness::Fitness;
 use std::path::Path;
 
-/// What the experiment in a folder shows; `None`: there is none in it. The first document that is
-/// there says which it is.
+/// Returns the report of the experiment in a folder. `None`: there is none in it. The first
+/// document that is found tells the kind.
+///
+/// # Errors
+/// A document that is damaged or of another version.
 pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
     let has = |file: &str| folder.join(file).exists();
+    let compared = if has(Comparisons::FILE) { Some(Comparisons::read(folder)?) } else { None };
     let mut report = match () {
         () if has(Lab::FILE) => lab::report(&Lab::read(folder)?),
         () if has(Boards::FILE) => board::report(&Boards::read(folder)?),
-        () if has(Containments::FILE) => contain::report(&Containments::read(folder)?, folder),
+        () if has(Containments::FILE) => {
+            let record = if has(SweepRecord::FILE) { Some(SweepRecord::read(folder)?) } else { None };
+            contain::report(&Containments::read(folder)?, folder, record.as_ref())
+        }
         () if has(Bill::FILE) => bill::report(&SweepRecord::read(folder)?, &Bill::read(folder)?),
-        () if has(SweepRecord::FILE) => sweep::report(&SweepRecord::read(folder)?),
+        () if has(SweepRecord::FILE) => {
+            let record = SweepRecord::read(folder)?;
+            match &compared {
+                Some(compared) if record.kind == "compare" => {
+                    return Ok(Some(compare::measured_report(&record, compared)));
+                }
+                _ => sweep::report(&record),
+            }
+        }
         () => return Ok(None),
     };
-    if has(Comparisons::FILE) {
-        // Of settings in it that were compared with each other.
-        report.sections.splice(0..0, compare::report(&Comparisons::read(folder)?).sections);
+    if let Some(compared) = &compared {
+        // Settings of a sweep or a bill that were compared with each other afterwards.
+        report.sections.splice(0..0, compare::report(compared).sections);
     }
     Ok(Some(report))
+}
+
+/// Returns whether the latencies of the experiment in a folder may be quoted. `None`: its document
+/// cannot be read.
+pub fn fitness(folder: &Path) -> Option<Fitness> {
+    let sweep = SweepRecord::read(folder).ok().map(|record| record.fitness());
+    sweep
+        .or_else(|| Lab::read(folder).ok().map(|lab| lab.fitness()))
+        .or_else(|| Boards::read(folder).ok().map(|boards| boards.fitness()))
 }

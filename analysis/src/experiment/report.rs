@@ -7,9 +7,11 @@
 
 use crate::cpu_list;
 use crate::document::{SaveError, write_atomically};
+use crate::escape::markdown as escaped;
+use crate::fitness::Fitness;
 use crate::machine::Machine;
-use crate::table::grid::{Grid, wrap_list_item};
-use maud::Markup;
+use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
+use maud::{Markup, html};
 use std::path::Path;
 
 /// Everything that an experiment shows.
@@ -21,47 +23,41 @@ pub struct ExperimentReport {
     pub heading: String,
     /// The heading of the page.
     pub title: String,
-    /// What was measured: one line below the page's heading.
+    /// What was measured, in the line below the page's heading.
     pub subject: String,
-    /// When, and with which version.
+    /// When it was measured, and with which version.
     pub origin: String,
-    /// The verdict on top of the page.
-    pub answer: Option<Answer>,
-    /// Machine and conditions, each with its name.
-    pub facts: Vec<(String, String)>,
-    /// What to know, one line each.
-    pub notes: Vec<String>,
-    /// Tables and charts, in order.
-    pub sections: Vec<Section>,
-}
-
-/// A verdict.
-#[derive(Clone, Debug, Default)]
-pub struct Answer {
-    /// Whether all is well.
-    pub good: bool,
-    /// The verdict, in a sentence.
-    pub sentence: String,
-    /// What speaks against it, or what it means.
-    pub reasons: Vec<String>,
-    /// The numbers behind it, as attributes of the element: `data-fit="12"`.
+    /// The result in one sentence: last on the terminal, first on the page.
+    pub answer: String,
+    /// Whether its figures may be quoted, and why not.
+    pub fitness: Fitness,
+    /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
     pub counts: Vec<(&'static str, u64)>,
+    /// The measuring conditions in one line, for terminal and Markdown. The page has them among its
+    /// facts.
+    pub conditions: String,
+    /// Machine and conditions, each with its name; folded on the page.
+    pub facts: Vec<(String, String)>,
+    /// Remarks, one line each.
+    pub notes: Vec<String>,
+    /// Tables and charts, in order. The first chart belongs into the first section.
+    pub sections: Vec<ReportSection>,
 }
 
 /// A part of the page; on the terminal only its tables are shown.
 #[derive(Clone, Debug)]
-pub struct Section {
+pub struct ReportSection {
     /// Its id, unique in the page.
     pub id: String,
     /// Its heading.
     pub heading: String,
     /// What is in it, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SectionPart>,
 }
 
 /// A table, a chart or a text.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum SectionPart {
     /// A paragraph of the page.
     Text(String),
     /// Remarks on the page.
@@ -81,7 +77,7 @@ pub const PAGE: u8 = 4;
 /// Everywhere.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
-impl Section {
+impl ReportSection {
     /// An empty section.
     pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
@@ -89,39 +85,81 @@ impl Section {
 
     /// The section with more parts.
     #[must_use]
-    pub fn with(mut self, parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn with(mut self, parts: impl IntoIterator<Item = SectionPart>) -> Self {
         self.parts.extend(parts);
         self
     }
 }
 
 impl ExperimentReport {
-    /// The tables that are shown there.
-    pub fn tables(&self, place: u8) -> impl Iterator<Item = &Grid> {
+    /// The tables of a target, whole, with those that have no figures.
+    pub fn tables(&self, target: u8) -> impl Iterator<Item = &Grid> {
         self.sections.iter().flat_map(|section| &section.parts).filter_map(move |part| match part {
-            Part::Table(grid, places) if places & place != 0 => Some(grid),
+            SectionPart::Table(grid, targets) if targets & target != 0 => Some(grid),
             _ => None,
         })
     }
 
-    /// The tables and notes as they are printed; what stands out is bold, if `colour`.
-    pub fn terminal(&self, colour: bool) -> String {
-        let tables = self.tables(TERMINAL).map(|grid| grid.terminal(colour));
-        tables.chain(self.notes.iter().map(|note| wrap_list_item(note))).map(|text| text + "\n").collect()
+    /// Tables, notes, answer and fitness as they are printed, in this order, so that the answer is
+    /// the last thing on the screen. Emphasized cells are bold if `color`.
+    pub fn terminal(&self, color: bool) -> String {
+        let mut blocks: Vec<String> =
+            self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();
+        let conditions = Some(&self.conditions).filter(|text| !text.is_empty());
+        let notes = conditions.into_iter().chain(&self.notes).map(|note| wrap_list_item(note) + "\n");
+        blocks.push(notes.collect());
+        let ending = [self.answer.clone(), self.fitness.sentence()].map(|line| wrap_indented(&line, "  "));
+        let ending = ending.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n"));
+        blocks.push(ending.collect());
+        blocks.retain(|block| !block.is_empty());
+        blocks.join("\n")
     }
 
-    /// Writes each table as `NAME.csv`, and all of them with the notes on top as `<name>.md`.
+    /// Writes each table as `NAME.csv`, and all of them with answer and notes as `<name>.md`.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
         let write = |name: &str, bytes: &[u8]| -> Result<(), SaveError> {
             write_atomically(&folder.join(name), bytes)
         };
         let mut markdown = format!("# {}\n\n", self.heading);
-        self.notes.iter().for_each(|note| markdown += &format!("- {note}\n"));
+        let ending = [&self.answer, &self.fitness.sentence()].map(|line| escaped(line));
+        ending.iter().filter(|line| !line.is_empty()).for_each(|line| markdown += &format!("{line}\n\n"));
+        let conditions = Some(&self.conditions).filter(|text| !text.is_empty());
+        conditions.into_iter().chain(&self.notes).for_each(|note| markdown += &format!("- {note}\n"));
         for grid in self.tables(FILES) {
-            markdown += &format!("\n{}", grid.markdown());
+            if let Some(shown) = with_figures(grid) {
+                markdown += &format!("\n{}", shown.markdown());
+            }
             write(&format!("{}.csv", grid.name), &grid.csv()?)?;
         }
         Ok(write(&format!("{}.md", self.name), markdown.as_bytes())?)
+    }
+}
+
+/// A table without the columns that hold no figure. `None` if no column is left.
+pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
+    let has_figure = |column: &usize| {
+        let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(*column));
+        *column < grid.keys || cells.any(|cell| !cell.is_empty() && cell != "–")
+    };
+    let kept: Vec<usize> = (0..grid.head.len()).filter(has_figure).collect();
+    let has_any = !grid.rows.is_empty() && (kept.len() > grid.keys || grid.keys == grid.head.len());
+    let row = |row: &GridRow| GridRow {
+        cells: kept.iter().filter_map(|column| row.cells.get(*column).cloned()).collect(),
+        best: row.best.iter().filter_map(|best| kept.iter().position(|column| column == best)).collect(),
+    };
+    has_any.then(|| Grid {
+        head: kept.iter().map(|column| grid.head[*column].clone()).collect(),
+        rows: grid.rows.iter().map(row).collect(),
+        ..grid.clone()
+    })
+}
+
+/// A legend of the colors of a chart: classes and their meanings.
+pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
+    html! {
+        p class="note legend" {
+            @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
+        }
     }
 }
 
@@ -141,4 +179,50 @@ pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     ]
     .map(|(name, text)| (name.to_owned(), text))
     .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: &[[&str; 3]]) -> Grid {
+        let row = |cells: &[&str; 3]| GridRow { cells: cells.map(String::from).into(), best: vec![2] };
+        Grid {
+            name: "x".into(),
+            title: "a title".into(),
+            head: ["setting", "p99", "p50"].map(String::from).into(),
+            keys: 1,
+            rows: rows.iter().map(row).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn columns_and_tables_without_figures_are_dropped() {
+        let shown = with_figures(&grid(&[["a", "–", "1"], ["b", "", "–"]])).unwrap();
+        assert_eq!(
+            (shown.head, shown.rows[0].best.clone()),
+            (vec!["setting".to_owned(), "p50".into()], vec![1])
+        );
+        assert_eq!(with_figures(&grid(&[["a", "–", "–"]])), None);
+        assert_eq!(with_figures(&grid(&[])), None);
+    }
+
+    #[test]
+    fn terminal_ends_with_answer_and_fitness() {
+        let report = ExperimentReport {
+            answer: "B is faster".into(),
+            fitness: Fitness::new(vec!["a single core".into()]),
+            notes: vec!["a note".into()],
+            conditions: "measured today".into(),
+            sections: vec![
+                ReportSection::new("s", "S").with([SectionPart::Table(grid(&[["a", "2", "1"]]), ALL)]),
+            ],
+            ..ExperimentReport::default()
+        };
+        let text = report.terminal(false);
+        let last: Vec<&str> = text.lines().rev().take(5).collect();
+        assert_eq!(last[..2], ["not fit for latency claims: a single core", "B is faster"]);
+        assert_eq!(last[2..], ["", "· a note", "· measured today"]);
+    }
 }

@@ -1,52 +1,56 @@
-//! The page of any experiment, from what it shows.
+//! The page of any experiment, from its report.
 
 use super::page::{fact_columns, page, section};
 use super::table::table;
-use crate::experiment::{Answer, ExperimentReport, PAGE, Part, Section};
+use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
-/// The page.
+/// The page of an experiment: its answer and verdict, then its sections, then its settings, folded.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
-        @if let Some(answer) = &report.answer { (verdict(answer)) }
-        @if !report.facts.is_empty() || !report.notes.is_empty() {
-            (section("facts", "What was measured", &facts(report)))
-        }
-        @for one in &report.sections { (content_of(one)) }
+        (verdict(report))
+        @for one in &report.sections { (render_section(one)) }
+        @if !report.facts.is_empty() || !report.notes.is_empty() { (settings(report)) }
     };
     page(&report.title, &report.subject, &report.origin, &content)
 }
 
-fn verdict(answer: &Answer) -> Markup {
-    let (class, mark) = if answer.good { ("good", "✔") } else { ("bad", "✘") };
+fn verdict(report: &ExperimentReport) -> Markup {
+    let fitness = &report.fitness;
+    let (class, mark) = if fitness.is_fit { ("good", "✔") } else { ("bad", "✘") };
     // Names are ours and values are numbers: nothing to escape.
     let counts: String =
-        answer.counts.iter().map(|(name, count)| format!(" data-{name}=\"{count}\"")).collect();
+        report.counts.iter().map(|(name, count)| format!(" data-{name}=\"{count}\"")).collect();
     html! {
         (PreEscaped(format!("<section class=\"verdict {class}\"{counts}>")))
-        h2 { span aria-hidden="true" { (mark) } " " (answer.sentence) }
-        @if !answer.reasons.is_empty() { ul { @for reason in &answer.reasons { li { (reason) } } } }
+        h2 { (report.answer) }
+        p { span aria-hidden="true" { (mark) } " " (fitness.verdict()) @if !fitness.reasons.is_empty() { ":" } }
+        @if !fitness.reasons.is_empty() { ul { @for reason in &fitness.reasons { li { (reason) } } } }
         (PreEscaped("</section>"))
     }
 }
 
-fn facts(report: &ExperimentReport) -> Markup {
+/// Machine, settings and remarks, folded.
+fn settings(report: &ExperimentReport) -> Markup {
     html! {
-        (fact_columns(&report.facts))
-        @if !report.notes.is_empty() { ul class="note" { @for note in &report.notes { li { (note) } } } }
+        details id="facts" {
+            summary { "Machine, settings and remarks" }
+            (fact_columns(&report.facts))
+            @if !report.notes.is_empty() { ul class="note" { @for note in &report.notes { li { (note) } } } }
+        }
     }
 }
 
 /// A section, unless nothing of it is for the page.
-fn content_of(one: &Section) -> Markup {
-    let part = |part: &Part| {
+fn render_section(one: &ReportSection) -> Markup {
+    let part = |part: &SectionPart| {
         Some(match part {
-            Part::Text(text) => html! { p { (text) } },
-            Part::List(lines) if !lines.is_empty() => {
+            SectionPart::Text(text) => html! { p { (text) } },
+            SectionPart::List(lines) if !lines.is_empty() => {
                 html! { ul class="note" { @for line in lines { li { (line) } } } }
             }
-            Part::Table(grid, places) if places & PAGE != 0 => table(grid),
-            Part::Chart(chart) => chart.clone(),
+            SectionPart::Table(grid, targets) if targets & PAGE != 0 => table(&with_figures(grid)?),
+            SectionPart::Chart(chart) => chart.clone(),
             _ => return None,
         })
     };

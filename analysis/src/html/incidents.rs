@@ -8,20 +8,20 @@ use crate::report::units::{count, duration, duration_or_dash};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use maud::{Markup, html};
 
-/// So many incidents are listed and marked: those that the survivors felt most.
-const SHOWN: usize = 50;
+/// The maximum number of incidents that are listed and marked: the worst for the survivors.
+const MAX_INCIDENTS: usize = 50;
 /// More strategies than this have no lane of their own.
 const LANES: usize = 12;
 /// The height of a lane, and of what stands above all of them.
 const LANE: f64 = 18.0;
 const HEAD: f64 = 18.0;
 /// A band is drawn at least this wide, or it could not be seen.
-const LEAST_WIDTH: f64 = 2.0;
+const MIN_WIDTH: f64 = 2.0;
 
 /// The section's content; nothing for a run in which nobody died.
 pub fn draw(summary: &Summary) -> Option<Markup> {
     let containment = summary.containment.as_ref()?;
-    let shown = worst(&summary.incidents, SHOWN);
+    let shown = worst(&summary.incidents, MAX_INCIDENTS);
     let hidden = summary.incidents.len() - shown.len();
     Some(html! {
         (totals(containment))
@@ -118,8 +118,8 @@ pub struct Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     /// Lanes for the incidents that the survivors felt most.
-    pub fn of(incidents: &'a [IncidentSummary]) -> Self {
-        let incidents = worst(incidents, SHOWN);
+    pub fn from_incidents(incidents: &'a [IncidentSummary]) -> Self {
+        let incidents = worst(incidents, MAX_INCIDENTS);
         let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
         strategies.sort_unstable();
         strategies.dedup();
@@ -167,7 +167,7 @@ impl<'a> Lanes<'a> {
                 }
                 @for incident in &self.incidents {
                     @let (from, to) = (at(began(incident)), back(incident).map_or(frame.right, at));
-                    rect x=(coordinate(from)) y=(coordinate(y(lane(incident)) + 3.0)) width=(coordinate((to - from).max(LEAST_WIDTH)))
+                    rect x=(coordinate(from)) y=(coordinate(y(lane(incident)) + 3.0)) width=(coordinate((to - from).max(MIN_WIDTH)))
                         height=(coordinate(LANE - 6.0)) class=(if back(incident).is_some() { "incident back" } else { "incident" })
                         data-incident=(name(incident)) data-at-ns=(began(incident)) data-back-ns=[back(incident)] {
                         title {

@@ -70,7 +70,7 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
 
 /// The page of a run whose results are at hand: the same as [`render`] makes of them once they are
 /// saved.
-pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
+pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
     run_page::run_page(&SavedRun {

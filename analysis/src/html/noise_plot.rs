@@ -1,5 +1,5 @@
 //! The machine's noise: for each thread a strip over time with the longest gap of each moment, and
-//! the kernel's own account of the cores beside it. Drawn as jHiccup and cyclictest draw it.
+//! the kernel's own account of the cores. Drawn as jHiccup and cyclictest draw it.
 
 use super::axis;
 use super::scale::Scale;
@@ -11,10 +11,10 @@ use maud::{Markup, html};
 
 /// The height of a thread's strip.
 const STRIP: f64 = 64.0;
-/// So many threads are drawn: those with most time in gaps.
-const DRAWN: usize = 12;
+/// The maximum number of threads that are drawn: those with most time in gaps.
+const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
-const LEAST_NS: f64 = 3_000.0;
+const MIN_NS: f64 = 3_000.0;
 
 /// The section; `None` where there is neither a gap nor an account.
 pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
@@ -28,7 +28,7 @@ pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[Strin
                 }
                 figure { (strips(noise)) }
             } @else {
-                p class="none" { "No thread was away from its duty cycles for longer than " (duration(LEAST_NS as u64)) "." }
+                p class="none" { "No thread was away from its duty cycles for longer than " (duration(MIN_NS as u64)) "." }
             }
             (threads(noise))
             @for note in notes { p class="note" { (note) } }
@@ -45,7 +45,7 @@ fn strips(noise: &MachineNoise) -> Markup {
     let mut most: Vec<&ThreadNoise> =
         noise.threads.iter().filter(|thread| !thread.slices.is_empty()).collect();
     most.sort_by_key(|thread| std::cmp::Reverse(thread.gaps_ns));
-    most.truncate(DRAWN);
+    most.truncate(MAX_STRIPS);
     // In the order of the plan.
     most.sort_by_key(|thread| noise.threads.iter().position(|other| std::ptr::eq(other, *thread)));
     let height = most.len() as f64 * STRIP + 62.0;
@@ -54,7 +54,7 @@ fn strips(noise: &MachineNoise) -> Markup {
     let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.x_range());
     let longest =
         most.iter().flat_map(|thread| &thread.slices).map(|slice| slice.longest_ns).max().unwrap_or(0);
-    let values = (LEAST_NS, (longest as f64).max(LEAST_NS * 10.0));
+    let values = (MIN_NS, (longest as f64).max(MIN_NS * 10.0));
     let content = html! {
         (axis::bottom(&frame, &x, "time from the start of the schedule (s)", &axis::number))
         @for (number, thread) in most.iter().enumerate() {

@@ -28,7 +28,7 @@ const BOXES: [f64; 3] = [20.0, 408.0, 796.0];
 const BOX_WIDTH: f64 = 224.0;
 const BOX_TOP: f64 = 56.0;
 const BOX_HEIGHT: f64 = 112.0;
-/// Where orders go out, and where reports come back.
+/// The lanes of outgoing orders and of returning reports.
 const LANES: [f64; 2] = [92.0, 138.0];
 
 /// What the picture shows.
@@ -178,7 +178,7 @@ impl OrderPath {
         }
     }
 
-    /// A stage's name and time beside its color.
+    /// A stage's name and time next to its color.
     fn label(&self, stage: usize, x: f64, y: f64) -> Markup {
         let (measure, class) = STAGES[stage];
         let ns = self.stages_ns[stage];

@@ -85,12 +85,12 @@ pub fn subject(summary: &Summary) -> String {
 pub fn facts(summary: &Summary) -> Markup {
     let input = &summary.input;
     let [_, (_, on)] = setup_fields(summary);
-    // Rounded before it is written: there is no drift of minus nothing.
+    // Rounded before it is written, so that a drift of −0 is never shown.
     let drift = (summary.clock.drift_ppm * 10.0).round() / 10.0 + 0.0;
     let trading = summary.plan.trading();
     let is_delayed = trading.books().count() < usize::from(trading.venues);
     let delay = if is_delayed { input.delay.clone() } else { "none: the venues are exchanges".into() };
-    // What they say of host and processor the machine's facts say too.
+    // Host and CPU are already among the machine's facts.
     let clock = format!("{}, drift {drift:.1} ppm", on[2..].join(", "));
     let arrivals = format!("{}, seed {}, schedule {}", input.arrivals, input.seed, input.hash);
     let own = [("clock", clock), ("arrivals", arrivals), ("venue delay", delay)].into_iter();

@@ -89,7 +89,7 @@ fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Sca
             data-max-ns=[figures.max_ns] {
             path d=(path.data()) class={ "line " (class) } {}
             @if let (Some((last_x, last_y)), Some(max)) = (last, figures.max_ns) {
-                // Beyond ten samples there is no percentile: only the way to the greatest.
+                // Fewer than ten samples: no percentile, but a line to the maximum.
                 line x1=(coordinate(last_x)) y1=(coordinate(last_y)) x2=(coordinate(x.at(figures.count as f64))) y2=(coordinate(place(max)))
                     class={ "line beyond " (class) } {}
                 circle cx=(coordinate(x.at(figures.count as f64))) cy=(coordinate(place(max))) r="3.5" class={ "hollow " (class) } {

@@ -32,9 +32,9 @@ pub fn run_page(run: &SavedRun) -> String {
         (overview::verdict(summary))
         (overview::headline(summary))
         (section("facts", "What was measured", &overview::facts(summary)))
-        (section("latency", "Latency by percentile", &latency(run)))
+        (section("latency", "Latency by percentile", &latency_section(run)))
         (section("stages-section", "Stages", &stage_bars::draw(summary)))
-        (section("time", "Latency over time", &time(run)))
+        (section("time", "Latency over time", &time_section(run)))
         @if let Some(tail) = run.tail.as_ref().ok().and_then(tail_bars::draw) {
             (section("tail", "Why the slowest orders were slow", &tail))
         }
@@ -65,7 +65,7 @@ pub fn run_page(run: &SavedRun) -> String {
     page(&title, &overview::subject(summary), &dim, &content)
 }
 
-fn latency(run: &SavedRun) -> Markup {
+fn latency_section(run: &SavedRun) -> Markup {
     html! {
         figure {
             @match &run.curves {
@@ -77,7 +77,7 @@ fn latency(run: &SavedRun) -> Markup {
     }
 }
 
-fn time(run: &SavedRun) -> Markup {
+fn time_section(run: &SavedRun) -> Markup {
     match &run.timeline {
         Ok(timeline) => html! {
             (timeline_plot::draw(timeline, &run.summary))

@@ -12,8 +12,8 @@ use maud::{Markup, html};
 use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
-const LEAST_WIDTH: f64 = 1.5;
-/// An engine thread that was away for so long was away, whatever counts as a stall.
+const MIN_WIDTH: f64 = 1.5;
+/// From this pause on an engine thread counts as away, in nanoseconds.
 const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
@@ -33,7 +33,7 @@ pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
 
 fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     // Room above for the numbers of the stalls and what joins them to their places.
-    let lanes = Lanes::of(died);
+    let lanes = Lanes::from_incidents(died);
     let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
     let (size, unit) = unit(timeline.span_ns());
     let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.x_range());
@@ -63,7 +63,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
             @for (number, stall) in timeline.stalls.iter().enumerate() {
                 @let left = x.at(stall.at_ns as f64 / size);
                 @let right = x.at((stall.at_ns.saturating_add(stall.length_ns)) as f64 / size).min(frame.right);
-                rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate((right - left).max(LEAST_WIDTH)))
+                rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate((right - left).max(MIN_WIDTH)))
                     height=(coordinate(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
                     data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
                 (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))
@@ -91,7 +91,7 @@ fn unit(span_ns: u64) -> (f64, &'static str) {
         .unwrap_or((1.0, "ns"))
 }
 
-/// A level for each bucket; a gap where there is no value.
+/// A level for each bucket; a gap where a bucket is empty.
 fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
     let mut path = SvgPath::default();
     let end = x.domain().1;
@@ -130,7 +130,7 @@ fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
     data
 }
 
-/// An invisible strip that tells a bucket's figures to who points at it.
+/// An invisible strip that shows a bucket's figures under the pointer.
 fn hover(
     timeline: &Timeline,
     index: usize,

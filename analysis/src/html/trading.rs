@@ -5,8 +5,8 @@ use crate::report::units::{count, duration_or_dash};
 use crate::summary::{KillSummary, PositionSummary, RejectionCount, Summary, TradingSummary};
 use maud::{Markup, html};
 
-/// So many positions are listed: those with the most fills.
-const SHOWN: usize = 50;
+/// The maximum number of positions that are listed: those with the most fills.
+const MAX_ROWS: usize = 50;
 
 /// The section's content; nothing for a run in which nothing was traded, refused or killed.
 pub fn draw(summary: &Summary) -> Option<Markup> {
@@ -22,10 +22,10 @@ pub fn draw(summary: &Summary) -> Option<Markup> {
 
 fn positions(trading: &TradingSummary) -> Markup {
     let mut shown: Vec<&PositionSummary> = trading.positions.iter().collect();
-    let hidden = shown.len().saturating_sub(SHOWN);
+    let hidden = shown.len().saturating_sub(MAX_ROWS);
     if hidden > 0 {
         shown.sort_by_key(|position| std::cmp::Reverse(position.fills));
-        shown.truncate(SHOWN);
+        shown.truncate(MAX_ROWS);
         shown.sort_by_key(|position| (position.strategy, position.instrument));
     }
     html! {

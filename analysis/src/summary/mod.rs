@@ -29,6 +29,7 @@ pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
 
 use crate::document::Document;
+use crate::fitness;
 use crate::machine::Machine;
 use crate::merge::{MergedRun, OrderCounts, Violation};
 use crate::record::{CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
@@ -410,8 +411,8 @@ impl Summary {
     pub const fn verdict(&self) -> &'static str {
         match (self.valid, self.fit_for_latency) {
             (false, _) => "invalid run, not fit for latency claims",
-            (true, false) => "not fit for latency claims",
-            (true, true) => "fit for latency claims",
+            (true, false) => fitness::UNFIT,
+            (true, true) => fitness::FIT,
         }
     }
 

@@ -31,7 +31,7 @@ pub fn run<W: BenchWork>(name: &str, address: &str) -> Result<()> {
     for agent in mine.iter().rev() {
         let account = AgentAccount::attach(&mut attached, *agent)?;
         let work = W::attach(&plan, *agent, &mut attached, &account)?;
-        parts.push(AgentPart { agent: *agent, account, work });
+        parts.push(AttachedAgent { agent: *agent, account, work });
     }
     if plan.is_confined(mine) {
         STRATEGY.confine(plan.weaker_sandbox)?;
@@ -58,13 +58,13 @@ fn exit_on_panic() {
 }
 
 /// An agent, attached.
-struct AgentPart {
+struct AttachedAgent {
     agent: usize,
     account: AgentAccount,
     work: MeasuredLoop,
 }
 
-impl AgentPart {
+impl AttachedAgent {
     fn run<W: BenchWork>(self, plan: &BenchPlan<W>, control: &ControlView) -> Result<()> {
         let Self { agent, account, work } = self;
         process::set_timer_slack(plan.slack_ns);

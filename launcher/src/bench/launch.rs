@@ -21,11 +21,11 @@ use system::clock::{Clock, Timebase};
 use system::{descriptors, process};
 
 /// How long the agents may take to get ready.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// From the start of phase GO to the start tick: all agents are awake by then.
 const LEAD_NS: u64 = 2_000_000;
 /// How often the launcher looks at a running run. Seldom: it may share a core with an agent.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest number of successors of a dead first agent.
 const MAX_SUCCESSORS: usize = 3;
 
@@ -123,7 +123,7 @@ impl<W: BenchWork> BenchRun<'_, W> {
     fn watch(&mut self, signals: &Signals, tick: &dyn Fn(Duration)) -> Result<()> {
         let (mut progress, mut since) = (self.progress(), Instant::now());
         loop {
-            self.look(signals)?;
+            self.poll(signals)?;
             if self.phase > PREPARE {
                 tick(self.started.elapsed());
             }
@@ -140,7 +140,7 @@ impl<W: BenchWork> BenchRun<'_, W> {
             }
             self.advance();
             let now = self.progress();
-            let patience = self.patience();
+            let patience = self.progress_timeout();
             if now != progress {
                 (progress, since) = (now, Instant::now());
             } else if since.elapsed() > patience {
@@ -177,8 +177,8 @@ impl<W: BenchWork> BenchRun<'_, W> {
     }
 
     /// Sleeps until a process ends, a signal comes or the time is over, and notes deaths.
-    fn look(&mut self, signals: &Signals) -> Result<()> {
-        let at_most = if self.phase == PREPARE { Duration::from_micros(300) } else { LOOK };
+    fn poll(&mut self, signals: &Signals) -> Result<()> {
+        let at_most = if self.phase == PREPARE { Duration::from_micros(300) } else { POLL_INTERVAL };
         let pidfds = self.running().map(|(process, _)| process.0.pidfd());
         let fds: Vec<BorrowedFd<'_>> = pidfds.chain([signals.as_fd()]).collect();
         process::wait_readable(&fds, at_most)?;
@@ -220,10 +220,10 @@ impl<W: BenchWork> BenchRun<'_, W> {
         (self.phase, self.running().count(), accounts.fold(0, add))
     }
 
-    fn patience(&self) -> Duration {
+    fn progress_timeout(&self) -> Duration {
         match self.phase {
-            PREPARE => START_PATIENCE,
-            phase => self.plan.work.patience(phase >= DRAIN),
+            PREPARE => START_TIMEOUT,
+            phase => self.plan.work.progress_timeout(phase >= DRAIN),
         }
     }
 

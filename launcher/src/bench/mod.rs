@@ -86,7 +86,7 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     ) -> Result<MeasuredLoop>;
 
     /// How long a run may make no progress.
-    fn patience(&self, is_draining: bool) -> Duration;
+    fn progress_timeout(&self, is_draining: bool) -> Duration;
 }
 
 /// An agent's loop: one dynamic call for each thread.

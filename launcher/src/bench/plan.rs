@@ -25,7 +25,7 @@ pub struct SharedSegment {
 }
 
 /// The stronger of these rights.
-pub(super) fn strongest(rights: impl Iterator<Item = Access>) -> Option<Access> {
+pub(super) fn strongest_access(rights: impl Iterator<Item = Access>) -> Option<Access> {
     rights.reduce(|one, other| if one == Access::Write { one } else { other })
 }
 
@@ -162,7 +162,7 @@ impl<W: BenchWork> Source for Inherited<'_, W> {
 
     fn right(&self, what: &str) -> Option<Access> {
         let segment = self.segments.iter().find(|segment| segment.spec.name == what)?;
-        strongest(self.mine.iter().filter_map(|agent| segment.rights[*agent]))
+        strongest_access(self.mine.iter().filter_map(|agent| segment.rights[*agent]))
     }
 
     fn handles(&self) -> &[Handle] {

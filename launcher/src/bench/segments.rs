@@ -4,7 +4,7 @@
 //! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
 
 use super::BenchWork;
-use super::plan::{BenchPlan, SharedSegment, strongest};
+use super::plan::{BenchPlan, SharedSegment, strongest_access};
 use anyhow::{Result, anyhow};
 use roles::bench::account::{self, AccountView};
 use roles::bench::control::{self, ControlSegment};
@@ -49,13 +49,13 @@ impl BenchSegments {
             if let Some(core) = plan.cores.first().copied().flatten() {
                 pin::pin_to(core)?;
             }
-            Self::create_here(plan)
+            Self::create_named(plan)
         };
         // On its own thread: pinning changes no other thread.
         std::thread::scope(|scope| scope.spawn(create).join().map_err(|_| anyhow!("a thread panicked"))?)
     }
 
-    fn create_here<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
+    fn create_named<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
         let (mut memory, mut accounts, mut named) = (Vec::new(), Vec::new(), NamedSegments::default());
         let own = plan.work.segments().len();
         for (place, segment) in plan.segments().into_iter().enumerate() {
@@ -90,8 +90,9 @@ impl BenchSegments {
 
     /// The descriptors for a process with these agents.
     pub(super) fn handed_to(&self, agents: &[usize]) -> Vec<&File> {
-        let right =
-            |segment: &SharedSegment| strongest(agents.iter().filter_map(|agent| segment.rights[*agent]));
+        let right = |segment: &SharedSegment| {
+            strongest_access(agents.iter().filter_map(|agent| segment.rights[*agent]))
+        };
         let files = self.memory.iter().filter_map(|(segment, shared, _)| Some(shared.file(right(segment)?)));
         files.chain([self.control_file.file(Access::Read)]).collect()
     }

@@ -1,7 +1,7 @@
 //! From the accounts of a case to its figures.
 
-use super::mode::Mode;
-use super::tally::{LogView, Tally};
+use super::histogram::{BoardCounts, HistogramSnapshot};
+use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
 use crate::bench::{BenchOutcome, BenchPlan};
 use analysis::experiment::{
@@ -12,7 +12,7 @@ use roles::bench::boards::counts::{BoardField, BoardMeasure, Resolution, SLICES}
 
 /// What a case measured.
 pub fn case(
-    mode: &Mode,
+    mode: &WriteLoad,
     shared: bool,
     plan: &BenchPlan<BoardWork>,
     outcome: &BenchOutcome,
@@ -21,7 +21,7 @@ pub fn case(
     let work = &plan.work;
     let (writer, readers) =
         outcome.segments.accounts().split_first().expect("a case has its writer's account");
-    let logs: Vec<LogView> = readers.iter().map(LogView::new).collect();
+    let logs: Vec<BoardCounts> = readers.iter().map(BoardCounts::new).collect();
     let end = writer.get(Field::End).saturating_sub(outcome.start_ticks.unwrap_or(u64::MAX));
     let measured = (end as f64 * ns_per_tick) as u64;
     // A writer that died has not said when it ended.
@@ -31,10 +31,14 @@ pub fn case(
     let version = |cell| board.as_ref().map_or(0, |board| board.version(cell));
     let writes = (0..work.cells).map(version).fold(0u64, u64::saturating_add);
     let is_timed = work.scheduled.is_some();
-    let figures = |tally: &Tally| tally.distribution(ns_per_tick);
-    let if_timed = |tally: &Tally| is_timed.then(|| figures(tally));
+    let figures = |tally: &HistogramSnapshot| tally.distribution(ns_per_tick);
+    let if_timed = |tally: &HistogramSnapshot| is_timed.then(|| figures(tally));
 
-    let mut sums = [Tally::new(Resolution::FINE), Tally::new(Resolution::FINE), Tally::new(Resolution::FINE)];
+    let mut sums = [
+        HistogramSnapshot::new(Resolution::FINE),
+        HistogramSnapshot::new(Resolution::FINE),
+        HistogramSnapshot::new(Resolution::FINE),
+    ];
     let mut all = BoardReading::default();
     let mut each = Vec::new();
     for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
@@ -64,7 +68,7 @@ pub fn case(
     }
     (all.propagation, all.read) = (figures(&sums[0]), figures(&sums[1]));
     all.stale = if_timed(&sums[2]);
-    let written = LogView::new(writer);
+    let written = BoardCounts::new(writer);
     let (write, from_due) = (written.measure(BoardMeasure::First), written.measure(BoardMeasure::Second));
     let timed = |measure, tally| is_timed.then_some((measure, tally));
     let curves = [
@@ -130,22 +134,27 @@ fn usage(account: &AccountView) -> Option<BoardUsage> {
     })
 }
 
-fn timeline(writer: &LogView, readers: &[LogView], duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
+fn timeline(
+    writer: &BoardCounts,
+    readers: &[BoardCounts],
+    duration_ns: u64,
+    ns_per_tick: f64,
+) -> Vec<BoardSlice> {
     let slice = |slice: usize| {
         let writes = writer.slice(slice);
-        let mut reads = Tally::new(Resolution::COARSE);
+        let mut reads = HistogramSnapshot::new(Resolution::COARSE);
         readers.iter().for_each(|reader| reads.add(&reader.slice(slice)));
-        let at = |tally: &Tally, share| tally.percentile_ns(share, ns_per_tick);
+        let at = |tally: &HistogramSnapshot, share| tally.percentile_ns(share, ns_per_tick);
         BoardSlice {
             begin_ns: (u128::from(duration_ns) * slice as u128 / SLICES as u128) as u64,
             writes: writes.count(),
             write_p50_ns: at(&writes, 0.5),
             write_p99_ns: at(&writes, 0.99),
-            write_max_ns: writes.greatest_ns(ns_per_tick),
+            write_max_ns: writes.max_ns(ns_per_tick),
             reads: reads.count(),
             propagation_p50_ns: at(&reads, 0.5),
             propagation_p99_ns: at(&reads, 0.99),
-            propagation_max_ns: reads.greatest_ns(ns_per_tick),
+            propagation_max_ns: reads.max_ns(ns_per_tick),
         }
     };
     (0..SLICES).map(slice).collect()

@@ -1,6 +1,6 @@
 //! The flags of `board`, and the cases that they ask for.
 
-use super::mode::Mode;
+use super::mode::WriteLoad;
 use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
@@ -30,7 +30,7 @@ pub struct BoardFlags {
         value_delimiter = ',',
         default_value = "poisson:10k,pareto:10k,stress"
     )]
-    pub mode: Vec<Mode>,
+    pub mode: Vec<WriteLoad>,
     /// Readers; a list
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
     pub readers: Vec<Count>,
@@ -74,9 +74,9 @@ pub struct BoardFlags {
 
 /// What a case varies.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct BoardCell {
+pub(super) struct CaseSettings {
     /// The load.
-    pub mode: Mode,
+    pub mode: WriteLoad,
     /// The number of readers.
     pub readers: usize,
     /// Words of a value.
@@ -96,7 +96,7 @@ impl BoardFlags {
     ///
     /// # Errors
     /// The first flag that asks for what cannot be.
-    pub(super) fn cells(&self) -> Result<Vec<BoardCell>, UsageError> {
+    pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {
             return usage(format!("--duration {duration}: a case takes 1ms to 10m"));
@@ -125,7 +125,7 @@ impl BoardFlags {
             for size in &self.size {
                 for readers in &self.readers {
                     for waiting in &self.waiting {
-                        found.extend(self.isolation.iter().map(|isolation| BoardCell {
+                        found.extend(self.isolation.iter().map(|isolation| CaseSettings {
                             mode: mode.clone(),
                             readers: readers.0 as usize,
                             words: (size.0 / 8) as usize,
@@ -171,7 +171,7 @@ mod tests {
         flags: BoardFlags,
     }
 
-    fn cases(line: &str) -> Result<Vec<BoardCell>, String> {
+    fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
         let line = Line::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
         line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
     }
@@ -182,7 +182,7 @@ mod tests {
             cases("--mode stress,poisson:5k --readers 0,2 --size 8,4096 --isolation thread,sandbox").unwrap();
         assert_eq!(all.len(), 16);
         assert_eq!((all[0].readers, all[0].words, all[0].isolation), (0, 1, Isolation::Thread));
-        assert_eq!((all[15].mode.clone(), all[15].words), (Mode::Poisson(5_000), 512));
+        assert_eq!((all[15].mode.clone(), all[15].words), (WriteLoad::Poisson(5_000), 512));
         assert_eq!(cases("").unwrap().len(), 3, "three loads by default");
     }
 

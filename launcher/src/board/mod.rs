@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flags ─▶ cases ─▶ the bench kit: processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
-//!          (mode)                  (work)       (roles::bench)   (tally)
+//!          (mode)                  (work)       (roles::bench)   (histogram)
 //! ```
 //!
 //! The writer makes each write when it is due and never later on purpose: a slow write makes the
@@ -11,21 +11,21 @@
 
 mod figures;
 mod flags;
+mod histogram;
 mod mode;
-mod tally;
 mod work;
 
 pub use flags::BoardFlags;
 
 use crate::bench::{self, BenchClock, BenchPlan, BenchWork};
-use crate::experiments::publish::Shown;
+use crate::experiments::publish::PublishableReport;
 use crate::runtime::folder;
 use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{self, Boards};
 use anyhow::{Context, Result};
-use flags::BoardCell;
+use flags::CaseSettings;
 use roles::bench::boards::Waiting;
 use std::fs;
 use std::process::ExitCode;
@@ -104,7 +104,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         }
     }
     progress.clear();
-    Shown::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
+    PublishableReport::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
         (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,
@@ -114,13 +114,13 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
 
 /// The plan of a case, and whether its readers share their cores.
 fn plan_of(
-    cell: &BoardCell,
+    cell: &CaseSettings,
     flags: &BoardFlags,
     cores: &[u32],
     clock: &BenchClock,
 ) -> Result<(BenchPlan<BoardWork>, bool)> {
     let due = cell.mode.due(flags.duration.0, flags.seed.0)?;
-    let (cores, shared) = pinned(cores, cell.readers);
+    let (cores, shared) = assign_cores(cores, cell.readers);
     let usual = if shared { Waiting::Yield } else { Waiting::Spin };
     let work = BoardWork {
         readers: cell.readers,
@@ -136,7 +136,7 @@ fn plan_of(
 }
 
 /// The cores of the writer and the readers, and whether readers share theirs with others.
-fn pinned(cores: &[u32], readers: usize) -> (Vec<Option<u32>>, bool) {
+fn assign_cores(cores: &[u32], readers: usize) -> (Vec<Option<u32>>, bool) {
     let rest = match cores {
         [] => return (vec![None; readers + 1], true),
         [only] => std::slice::from_ref(only),
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn writer_has_the_first_core_and_readers_the_others() {
         let some = |cores: &[u32]| cores.iter().map(|core| Some(*core)).collect::<Vec<_>>();
-        assert_eq!(pinned(&[4, 5, 6], 2), (some(&[4, 5, 6]), false));
-        assert_eq!(pinned(&[4, 5, 6], 3), (some(&[4, 5, 6, 5]), true));
-        assert_eq!(pinned(&[0], 1), (some(&[0, 0]), true));
-        assert_eq!(pinned(&[0], 0), (some(&[0]), false));
-        assert_eq!(pinned(&[], 1), (vec![None, None], true));
+        assert_eq!(assign_cores(&[4, 5, 6], 2), (some(&[4, 5, 6]), false));
+        assert_eq!(assign_cores(&[4, 5, 6], 3), (some(&[4, 5, 6, 5]), true));
+        assert_eq!(assign_cores(&[0], 1), (some(&[0, 0]), true));
+        assert_eq!(assign_cores(&[0], 0), (some(&[0]), false));
+        assert_eq!(assign_cores(&[], 1), (vec![None, None], true));
     }
 }

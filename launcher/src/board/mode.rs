@@ -8,14 +8,14 @@ use std::str::FromStr;
 use strategy::schedule::{Arrivals, DelayRange, Replay, Schedule, Spec, replay, sample};
 
 /// Writes a second where none are given.
-const RATE: u64 = 10_000;
+const DEFAULT_RATE: u64 = 10_000;
 /// The most writes of a case, of which each due time takes eight bytes.
-const MOST: u64 = 50_000_000;
+const MAX_WRITES: u64 = 50_000_000;
 
 /// How writes arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Exponential gaps, so many a second on average.
+pub enum WriteLoad {
+    /// Exponential gaps, with this mean rate a second.
     Poisson(u64),
     /// Bursts: gaps from a Pareto distribution of shape 1.5.
     Pareto(u64),
@@ -25,14 +25,14 @@ pub enum Mode {
     Replay(PathBuf),
 }
 
-impl FromStr for Mode {
+impl FromStr for WriteLoad {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         let rate = || match rest.map(|rest| rest.parse::<Count>().map(|rate| rate.0)).transpose() {
             Ok(Some(0)) => Err(format!("{text}: no writes a second: give 1 or more, or use stress")),
-            Ok(rate) => Ok(rate.unwrap_or(RATE)),
+            Ok(rate) => Ok(rate.unwrap_or(DEFAULT_RATE)),
             Err(error) => Err(format!("{text}: {error}")),
         };
         match (name, rest) {
@@ -45,7 +45,7 @@ impl FromStr for Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for WriteLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Poisson(rate) => write!(f, "poisson:{rate}"),
@@ -56,7 +56,7 @@ impl fmt::Display for Mode {
     }
 }
 
-impl Mode {
+impl WriteLoad {
     /// When each write is due, in nanoseconds from the start, ascending, all of them before the
     /// end; `None`: nothing is due.
     ///
@@ -65,28 +65,28 @@ impl Mode {
     pub fn due(&self, duration_ns: u64, seed: u64) -> Result<Option<Vec<u64>>, UsageError> {
         let schedule = match self {
             Self::Stress => return Ok(None),
-            Self::Poisson(rate) => drawn(self, Arrivals::Poisson, *rate, duration_ns, seed)?,
-            Self::Pareto(rate) => drawn(self, Arrivals::Pareto, *rate, duration_ns, seed)?,
-            Self::Replay(path) => recorded(path)?,
+            Self::Poisson(rate) => draw_times(self, Arrivals::Poisson, *rate, duration_ns, seed)?,
+            Self::Pareto(rate) => draw_times(self, Arrivals::Pareto, *rate, duration_ns, seed)?,
+            Self::Replay(path) => read_recorded(path)?,
         };
         let due = schedule.entries(0).map(|entry| entry.fire_ns);
-        Ok(Some(due.take_while(|due| *due < duration_ns).take(MOST as usize).collect()))
+        Ok(Some(due.take_while(|due| *due < duration_ns).take(MAX_WRITES as usize).collect()))
     }
 }
 
 const NO_DELAY: DelayRange = DelayRange { min_ns: 1, max_ns: 1 };
 
-fn drawn(
-    mode: &Mode,
+fn draw_times(
+    mode: &WriteLoad,
     arrivals: Arrivals,
     rate: u64,
     duration_ns: u64,
     seed: u64,
 ) -> Result<Schedule, UsageError> {
     let orders = (u128::from(rate) * u128::from(duration_ns)).div_ceil(1_000_000_000).max(1);
-    if orders > MOST.into() {
+    if orders > MAX_WRITES.into() {
         return Err(UsageError(format!(
-            "--mode {mode} for that --duration makes {orders} writes, and {MOST} is the most: lower one of them, or use stress"
+            "--mode {mode} for that --duration makes {orders} writes, and {MAX_WRITES} is the most: lower one of them, or use stress"
         )));
     }
     let spec = Spec {
@@ -101,8 +101,9 @@ fn drawn(
     sample(&spec).map_err(|error| UsageError(format!("--mode {mode}: {error}")))
 }
 
-fn recorded(path: &Path) -> Result<Schedule, UsageError> {
-    let how = Replay { strategies: 1, venues: 1, delay: NO_DELAY, seed: 1, speed: 1.0, orders: Some(MOST) };
+fn read_recorded(path: &Path) -> Result<Schedule, UsageError> {
+    let how =
+        Replay { strategies: 1, venues: 1, delay: NO_DELAY, seed: 1, speed: 1.0, orders: Some(MAX_WRITES) };
     replay(path, &how).map_err(|error| UsageError(format!("--mode replay: {error}")))
 }
 
@@ -119,26 +120,26 @@ mod tests {
             ("stress", "stress"),
             ("replay:a:b.csv", "replay:a:b.csv"),
         ] {
-            assert_eq!(text.parse::<Mode>().unwrap().to_string(), written);
+            assert_eq!(text.parse::<WriteLoad>().unwrap().to_string(), written);
         }
         for text in ["poisson:0", "poisson:fast", "stress:3", "replay", "replay:", "uniform", ""] {
-            let error = text.parse::<Mode>().unwrap_err();
+            let error = text.parse::<WriteLoad>().unwrap_err();
             assert!(error.contains(text), "{error}");
         }
     }
 
     #[test]
     fn writes_are_due_within_the_time_and_the_same_for_a_seed() {
-        for mode in [Mode::Poisson(10_000), Mode::Pareto(10_000)] {
+        for mode in [WriteLoad::Poisson(10_000), WriteLoad::Pareto(10_000)] {
             let due = |seed| mode.due(100_000_000, seed).unwrap().unwrap();
             let times = due(1);
             assert!((800..=1_001).contains(&times.len()), "{}", times.len());
             assert!(times.is_sorted() && times.iter().all(|time| *time < 100_000_000));
             assert_eq!((due(1) == times, due(2) == times), (true, false));
         }
-        assert_eq!(Mode::Stress.due(1, 1), Ok(None));
-        let error = Mode::Poisson(1 << 40).due(1_000_000_000, 1).unwrap_err();
+        assert_eq!(WriteLoad::Stress.due(1, 1), Ok(None));
+        let error = WriteLoad::Poisson(1 << 40).due(1_000_000_000, 1).unwrap_err();
         assert!(error.0.contains("--duration"), "{error}");
-        assert!(Mode::Replay("no-such-file".into()).due(1, 1).unwrap_err().0.contains("no-such-file"));
+        assert!(WriteLoad::Replay("no-such-file".into()).due(1, 1).unwrap_err().0.contains("no-such-file"));
     }
 }

@@ -23,7 +23,7 @@ pub const BOARD: &str = "board";
 const DUE: &str = "due";
 const DUE_KIND: SegmentKind = SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]);
 /// How long a writer may be late, and readers may take to read the last values.
-const GRACE: Duration = Duration::from_secs(5);
+const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything that is particular to a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,8 +131,8 @@ impl BenchWork for BoardWork {
         }))
     }
 
-    fn patience(&self, is_draining: bool) -> Duration {
+    fn progress_timeout(&self, is_draining: bool) -> Duration {
         let writing = if is_draining { 0 } else { self.duration_ns.saturating_add(LATE_NS) };
-        GRACE + Duration::from_nanos(writing)
+        LATE_TIMEOUT + Duration::from_nanos(writing)
     }
 }

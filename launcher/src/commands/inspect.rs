@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// Prints stamp records.
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     let path = shelf::folder_of(&flags.path)?;
-    experiments::is_none(&path)?;
+    experiments::check_is_run_folder(&path)?;
     let format = match (flags.json, flags.csv) {
         (true, _) => Format::Json,
         (_, true) => Format::Csv,

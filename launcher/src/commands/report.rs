@@ -38,7 +38,7 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
     }
-    experiments::is_none(&folder)?;
+    experiments::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
     let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;

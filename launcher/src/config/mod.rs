@@ -66,7 +66,7 @@ impl Settings {
     }
 
     /// Returns the set values as a saved record holds them.
-    pub fn to_texts(&self) -> analysis::experiment::Texts {
+    pub fn to_texts(&self) -> analysis::experiment::SettingTexts {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
@@ -74,7 +74,7 @@ impl Settings {
     ///
     /// # Errors
     /// An unknown key, or an invalid value.
-    pub fn from_texts(texts: &analysis::experiment::Texts) -> Result<Self, UsageError> {
+    pub fn from_texts(texts: &analysis::experiment::SettingTexts) -> Result<Self, UsageError> {
         let mut settings = Settings::default();
         for (key, text) in texts {
             let set = settings.set(key, text);

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 /// The settings as typed: key and text, in the order of [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Swept(pub Vec<(&'static str, String)>);
+pub struct SweptSettings(pub Vec<(&'static str, String)>);
 
-impl Args for Swept {
+impl Args for SweptSettings {
     fn augment_args(command: Command) -> Command {
         let texts = |command: Command, key: &&'static str| {
             command.mut_arg(key, |arg| {
@@ -37,7 +37,7 @@ impl Args for Swept {
     }
 }
 
-impl FromArgMatches for Swept {
+impl FromArgMatches for SweptSettings {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         // One text a key; several for `fault`, which may be given several times.
         let text = |key: &&'static str| {
@@ -56,7 +56,7 @@ impl FromArgMatches for Swept {
 /// What was asked for: settings that all points share, axes, and the preset that fills up what is
 /// open.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct SweepRequest {
     /// The settings of all points, without the axes'.
     pub base: Settings,
     /// The axes in the order of [`Axis::ALL`].
@@ -67,14 +67,14 @@ pub struct Asked {
     pub weaker_sandbox: bool,
 }
 
-impl Swept {
+impl SweptSettings {
     /// Sorts the texts into base and axes; `config` lies below the base.
-    pub fn asked(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<Asked, UsageError> {
-        let mut asked = Asked::default();
+    pub fn request(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<SweepRequest, UsageError> {
+        let mut asked = SweepRequest::default();
         for (key, text) in &self.0 {
             match Axis::from_name(key) {
                 _ if *key == "preset" => asked.preset = Some(text.clone()),
-                Some(axis) => asked.take(super::axes::read_values(axis, text)?),
+                Some(axis) => asked.set_values(super::axes::read_values(axis, text)?),
                 None => match asked.base.set(key, text) {
                     Some(Err(message)) => {
                         return Err(UsageError(format!("--{}: {message}", key.replace('_', "-"))));
@@ -102,8 +102,8 @@ impl Swept {
     }
 }
 
-impl Asked {
-    fn take(&mut self, values: Vec<AxisValue>) {
+impl SweepRequest {
+    fn set_values(&mut self, values: Vec<AxisValue>) {
         if let [value] = &values[..] {
             value.apply(&mut self.base);
         } else {
@@ -112,7 +112,7 @@ impl Asked {
     }
 
     /// Whether that is varied or fixed already.
-    pub fn has(&self, axis: Axis) -> bool {
+    pub fn has_axis(&self, axis: Axis) -> bool {
         let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.name());
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
@@ -131,16 +131,16 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        swept: Swept,
+        swept: SweptSettings,
         #[arg(long)]
         rate: Option<String>,
         #[arg(long)]
         config: Option<PathBuf>,
     }
 
-    fn asked(line: &str) -> Result<Asked, UsageError> {
+    fn asked(line: &str) -> Result<SweepRequest, UsageError> {
         let line = Line::try_parse_from(["sweep"].into_iter().chain(line.split_whitespace())).unwrap();
-        line.swept.asked(line.rate.as_deref(), line.config.as_ref())
+        line.swept.request(line.rate.as_deref(), line.config.as_ref())
     }
 
     #[test]
@@ -152,7 +152,9 @@ mod tests {
         assert_eq!(axes, [(Axis::Isolation, 2), (Axis::Work, 2), (Axis::Rate, 1)]);
         assert_eq!((found.base.venues, found.base.seed), (Some(Count(2)), Some(Count(7))));
         assert_eq!(found.base.cores.as_ref().unwrap().0, [0, 1], "a list that is no axis");
-        assert!(found.has(Axis::Venues) && found.has(Axis::Work) && !found.has(Axis::Technique));
+        assert!(
+            found.has_axis(Axis::Venues) && found.has_axis(Axis::Work) && !found.has_axis(Axis::Technique)
+        );
         assert_eq!(found.preset, None);
         let faults = asked("--fault kill@1s --fault hang;scribble").unwrap().base.fault.unwrap();
         assert_eq!(faults.0.len(), 3);

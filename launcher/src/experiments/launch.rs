@@ -1,7 +1,7 @@
 //! Measures an experiment with the real launcher.
 
-use super::measure::{Ended, Made, Maker, measure};
-use super::progress::Bar;
+use super::measure::{MeasureEnd, MeasuredRun, RunMaker, measure};
+use super::progress::SweepProgress;
 use super::search::search;
 use crate::config::Settings;
 use crate::host::Machine;
@@ -15,15 +15,19 @@ use indicatif::HumanDuration;
 use std::path::Path;
 use std::time::Duration;
 
-/// What takes longer than that says beforehand how long.
-const LONG: Duration = Duration::from_secs(10);
-/// What a run takes beside its window and its longest delay: start, end, merge. A guess for small
-/// runs.
-const BESIDE: Duration = Duration::from_millis(1_500);
+/// An experiment that takes longer announces its expected time.
+const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
+/// What a run takes in addition to its window and its longest delay: start, end, merge. A guess
+/// for small runs.
+const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
-/// How long the runs that are still missing will take, if that is long, in words. Of a search at
-/// most so long.
-fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<String> {
+/// The number of missing runs and the time that they will take; of a search the maximum of both.
+/// `None` for a recorded flow, whose length is not known here.
+pub(super) fn expected_time(
+    record: &SweepRecord,
+    machine: &Machine,
+    total: usize,
+) -> Option<(u32, Duration)> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
     for point in &record.points {
@@ -31,24 +35,30 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
         let resolved = planner::resolve(&settings, machine).ok()?;
         let Input::Drawn { window_ns, .. } = resolved.input else { return None };
         let each = Duration::from_nanos(window_ns.saturating_add(resolved.settings.delay().max_ns))
-            .saturating_add(BESIDE);
+            .saturating_add(RUN_OVERHEAD);
         let runs = match record.search {
             Some(_) => u32::try_from(total / record.points.len().max(1)).ok()?,
-            None => {
-                (0..record.repeats).filter(|repeat| !point.has(*repeat, record.keeps_failures)).count() as u32
-            }
+            None => (0..record.repeats)
+                .filter(|repeat| !point.has_run(*repeat, record.keeps_failures))
+                .count() as u32,
         };
         missing = missing.saturating_add(runs);
         time = time.saturating_add(each.saturating_mul(runs));
     }
-    let most = if record.search.is_some() { "at most " } else { "" };
-    (time > LONG).then(|| {
-        format!("{most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+    Some((missing, time))
+}
+
+/// The announcement of an experiment that takes long.
+fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<String> {
+    let (missing, time) = expected_time(record, machine, total)?;
+    let at_most = if record.search.is_some() { "at most " } else { "" };
+    (time > MIN_ANNOUNCED).then(|| {
+        format!("{at_most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
     })
 }
 
 /// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
-pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> Result<T>) -> Result<T> {
+pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
@@ -58,7 +68,7 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> 
         start_timeout: Duration::from_nanos(record.start_timeout_ns),
         signals: &signals,
     };
-    work(&mut |settings: &Settings| -> Result<Made> {
+    work(&mut |settings: &Settings| -> Result<MeasuredRun> {
         // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
         // one is whole.
         Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
@@ -66,10 +76,10 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut Maker<'_>) -> 
 }
 
 /// Measures what a record lacks.
-pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
-    let steps = record.search.as_ref().map(|search| search.most_steps as usize * search.points.len());
+pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
+    let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
-    let mut bar = Bar::new(!quiet, total);
+    let mut bar = SweepProgress::new(!quiet, total);
     if let Some(estimate) = estimate(record, &crate::host::machine(), total).filter(|_| !quiet) {
         bar.say(&estimate);
     }

@@ -1,7 +1,7 @@
 //! Makes the runs of a sweep that are still missing, and saves after every one.
 
 use super::order::{OrderedRun, order};
-use super::progress::Bar;
+use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
 use analysis::document::Document;
@@ -15,39 +15,39 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum MeasureEnd {
     Complete,
     /// Ctrl-C: the rest is for `--resume`.
     Interrupted,
 }
 
-/// A run that was made.
+/// A finished run and its figures.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct MeasuredRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
     pub outline: RunOutline,
 }
 
-impl From<FinishedRun> for Made {
+impl From<FinishedRun> for MeasuredRun {
     fn from(finished: FinishedRun) -> Self {
         let outline = RunOutline::from_summary(&finished.summary);
         Self { folder: finished.folder, outcome: finished.outcome, outline }
     }
 }
 
-/// What makes one run: tests have one that makes it up.
-pub type Maker<'a> = dyn FnMut(&Settings) -> Result<Made> + 'a;
+/// Makes one run. Tests pass a function that invents its figures.
+pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next
+/// Makes the missing runs of a sweep. A failed run is kept as failed, and tried again by the next
 /// call.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,
-    make: &mut Maker<'_>,
-    bar: &mut Bar,
-) -> Result<Ended> {
-    let is_missing = |run: &OrderedRun| !record.points[run.point].has(run.repeat, record.keeps_failures);
+    make: &mut RunMaker<'_>,
+    bar: &mut SweepProgress,
+) -> Result<MeasureEnd> {
+    let is_missing = |run: &OrderedRun| !record.points[run.point].has_run(run.repeat, record.keeps_failures);
     let todo: Vec<OrderedRun> =
         order(&record.points, record.repeats).into_iter().filter(is_missing).collect();
     let all = record.points.len() * record.repeats as usize;
@@ -60,28 +60,28 @@ pub fn measure(
             out: Some(folder.to_owned()),
             ..Settings::from_texts(&record.points[point].settings)?
         };
-        let Some((name, outline)) = one(record, folder, &settings, make)? else {
-            return Ok(Ended::Interrupted);
+        let Some((name, outline)) = measure_one(record, folder, &settings, make)? else {
+            return Ok(MeasureEnd::Interrupted);
         };
         bar.end();
         let runs = &mut record.points[point].runs;
         runs.retain(|run| run.repeat != repeat);
         runs.push(RunEntry { repeat, seed, folder: name, outline });
         runs.sort_by_key(|run| run.repeat);
-        record.save(folder).with_context(|| go_on(folder))?;
+        record.save(folder).with_context(|| resume_hint(&record.kind, folder))?;
     }
     record.state = SweepState::Complete;
     record.save(folder)?;
-    discard_strangers(record, folder);
-    Ok(Ended::Complete)
+    discard_unrecorded_runs(record, folder);
+    Ok(MeasureEnd::Complete)
 }
 
 /// Makes one run: the name of its folder and its figures. `None`: interrupted, and saved as that.
-pub(super) fn one(
+pub(super) fn measure_one(
     record: &mut SweepRecord,
     folder: &Path,
     settings: &Settings,
-    make: &mut Maker<'_>,
+    make: &mut RunMaker<'_>,
 ) -> Result<Option<(String, RunOutline)>> {
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
@@ -90,11 +90,11 @@ pub(super) fn one(
             record.state = SweepState::Interrupted;
             // The error below says more than a second one would.
             let _ = record.save(folder);
-            return Err(error.context(go_on(folder)));
+            return Err(error.context(resume_hint(&record.kind, folder)));
         }
         _ => {
             record.state = SweepState::Interrupted;
-            discard_strangers(record, folder);
+            discard_unrecorded_runs(record, folder);
             record.save(folder)?;
             return Ok(None);
         }
@@ -106,9 +106,12 @@ pub(super) fn one(
     Ok(Some((name, made.outline)))
 }
 
-/// What stands in front of the error that stops a sweep.
-fn go_on(folder: &Path) -> String {
-    format!("the sweep stopped; what was finished is saved: --resume {} goes on", folder.display())
+/// The context of the error that stops an experiment.
+fn resume_hint(kind: &str, folder: &Path) -> String {
+    format!(
+        "the {kind} stopped; finished runs are saved: launcher sweep --resume {} finishes it",
+        folder.display()
+    )
 }
 
 /// Removes the stamp logs of a run whose summary is saved: they are by far the largest part.
@@ -124,7 +127,7 @@ pub fn discard_logs(run: &Path) {
 
 /// Removes the folders of runs that were not finished: those with a run's files that the record
 /// does not name.
-pub(super) fn discard_strangers(record: &SweepRecord, folder: &Path) {
+pub(super) fn discard_unrecorded_runs(record: &SweepRecord, folder: &Path) {
     let known = record.folders();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {

@@ -39,31 +39,31 @@ use analysis::document::Document;
 use analysis::experiment::{Boards, Lab, SweepRecord, sweep as sweeps};
 use analysis::record::RunRecord;
 use anyhow::Result;
-use launch::launch;
-use measure::Ended;
-use publish::{Shown, publish};
+use launch::measure_missing;
+use measure::MeasureEnd;
+use publish::{PublishableReport, publish};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Measures what an experiment lacks, and shows it.
-fn go_on(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
-    let ended = launch(&mut record, folder, json)?;
-    publish(&record, folder, &shown(&record, folder, ended)?, json, ended)
+/// Makes the missing runs of an experiment and publishes its report.
+fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
+    let ended = measure_missing(&mut record, folder, json)?;
+    publish(&record, folder, &report_of(&record, folder, ended)?, json, ended)
 }
 
-/// What an experiment shows, by its kind; one that is not complete and cannot be judged yet, as a
-/// sweep.
-fn shown(record: &SweepRecord, folder: &Path, ended: Ended) -> Result<Shown> {
+/// The report of an experiment of this kind. An incomplete one is reported as a sweep.
+fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
     match (record.kind.as_str(), ended) {
-        ("bill", Ended::Complete) => bill::shown(record, None),
-        ("compare", Ended::Complete) => compare::shown(record),
+        ("bill", MeasureEnd::Complete) => bill::report(record, None),
+        ("compare", MeasureEnd::Complete) => compare::shown(record),
         ("contain", _) => contain::shown(record, folder),
-        _ => Shown::new(sweeps::report(record), record),
+        _ => PublishableReport::new(sweeps::report(record), record),
     }
 }
 
-/// That a folder is not an experiment's: those that read a run's say what reads this one.
-pub fn is_none(folder: &Path) -> Result<(), UsageError> {
+/// Refuses the folder of an experiment where a run's is needed, and names the command that reads
+/// it.
+pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     if folder.join(RunRecord::FILE).exists() {
         return Ok(());
     }

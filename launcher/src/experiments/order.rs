@@ -1,5 +1,4 @@
-//! In which order the runs of a sweep are made, so that a machine whose mood changes harms nobody
-//! in particular.
+//! The order in which the runs of a sweep are made, so that a drifting machine favors no setting.
 //!
 //! Repeat by repeat; within a repeat condition by condition; within a condition what is compared,
 //! one after the other, beginning with another one in every repeat: A B C, B C A, C A B. So the two
@@ -10,7 +9,7 @@ use analysis::experiment::{Axis, SweepPoint};
 /// What the points of a group share.
 type Condition = Vec<(Axis, String)>;
 
-/// A run in its turn.
+/// A run in the order of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedRun {
     /// A condition in a repeat, from 0: the runs of a turn are compared with each other in pairs.

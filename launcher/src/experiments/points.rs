@@ -1,7 +1,7 @@
 //! From axes to points: every combination that the planner accepts, all with the same load.
 
 use super::axes::AxisValue;
-use super::flags::Asked;
+use super::flags::SweepRequest;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
@@ -13,11 +13,11 @@ use protocol::plan::{ClockSource, Isolation, Threading};
 use system::sandbox;
 
 /// More points than this are a mistake.
-const MOST_POINTS: usize = 10_000;
+const MAX_POINTS: usize = 10_000;
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layout {
+pub struct PointLayout {
     /// The settings that all points share.
     pub base: Settings,
     pub axes: Vec<AxisRecord>,
@@ -29,7 +29,7 @@ pub struct Layout {
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Side {
+pub struct ComparedSide {
     pub name: String,
     /// What it sets, over what both have.
     pub settings: Settings,
@@ -58,10 +58,10 @@ impl Candidate {
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
 /// have the same; and if some would get dedicated threads and others not, all share.
-pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
+pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, UsageError> {
     let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
-    if size.is_none_or(|size| size > MOST_POINTS) {
-        return Err(UsageError(format!("more than {MOST_POINTS} combinations: sweep over less at a time")));
+    if size.is_none_or(|size| size > MAX_POINTS) {
+        return Err(UsageError(format!("more than {MAX_POINTS} combinations: sweep over less at a time")));
     }
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
     for values in combinations(&asked.axes) {
@@ -88,29 +88,33 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
         axis: values[0].axis,
         values: values.iter().map(|value| value.text.clone()).collect(),
     });
-    Ok(Layout { axes: axes.collect(), ..settled(asked, accepted, notes, machine)? })
+    Ok(PointLayout { axes: axes.collect(), ..settle(asked, accepted, notes, machine)? })
 }
 
 /// Makes a point of each side, with the same load unless a side sets its own.
-pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result<Layout, UsageError> {
-    let side = |side: &Side| {
-        let Side { name, settings, rate } = side.clone();
+pub fn lay_out_sides(
+    asked: &SweepRequest,
+    sides: &[ComparedSide],
+    machine: &Machine,
+) -> Result<PointLayout, UsageError> {
+    let side = |side: &ComparedSide| {
+        let ComparedSide { name, settings, rate } = side.clone();
         let candidate = Candidate { name, own: settings, values: rate.into_iter().collect() };
         let resolved = check(&candidate.settings(&asked.base, false), machine, asked.weaker_sandbox)
             .map_err(|error| UsageError(format!("{}: {error}", candidate.name)))?;
         Ok((candidate, resolved))
     };
     let accepted = sides.iter().map(side).collect::<Result<_, UsageError>>()?;
-    settled(asked, accepted, Vec::new(), machine)
+    settle(asked, accepted, Vec::new(), machine)
 }
 
 /// The points of candidates, with one load and one threading.
-fn settled(
-    asked: &Asked,
+fn settle(
+    asked: &SweepRequest,
     accepted: Vec<(Candidate, Resolved)>,
     mut notes: Vec<String>,
     machine: &Machine,
-) -> Result<Layout, UsageError> {
+) -> Result<PointLayout, UsageError> {
     let mut base = asked.base.clone();
     settle_load(&mut base, &accepted, asked)?;
     settle_threading(&mut base, &accepted, &mut notes);
@@ -127,7 +131,7 @@ fn settled(
         })
     };
     let points = accepted.iter().map(point).collect::<Result<_, UsageError>>()?;
-    Ok(Layout { base, axes: Vec::new(), points, notes })
+    Ok(PointLayout { base, axes: Vec::new(), points, notes })
 }
 
 /// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings,
@@ -189,7 +193,7 @@ fn name(values: &[AxisValue]) -> String {
 fn settle_load(
     base: &mut Settings,
     accepted: &[(Candidate, Resolved)],
-    asked: &Asked,
+    asked: &SweepRequest,
 ) -> Result<(), UsageError> {
     let has_rate = asked.axes.iter().any(|values| values[0].axis == Axis::Rate);
     let loads = accepted.iter().filter_map(|(_, resolved)| match resolved.input {
@@ -215,7 +219,7 @@ fn settle_load(
     Ok(())
 }
 
-/// Points that the planner would give different threading are no comparison: then all share.
+/// Points with different threading cannot be compared: if the planner would mix, all share.
 fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], notes: &mut Vec<String>) {
     if !matches!(base.threading, None | Some(Choice::Auto)) {
         return;
@@ -232,10 +236,10 @@ mod tests {
     use super::*;
     use crate::host::fake;
 
-    fn asked(axes: &[(Axis, &str)], base: &str) -> Asked {
+    fn asked(axes: &[(Axis, &str)], base: &str) -> SweepRequest {
         let axes =
             axes.iter().map(|(axis, list)| super::super::axes::read_values(*axis, list).unwrap()).collect();
-        let mut asked = Asked { axes, ..Asked::default() };
+        let mut asked = SweepRequest { axes, ..SweepRequest::default() };
         for word in base.split_whitespace() {
             let (key, text) = word.split_once('=').unwrap();
             asked.base.set(key, text).unwrap().unwrap();
@@ -243,11 +247,11 @@ mod tests {
         asked
     }
 
-    fn read(texts: &analysis::experiment::Texts) -> Settings {
+    fn read(texts: &analysis::experiment::SettingTexts) -> Settings {
         Settings::from_texts(texts).unwrap()
     }
 
-    fn names(layout: &Layout) -> Vec<&str> {
+    fn names(layout: &PointLayout) -> Vec<&str> {
         layout.points.iter().map(|point| point.name.as_str()).collect()
     }
 

@@ -2,7 +2,7 @@
 //! otherwise.
 
 use super::axes::AxisValue;
-use super::flags::Asked;
+use super::flags::SweepRequest;
 use crate::config::{Settings, UsageError, nearest};
 use analysis::experiment::Axis;
 use protocol::plan::{Isolation, Technique};
@@ -42,10 +42,10 @@ impl SweepPreset {
 
     /// Fills up what was asked for: an axis that a flag names stays as the flag has it. Returns
     /// what this build lacks.
-    pub fn fill(self, asked: &mut Asked) -> Vec<String> {
+    pub fn fill_request(self, asked: &mut SweepRequest) -> Vec<String> {
         let mut notes = Vec::new();
-        let mut add = |axis: Axis, names: Vec<&str>, asked: &mut Asked| {
-            if asked.has(axis) {
+        let mut add = |axis: Axis, names: Vec<&str>, asked: &mut SweepRequest| {
+            if asked.has_axis(axis) {
                 return;
             }
             let mut values: Vec<AxisValue> = Vec::new();
@@ -64,7 +64,7 @@ impl SweepPreset {
                 add(Axis::Technique, SEED_TECHNIQUES.to_vec(), asked);
                 add(Axis::Work, SEED_WORK.to_vec(), asked);
                 // Its queues live on the heap, where only threads reach them.
-                if !asked.has(Axis::Isolation) {
+                if !asked.has_axis(Axis::Isolation) {
                     asked.base.isolation = Some(Isolation::Thread);
                 }
             }
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_preset_fills_only_what_is_open() {
-        let mut asked = Asked::default();
+        let mut asked = SweepRequest::default();
         asked.axes.push(super::super::axes::read_values(Axis::Work, "1us,2us").unwrap());
         asked.base.technique = Some(Technique::default());
-        SweepPreset::Seed.fill(&mut asked);
+        SweepPreset::Seed.fill_request(&mut asked);
         assert_eq!(asked.axes.len(), 1, "{asked:?}");
         assert_eq!(asked.axes[0][0].text, "1us");
         assert_eq!((asked.base.isolation, asked.base.repeats), (Some(Isolation::Thread), Some(Count(5))));
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn the_bill_has_every_technique_and_level() {
-        let mut asked = Asked::default();
-        assert_eq!(SweepPreset::Bill.fill(&mut asked), [""; 0]);
+        let mut asked = SweepRequest::default();
+        assert_eq!(SweepPreset::Bill.fill_request(&mut asked), [""; 0]);
         let sizes: Vec<_> = asked.axes.iter().map(Vec::len).collect();
         assert_eq!(sizes, [Technique::all().len(), Isolation::ALL.len()]);
     }

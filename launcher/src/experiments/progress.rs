@@ -1,18 +1,17 @@
-//! The line that says how far a sweep is and how long it will take; nothing where there is no
-//! terminal.
+//! The progress line of a sweep: runs made and time left. Hidden unless stderr is a terminal.
 
 use analysis::escape::single_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-pub struct Bar {
+pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
     measured: u32,
 }
 
-impl Bar {
+impl SweepProgress {
     /// A line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
         let target =
@@ -42,10 +41,10 @@ impl Bar {
         self.measured += 1;
     }
 
-    /// A line that stays, above this one; on stdout where there is no terminal to redraw.
+    /// A line that stays, above this one; on stdout if stderr is not a terminal.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| {
-            // A line that cannot be printed is no reason to stop measuring.
+            // Keep measuring even if the line cannot be printed.
             let _ = writeln!(crate::output::stdout(), "{line}");
         });
     }

@@ -1,6 +1,6 @@
 //! Prints and saves the report of an experiment.
 
-use super::measure::Ended;
+use super::measure::MeasureEnd;
 use crate::output::complain;
 use analysis::document::{Document, write_atomically};
 use analysis::experiment::{ExperimentReport, SweepRecord, sweep::runs_csv};
@@ -10,14 +10,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What an experiment shows, and its document.
-pub struct Shown {
+/// The report of an experiment and its document, ready to be printed and saved.
+pub struct PublishableReport {
     report: ExperimentReport,
     file: &'static str,
     json: Vec<u8>,
 }
 
-impl Shown {
+impl PublishableReport {
     /// The report of a document.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
@@ -29,7 +29,7 @@ impl Shown {
         self.report.save(folder)
     }
 
-    /// Prints the document, or tables and notes.
+    /// Prints the document, or tables, notes, answer and verdict.
     pub fn print(&self, json: bool) -> Result<()> {
         let mut out = crate::output::stdout();
         let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
@@ -42,7 +42,7 @@ impl Shown {
         html::write(folder, &folder.join(html::HTML_FILE))?;
         self.print(json)?;
         if !json {
-            writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
+            writeln!(crate::output::stdout(), "Saved in {}", folder.display())?;
         }
         Ok(())
     }
@@ -53,14 +53,18 @@ impl Shown {
 pub fn publish(
     record: &SweepRecord,
     folder: &Path,
-    shown: &Shown,
+    shown: &PublishableReport,
     json: bool,
-    ended: Ended,
+    ended: MeasureEnd,
 ) -> Result<ExitCode> {
     write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
     shown.publish(folder, json)?;
-    if ended == Ended::Interrupted {
-        complain(&format!("interrupted: launcher sweep --resume {} goes on", folder.display()));
+    if ended == MeasureEnd::Interrupted {
+        let (kind, folder) = (&record.kind, folder.display());
+        let (made, planned) = (record.runs().count(), record.planned_runs());
+        complain(&format!(
+            "interrupted: {made} of {planned} runs of the {kind} are made; launcher sweep --resume {folder} finishes the {kind}"
+        ));
         return Ok(crate::runtime::signals::exit_code());
     }
     let bad: Vec<_> = record.runs().filter(|run| !run.outline.is_sound()).collect();

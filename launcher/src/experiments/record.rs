@@ -1,9 +1,9 @@
 //! The record of an experiment, `sweep.json`: begun, read, gone on with. What was measured is saved
 //! in it run by run, so that an experiment that was stopped goes on where it was.
 
-use super::flags::Asked;
-use super::measure::discard_strangers;
-use super::points::Layout;
+use super::flags::SweepRequest;
+use super::measure::discard_unrecorded_runs;
+use super::points::PointLayout;
 use crate::config::{Common, Settings, UsageError};
 use crate::host::{Machine, System};
 use crate::planner;
@@ -18,8 +18,8 @@ use std::time::SystemTime;
 /// A record of what is to be measured, with nothing measured yet.
 pub fn new_record(
     kind: &str,
-    asked: &Asked,
-    layout: Layout,
+    asked: &SweepRequest,
+    layout: PointLayout,
     default_repeats: u64,
     machine: Machine,
     common: &Common,
@@ -98,6 +98,6 @@ pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
     }
     record.take_over();
     record.save(folder)?;
-    discard_strangers(&record, folder);
+    discard_unrecorded_runs(&record, folder);
     Ok(record)
 }

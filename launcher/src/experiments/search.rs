@@ -11,11 +11,11 @@
 //! %. What was tried is the whole state, so a search goes on where it was.
 
 use super::axes::orders_at;
-use super::measure::{Ended, Maker, one};
-use super::progress::Bar;
+use super::measure::{MeasureEnd, RunMaker, measure_one};
+use super::progress::SweepProgress;
 use crate::config::Settings;
 use analysis::document::Document;
-use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
+use analysis::experiment::{RateSearch, RateStep, SweepRecord, SweepState};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::report::width;
 use analysis::stats::{Percentile, RunOutline, median};
@@ -25,29 +25,28 @@ use anyhow::Result;
 use std::path::Path;
 
 /// The gap that ends the bisection: highest held to lowest not held.
-const CLOSE: f64 = 1.05;
+const CLOSE_ENOUGH: f64 = 1.05;
 /// The share of the offered rate that must be sent.
-const REACHED: f64 = 0.99;
+const MIN_SENT_SHARE: f64 = 0.99;
 /// Orders that every try has at least: enough for a p99.9.
-const FEWEST_ORDERS: f64 = 11_000.0;
+const MIN_ORDERS: f64 = 11_000.0;
 /// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate
 /// that can be tried.
-const LONGEST_WINDOW_NS: u64 = 60_000_000_000;
+const MAX_WINDOW_NS: u64 = 60_000_000_000;
 /// The lowest rate that is tried.
-const LOWEST_PER_S: f64 = 200.0;
-const HIGHEST_PER_S: f64 = 50_000_000.0;
+const MIN_RATE_PER_S: f64 = 200.0;
+const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Next {
+enum NextStep {
     Try(f64),
     Done(Option<f64>, String),
 }
 
 /// What to try next for a point.
-fn next(search: &Search, first: f64, most_steps: u32) -> Next {
-    let held = |step: &&SearchStep| step.held;
-    let rates =
-        |steps: &mut dyn Iterator<Item = &SearchStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
+fn next_step(search: &RateSearch, first: f64, most_steps: u32) -> NextStep {
+    let held = |step: &&RateStep| step.held;
+    let rates = |steps: &mut dyn Iterator<Item = &RateStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
     let best = rates(&mut search.steps.iter().filter(held)).into_iter().reduce(f64::max);
     // Noise may fail a rate below one that was held; what counts is the first failure above.
     let failed =
@@ -55,20 +54,22 @@ fn next(search: &Search, first: f64, most_steps: u32) -> Next {
     let failed = failed.into_iter().reduce(f64::min);
     let out_of_steps = search.steps.len() >= most_steps as usize;
     match (best, failed) {
-        (None, None) => Next::Try(first.clamp(LOWEST_PER_S, HIGHEST_PER_S)),
-        (None, Some(failed)) if failed <= LOWEST_PER_S || out_of_steps => {
-            Next::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
+        (None, None) => NextStep::Try(first.clamp(MIN_RATE_PER_S, MAX_RATE_PER_S)),
+        (None, Some(failed)) if failed <= MIN_RATE_PER_S || out_of_steps => {
+            NextStep::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
         }
-        (None, Some(failed)) => Next::Try((failed / 4.0).max(LOWEST_PER_S)),
-        (Some(best), None) if best >= HIGHEST_PER_S => {
-            Next::Done(Some(best), "the highest rate tried".into())
+        (None, Some(failed)) => NextStep::Try((failed / 4.0).max(MIN_RATE_PER_S)),
+        (Some(best), None) if best >= MAX_RATE_PER_S => {
+            NextStep::Done(Some(best), "the highest rate tried".into())
         }
-        (Some(best), Some(failed)) if failed / best <= CLOSE => {
-            Next::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
+        (Some(best), Some(failed)) if failed / best <= CLOSE_ENOUGH => {
+            NextStep::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
         }
-        (Some(best), _) if out_of_steps => Next::Done(Some(best), format!("after all {most_steps} steps")),
-        (Some(best), None) => Next::Try((best * 2.0).min(HIGHEST_PER_S)),
-        (Some(best), Some(failed)) => Next::Try((best * failed).sqrt()),
+        (Some(best), _) if out_of_steps => {
+            NextStep::Done(Some(best), format!("after all {most_steps} steps"))
+        }
+        (Some(best), None) => NextStep::Try((best * 2.0).min(MAX_RATE_PER_S)),
+        (Some(best), Some(failed)) => NextStep::Try((best * failed).sqrt()),
     }
 }
 
@@ -76,34 +77,34 @@ fn next(search: &Search, first: f64, most_steps: u32) -> Next {
 pub fn search(
     record: &mut SweepRecord,
     folder: &Path,
-    make: &mut Maker<'_>,
-    bar: &mut Bar,
+    make: &mut RunMaker<'_>,
+    bar: &mut SweepProgress,
     say: bool,
-) -> Result<Ended> {
+) -> Result<MeasureEnd> {
     let points = record.points.len();
     loop {
         let mut open = false;
         for point in 0..points {
-            let Some(search) = record.search.clone() else { return Ok(Ended::Complete) };
-            let Search { ended, steps, .. } = &search.points[point];
+            let Some(search) = record.search.clone() else { return Ok(MeasureEnd::Complete) };
+            let RateSearch { ended, steps, .. } = &search.points[point];
             if !ended.is_empty() {
                 continue;
             }
-            match next(&search.points[point], search.first_per_s, search.most_steps) {
-                Next::Done(highest, why) => update(record, point, |search| {
+            match next_step(&search.points[point], search.first_per_s, search.max_steps) {
+                NextStep::Done(highest, why) => update(record, point, |search| {
                     (search.highest_per_s, search.ended) = (highest, why);
                 }),
-                Next::Try(rate) => {
+                NextStep::Try(rate) => {
                     open = true;
                     let name = format!("{} at {}/s", record.points[point].name, plain(rate));
-                    let left = (search.most_steps as usize).saturating_sub(steps.len()) * points;
+                    let left = (search.max_steps as usize).saturating_sub(steps.len()) * points;
                     bar.begin(&name, steps.len(), left);
                     let Some(step) = attempt(record, folder, point, rate, make)? else {
-                        return Ok(Ended::Interrupted);
+                        return Ok(MeasureEnd::Interrupted);
                     };
                     bar.end();
                     if say {
-                        bar.say(&line(&record.points[point].name, &step, search.bound_ns));
+                        bar.say(&describe_step(&record.points[point].name, &step, search.bound_ns));
                     }
                     update(record, point, |search| search.steps.push(step));
                 }
@@ -113,19 +114,19 @@ pub fn search(
         if !open {
             record.state = SweepState::Complete;
             record.save(folder)?;
-            return Ok(Ended::Complete);
+            return Ok(MeasureEnd::Complete);
         }
     }
 }
 
-fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut Search)) {
+fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateSearch)) {
     if let Some(search) = record.search.as_mut().and_then(|search| search.points.get_mut(point)) {
         change(search);
     }
 }
 
 /// A step as it is printed.
-pub(super) fn line(name: &str, step: &SearchStep, bound_ns: u64) -> String {
+pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(
         "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs",
@@ -147,12 +148,12 @@ fn attempt(
     folder: &Path,
     point: usize,
     rate: f64,
-    make: &mut Maker<'_>,
-) -> Result<Option<SearchStep>> {
+    make: &mut RunMaker<'_>,
+) -> Result<Option<RateStep>> {
     let (base, point) =
         (Settings::from_texts(&record.base)?, Settings::from_texts(&record.points[point].settings)?);
     let window_ns =
-        point.window.unwrap_or_default().0.max((FEWEST_ORDERS / rate * 1e9) as u64).min(LONGEST_WINDOW_NS);
+        point.window.unwrap_or_default().0.max((MIN_ORDERS / rate * 1e9) as u64).min(MAX_WINDOW_NS);
     let settings = Settings {
         window: Some(Nanos(window_ns)),
         orders: Some(orders_at(rate, window_ns)),
@@ -163,30 +164,32 @@ fn attempt(
         ..point
     };
     let bound_ns = record.search.as_ref().map_or(0, |search| search.bound_ns);
-    let mut tries: Vec<Try> = Vec::new();
+    let mut tries: Vec<RateTrial> = Vec::new();
     let mut folders = Vec::new();
-    while decided(&tries, record.repeats).is_none() {
+    while majority(&tries, record.repeats).is_none() {
         let seed = Some(Count(record.seed_of(tries.len() as u32)));
-        let Some((name, outline)) = one(record, folder, &Settings { seed, ..settings.clone() }, make)? else {
+        let Some((name, outline)) =
+            measure_one(record, folder, &Settings { seed, ..settings.clone() }, make)?
+        else {
             return Ok(None);
         };
         folders.push(name);
         tries.push(judge(&outline, bound_ns));
     }
-    Ok(Some(step(rate, &tries, folders, decided(&tries, record.repeats) == Some(true))))
+    Ok(Some(step(rate, &tries, folders, majority(&tries, record.repeats) == Some(true))))
 }
 
 /// What one run at a rate came to.
 #[derive(Clone, Debug)]
-struct Try {
+struct RateTrial {
     achieved_per_s: Option<f64>,
     p999_ns: Option<u64>,
     /// Why it did not hold the rate; `None`: it did.
     lost: Option<String>,
 }
 
-/// Whether most of so many runs hold their rate; `None`: the runs that are missing decide.
-fn decided(tries: &[Try], repeats: u32) -> Option<bool> {
+/// Whether most of `repeats` runs hold their rate. `None`: the missing runs decide.
+fn majority(tries: &[RateTrial], repeats: u32) -> Option<bool> {
     let most = repeats as usize / 2 + 1;
     let held = tries.iter().filter(|run| run.lost.is_none()).count();
     let can_be_lost = (repeats as usize).saturating_sub(most);
@@ -196,12 +199,12 @@ fn decided(tries: &[Try], repeats: u32) -> Option<bool> {
     (tries.len() - held > can_be_lost).then_some(false)
 }
 
-fn judge(run: &RunOutline, bound_ns: u64) -> Try {
+fn judge(run: &RunOutline, bound_ns: u64) -> RateTrial {
     let p999_ns = Percentile::P999.get(&run.measure(Measure::RtVenueFromDue));
     let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
     let lost = if !run.is_sound() {
         Some(format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str)))
-    } else if share.is_none_or(|share| share < REACHED) {
+    } else if share.is_none_or(|share| share < MIN_SENT_SHARE) {
         Some(format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0))
     } else {
         match p999_ns {
@@ -210,15 +213,15 @@ fn judge(run: &RunOutline, bound_ns: u64) -> Try {
             Some(_) => None,
         }
     };
-    Try { achieved_per_s: run.achieved_per_s, p999_ns, lost }
+    RateTrial { achieved_per_s: run.achieved_per_s, p999_ns, lost }
 }
 
 /// The runs at a rate, in one. Why: of the first run that was lost, also where most were not.
-fn step(rate_per_s: f64, tries: &[Try], folders: Vec<String>, held: bool) -> SearchStep {
-    let all = |of: &dyn Fn(&Try) -> Option<f64>| {
+fn step(rate_per_s: f64, tries: &[RateTrial], folders: Vec<String>, held: bool) -> RateStep {
+    let all = |of: &dyn Fn(&RateTrial) -> Option<f64>| {
         tries.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
     };
-    SearchStep {
+    RateStep {
         rate_per_s,
         achieved_per_s: all(&|run| run.achieved_per_s),
         p999_ns: all(&|run| run.p999_ns.map(|ns| ns as f64)).map(|ns| ns as u64),
@@ -236,13 +239,13 @@ mod tests {
 
     /// Searches on a machine that holds everything up to `limit`.
     fn found(limit: f64, first: f64, most_steps: u32) -> (Option<f64>, String, Vec<f64>) {
-        let mut search = Search::default();
+        let mut search = RateSearch::default();
         loop {
-            match next(&search, first, most_steps) {
-                Next::Done(highest, why) => {
+            match next_step(&search, first, most_steps) {
+                NextStep::Done(highest, why) => {
                     return (highest, why, search.steps.iter().map(|step| step.rate_per_s).collect());
                 }
-                Next::Try(rate_per_s) => search.steps.push(SearchStep {
+                NextStep::Try(rate_per_s) => search.steps.push(RateStep {
                     rate_per_s,
                     achieved_per_s: None,
                     p999_ns: None,
@@ -275,8 +278,8 @@ mod tests {
         );
     }
 
-    fn tried(held: &[bool]) -> Vec<Try> {
-        let run = |held: &bool| Try {
+    fn tried(held: &[bool]) -> Vec<RateTrial> {
+        let run = |held: &bool| RateTrial {
             achieved_per_s: Some(1.0),
             p999_ns: Some(if *held { 1 } else { 9 }),
             lost: (!held).then(|| "a stall".to_owned()),
@@ -299,7 +302,7 @@ mod tests {
             (&[false], 2, Some(false)),
             (&[true, true], 2, Some(true)),
         ] {
-            assert_eq!(decided(&tried(held), repeats), wanted, "{held:?} of {repeats}");
+            assert_eq!(majority(&tried(held), repeats), wanted, "{held:?} of {repeats}");
         }
         let step = step(5.0, &tried(&[false, true, true]), Vec::new(), true);
         assert_eq!((step.runs_held, step.p999_ns, step.why.as_str()), (2, Some(1), "a stall"));
@@ -315,8 +318,8 @@ mod tests {
             if let Some(highest) = highest {
                 prop_assert!(highest <= limit && tried.contains(&highest));
             }
-            if most_steps >= 40 && (LOWEST_PER_S..HIGHEST_PER_S).contains(&limit) {
-                prop_assert!(highest.unwrap() * CLOSE >= limit, "{:?} for {}", highest, limit);
+            if most_steps >= 40 && (MIN_RATE_PER_S..MAX_RATE_PER_S).contains(&limit) {
+                prop_assert!(highest.unwrap() * CLOSE_ENOUGH >= limit, "{:?} for {}", highest, limit);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Reasons not to quote a plan's latencies, each with its remedy.
 
 use crate::host::Machine;
-use analysis::cpu_list;
+use analysis::{cpu_list, fitness};
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
         }
     }
     shared_cores(&by_core, &mut reasons);
-    smt(machine, &by_core, &mut reasons);
+    reasons.extend(fitness::sibling_reason(machine, &by_core.keys().copied().collect()));
     if plan.spill.as_ref().is_some_and(|spill| spill.core.is_none()) {
         reasons.push(
             "the spiller has no core of its own: it takes time from the threads of the run; allow one more core, or leave \
@@ -23,34 +23,18 @@ pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
                 .into(),
         );
     }
-    if plan.clock == ClockSource::Monotonic {
-        reasons.push(
-            "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more \
-             than the hand-offs measured. Use a machine whose clock source is tsc"
-                .into(),
-        );
-    }
-    if let Some(governor) = machine.governor.as_deref().filter(|name| *name != "performance") {
-        reasons.push(format!(
-            "the frequency governor is {governor}: the clock rate follows the load. Set it with \
-             `cpupower frequency-set -g performance`"
-        ));
-    }
+    reasons.extend((plan.clock == ClockSource::Monotonic).then(|| fitness::NO_TSC.to_owned()));
+    reasons.extend(fitness::governor_reason(machine));
     reasons
 }
 
 fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<String>) {
     if by_core.is_empty() {
-        reasons.push(
-            "the machine does not say which cores may be used: no thread is pinned. Mount /proc".into(),
-        );
+        reasons.push(fitness::NOT_PINNED.into());
         return;
     }
     if by_core.len() == 1 {
-        reasons.push(
-            "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more"
-                .into(),
-        );
+        reasons.push(fitness::SINGLE_CORE.into());
         return;
     }
     let strategy = |thread: &&ThreadPlan| matches!(thread.roles[..], [Role::Strategy(_)]);
@@ -76,27 +60,6 @@ fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<Str
                 names.join(", ")
             ));
         }
-    }
-}
-
-fn smt(machine: &Machine, by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<String>) {
-    let pairs: Vec<String> = machine
-        .smt_siblings
-        .iter()
-        .map(|group| group.iter().copied().filter(|core| by_core.contains_key(core)).collect::<Vec<_>>())
-        .filter(|taken| taken.len() > 1)
-        .map(|taken| taken.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
-        .collect();
-    if !pairs.is_empty() {
-        let shown = if pairs.len() > 4 {
-            format!("{} and {} more", pairs[..4].join(", "), pairs.len() - 4)
-        } else {
-            pairs.join(", ")
-        };
-        reasons.push(format!(
-            "cores {shown} are hardware threads of one core each and slow one another down. Use fewer roles, or \
-             name whole cores with --cores"
-        ));
     }
 }
 

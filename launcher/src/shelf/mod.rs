@@ -10,7 +10,8 @@ use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentError};
-use analysis::experiment::{Boards, Lab, SweepPlan, SweepRecord, SweepState};
+use analysis::experiment::{self, Boards, Lab, SweepPlan, SweepRecord, SweepState};
+use analysis::fitness::Fitness;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
@@ -78,13 +79,25 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
             Err(error) => ResultEntry { verdict: error.to_string(), ..entry },
         });
     }
-    let what = match SweepRecord::read(folder) {
-        Ok(record) => {
-            format!("{} of {} settings, {} repeats", record.kind, record.points.len(), record.repeats)
-        }
-        Err(_) => return None,
+    let what = if let Ok(record) = SweepRecord::read(folder) {
+        format!("{} of {} settings, {} repeats", record.kind, record.points.len(), record.repeats)
+    } else if let Ok(lab) = Lab::read(folder) {
+        format!("lab of {} cells, {} runs each", lab.cells.len(), lab.runs)
+    } else if let Ok(boards) = Boards::read(folder) {
+        format!("board of {} cases", boards.cases.len())
+    } else {
+        return None;
     };
-    Some(ResultEntry { folder: name, setting: what, verdict: "many runs".into(), ..ResultEntry::default() })
+    let fitness = experiment::fitness(folder);
+    Some(ResultEntry {
+        folder: name,
+        setting: what,
+        verdict: "many runs".into(),
+        fitness: fitness.as_ref().map(Fitness::verdict),
+        fit_for_latency: fitness.as_ref().map(|fitness| fitness.is_fit),
+        reasons: fitness.map_or_else(Vec::new, |fitness| fitness.reasons),
+        ..ResultEntry::default()
+    })
 }
 
 fn setting(record: &RunRecord) -> String {

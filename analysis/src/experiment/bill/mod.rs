@@ -1,5 +1,6 @@
 //! `bill.json`: what each isolation level costs with each technique.
 
+mod headline;
 mod report;
 
 pub use report::report;
@@ -62,7 +63,7 @@ pub struct BillRow {
     /// where the machine moved its cores, of each place; empty for threads, and where they were not
     /// measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub adds: Vec<Added>,
+    pub adds: Vec<LevelCost>,
     /// What weakens the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
@@ -82,7 +83,7 @@ pub struct BillRow {
 
 /// What a level adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Added {
+pub struct LevelCost {
     /// The core-to-core floor of the runs; null: of all runs.
     pub floor_ns: Option<f64>,
     /// Against the same technique under threads.

@@ -22,14 +22,14 @@ fn class(measure: &str) -> &'static str {
 }
 
 /// A line with its name.
-struct Line {
+struct PlotLine {
     name: String,
     class: &'static str,
     points: Vec<(f64, f64)>,
 }
 
-fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
-    let end = |line: &Line| {
+fn lines(lines: &[PlotLine], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
+    let end = |line: &PlotLine| {
         let (at, value) = *line.points.last()?;
         Some(LineLabel {
             x: x.at(at),
@@ -39,7 +39,7 @@ fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
         })
     };
     let ends: Vec<LineLabel> = lines.iter().filter_map(end).collect();
-    let drawn = |line: &Line| {
+    let drawn = |line: &PlotLine| {
         let mut path = SvgPath::default();
         line.points.iter().for_each(|(at, value)| path.line_to(x.at(*at), y.at(value.max(1.0))));
         path.data().to_owned()
@@ -55,29 +55,30 @@ fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
 }
 
 /// The scale of latencies that these lines need.
-fn latencies(lines: &[Line], frame: &Frame) -> Option<Scale> {
+fn latencies(lines: &[PlotLine], frame: &Frame) -> Option<Scale> {
     let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1.max(1.0)));
-    let least = values().fold(f64::INFINITY, f64::min);
-    let greatest = values().fold(0.0, f64::max);
-    (greatest > 0.0).then(|| Scale::log(least, greatest, frame.y_range()))
+    let min = values().fold(f64::INFINITY, f64::min);
+    let max = values().fold(0.0, f64::max);
+    (max > 0.0).then(|| Scale::log(min, max, frame.y_range()))
 }
 
 /// Latency by percentile.
 pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(400.0);
-    let line = |curve: &BoardCurve| Line {
+    let line = |curve: &BoardCurve| PlotLine {
         name: curve.measure.clone(),
         class: class(&curve.measure),
         points: curve.points.iter().map(|(inverse, ns)| (*inverse, *ns as f64)).collect(),
     };
-    let shown: Vec<Line> = case.curves.iter().filter(|curve| !curve.points.is_empty()).map(line).collect();
+    let shown: Vec<PlotLine> =
+        case.curves.iter().filter(|curve| !curve.points.is_empty()).map(line).collect();
     let y = latencies(&shown, &frame)?;
     let inverses = shown.iter().flat_map(|line| line.points.iter().map(|point| point.0));
-    let most = inverses.fold(20.0, f64::max);
-    let x = Scale::log_exact(1.0, most, frame.x_range());
+    let max_inverse = inverses.fold(20.0, f64::max);
+    let x = Scale::log_exact(1.0, max_inverse, frame.x_range());
     let content = html! {
         (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
-        (axis::bottom_at(&frame, &x, "percentile (each further nine takes the same room)", axis::percentile_ticks(most)))
+        (axis::bottom_at(&frame, &x, "percentile (each further nine takes the same room)", axis::percentile_ticks(max_inverse)))
         (lines(&shown, &frame, &x, &y))
     };
     let described = "Lines of latency over percentile for the write, the way to the readers and the read, as far as ten samples lie \
@@ -92,7 +93,7 @@ pub fn over_time(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(340.0);
     let line = |name: &str, class, of: fn(&BoardSlice) -> Option<u64>| {
         let point = |slice: &BoardSlice| Some((slice.begin_ns as f64 / 1e9, of(slice)? as f64));
-        Line { name: name.into(), class, points: case.timeline.iter().filter_map(point).collect() }
+        PlotLine { name: name.into(), class, points: case.timeline.iter().filter_map(point).collect() }
     };
     let mut shown = vec![
         line("write p50", "c1 strong", |slice| slice.write_p50_ns),

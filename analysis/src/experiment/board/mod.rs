@@ -6,6 +6,7 @@ mod report;
 pub use report::report;
 
 use crate::document::Document;
+use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
@@ -26,7 +27,7 @@ pub struct Boards {
     pub warn: BoardWarnings,
     /// In the order in which they were measured.
     pub cases: Vec<BoardCase>,
-    /// What to know about them. One line each.
+    /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
@@ -95,7 +96,7 @@ pub struct BoardCase {
     pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
-    /// What speaks against it; empty: versions add up, nothing was torn.
+    /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }
 
@@ -154,7 +155,7 @@ pub struct BoardReader {
 /// What the kernel counted for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
     /// Context switches that it asked for.
     pub voluntary_switches: u64,
@@ -164,7 +165,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// Somebody died.
+/// The death of a writer or a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
@@ -177,7 +178,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// A part of the time.
+/// Figures of one slice of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardSlice {
     /// Its beginning, in nanoseconds from the start.
@@ -207,6 +208,36 @@ pub struct BoardCurve {
     pub measure: String,
     /// `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
     pub points: Vec<(f64, u64)>,
+}
+
+impl Boards {
+    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
+    /// cores.
+    pub fn fitness(&self) -> Fitness {
+        let mut reasons = Vec::new();
+        let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
+        if unsound > 0 || self.cases.is_empty() {
+            reasons.push(format!("{unsound} of {} cases are not sound", self.cases.len()));
+        }
+        if self.interrupted {
+            reasons.push("interrupted before all cases were measured".into());
+        }
+        for case in &self.cases {
+            let cores: Vec<u32> = case.writer_core.iter().chain(&case.reader_cores).copied().collect();
+            let threads = case.readers as usize + 1;
+            for reason in Fitness::from_machine(&self.machine, &cores, threads).reasons {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            let usages = case.each.iter().map(|reader| (reader.name.as_str(), reader.usage));
+            let preempted = usages.chain([("writer", case.writer.usage)]).find_map(|(thread, usage)| {
+                preemption_reason(thread, usage?.involuntary_switches, case.duration_ns)
+            });
+            reasons.extend(preempted);
+        }
+        Fitness::new(reasons)
+    }
 }
 
 impl BoardCase {

@@ -2,25 +2,25 @@
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
 use crate::cpu_list;
-use crate::experiment::{ALL, Answer, ExperimentReport, PAGE, Part, Section, TERMINAL, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
 use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
 
 /// More readers than this are not listed one by one.
-const READERS_SHOWN: usize = 16;
+const MAX_READERS_LISTED: usize = 16;
 
 /// What it shows.
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
         let charts = [charts::percentiles(case, number), charts::over_time(case, number)];
-        Section::new(format!("case-{number}"), label)
-            .with([Part::Table(case_table(case, number), TERMINAL | PAGE)])
-            .with(charts.into_iter().flatten().map(Part::Chart))
-            .with(readers(case, number).map(|grid| Part::Table(grid, TERMINAL | PAGE)))
+        ReportSection::new(format!("case-{number}"), label)
+            .with(charts.into_iter().flatten().map(SectionPart::Chart))
+            .with([SectionPart::Table(case_table(case, number), TERMINAL | PAGE)])
+            .with(readers(case, number).map(|grid| SectionPart::Table(grid, TERMINAL | PAGE)))
     };
     let cases = boards.cases.iter().zip(labels(&boards.cases)).enumerate();
-    let rows = [seed_rows(boards), left_out(boards)].map(|grid| Part::Table(grid, ALL));
+    let rows = [seed_rows(boards), second_table(boards)].map(|grid| SectionPart::Table(grid, ALL));
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
         name: "board",
@@ -28,27 +28,46 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         title: "The board: one writer, any number of readers".into(),
         subject: format!("{} cases, on {}", boards.cases.len(), boards.machine.cpu_model),
         origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
-        answer: Some(answer(boards)),
+        answer: answer(boards),
+        fitness: boards.fitness(),
+        counts: counts(boards),
+        conditions: String::new(),
         facts: machine_facts(&boards.machine),
         notes: boards.notes.clone(),
-        sections: cases.map(case_of).chain([Section::new("rows", "All cases").with(rows)]).collect(),
+        sections: cases.map(case_of).chain([ReportSection::new("rows", "All cases").with(rows)]).collect(),
     }
 }
 
-fn answer(boards: &Boards) -> Answer {
+/// The number of cases, of sound ones, and of torn values.
+fn counts(boards: &Boards) -> Vec<(&'static str, u64)> {
     let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
-    let (all, torn) = (boards.cases.len(), boards.cases.iter().map(|case| case.all.torn).sum::<u64>());
-    let what =
-        "Sound: nothing torn, all versions read or known to be missed, all due writes made, nobody died.";
-    let problem = |case: &BoardCase| {
-        let name = case.name();
-        case.problems.iter().map(move |problem| format!("{name}: {problem}")).collect::<Vec<_>>()
-    };
-    Answer {
-        good: sound == all && sound > 0,
-        sentence: format!("{sound} of {all} cases sound, {torn} values torn"),
-        reasons: std::iter::once(what.into()).chain(boards.cases.iter().flat_map(problem)).collect(),
-        counts: vec![("sound", sound as u64), ("torn", torn), ("cases", all as u64)],
+    vec![("sound", sound as u64), ("torn", torn(boards)), ("cases", boards.cases.len() as u64)]
+}
+
+/// The number of torn values that readers got.
+fn torn(boards: &Boards) -> u64 {
+    boards.cases.iter().map(|case| case.all.torn).fold(0, u64::saturating_add)
+}
+
+/// The result in one sentence: the propagation of the first case with readers, and torn values.
+fn answer(boards: &Boards) -> String {
+    let (all, torn) = (boards.cases.len(), torn(boards));
+    let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
+    let checked = format!("{sound} of {all} cases sound, {} values torn", count(torn));
+    let timed = boards.cases.iter().find_map(|case| Some((case, case.all.propagation.p50_ns?)));
+    match timed {
+        Some((case, p50)) => {
+            let p99 = case.all.propagation.p99_ns;
+            let p99 = p99.map_or_else(String::new, |p99| format!(", {} at p99", duration(p99)));
+            let readers =
+                if case.readers == 1 { "1 reader".into() } else { format!("{} readers", case.readers) };
+            format!(
+                "a reader has a written value after {} at p50{p99} ({}, {readers}); {checked}",
+                duration(p50),
+                case.mode
+            )
+        }
+        None => checked,
     }
 }
 
@@ -203,9 +222,9 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         title,
         1,
         &columns,
-        case.each.iter().take(READERS_SHOWN),
+        case.each.iter().take(MAX_READERS_LISTED),
     );
-    Some(match case.each.len().saturating_sub(READERS_SHOWN) {
+    Some(match case.each.len().saturating_sub(MAX_READERS_LISTED) {
         0 => grid,
         hidden => grid.note(format!("{hidden} more in board.json")),
     })
@@ -248,7 +267,7 @@ fn seed_rows(boards: &Boards) -> Grid {
 }
 
 /// What those rows leave out.
-fn left_out(boards: &Boards) -> Grid {
+fn second_table(boards: &Boards) -> Grid {
     let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
     let p99 = |figures: Option<Distribution>| duration_or_dash(figures.and_then(|figures| figures.p99_ns));
     let missed = |case: &BoardCase| {

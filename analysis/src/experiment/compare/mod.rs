@@ -2,7 +2,7 @@
 
 mod report;
 
-pub use report::report;
+pub use report::{measured_report, report};
 
 use crate::document::Document;
 use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, pair_runs};

@@ -1,59 +1,213 @@
-//! The report of a comparison: a table and a verdict for each pair of settings.
+//! The report of a comparison: verdict, chart and table for each pair of settings.
 
 use super::{Comparison, Comparisons};
-use crate::experiment::{ALL, ExperimentReport, Part, Section};
-use crate::numbers::{duration_or_dash, signed};
-use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict, format_ratio};
+use crate::chart::axis;
+use crate::chart::interval_plot::{self, IntervalRow};
+use crate::experiment::ratio::{format_ratio, interval_row};
+use crate::experiment::report::legend;
+use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
+use crate::experiment::time_unit::TimeUnit;
+use crate::experiment::{ALL, ExperimentReport, ReportSection, SectionPart};
+use crate::fitness::{self, Fitness};
+use crate::numbers::signed;
+use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
 
-/// What it shows: every stage where there is one comparison, rt_venue alone where there are more.
+/// The half-width of an interval that tells settings apart well enough, as a share.
+const TARGET_HALF_WIDTH: f64 = 0.05;
+/// More repeats than this are not asked for.
+const MAX_MORE_REPEATS: usize = 1_000;
+
+/// The report of comparisons of saved runs: every stage where there is one comparison, `rt_venue`
+/// alone where there are more.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
         let name = if single { "compare".into() } else { format!("compare_{}", number + 1) };
-        Part::Table(Grid { name, ..table(comparison, single) }, ALL)
+        SectionPart::Table(Grid { name, ..table(comparison, single) }, ALL)
     };
     let tables = all.comparisons.iter().enumerate().map(table);
     ExperimentReport {
         name: "compare",
         heading: "Comparison".into(),
-        title: "Comparison".into(),
+        title: "Compare".into(),
+        answer: answer(all),
+        fitness: fitness_of(all),
         notes: all.notes.clone(),
-        sections: vec![Section::new("compare", "B against A").with(tables)],
+        sections: vec![ReportSection::new("compare", "B against A").with(chart(all)).with(tables)],
         ..ExperimentReport::default()
     }
 }
 
-/// The verdict on `rt_venue`, with the machine's stalls or without them, in one sentence. `None`:
-/// nobody knows of stalls.
-fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
-    let lines: Vec<&ComparisonLine> =
-        comparison.lines.iter().filter(|line| line.measure == measure.name()).collect();
-    if measure == Measure::StallFree && !lines.iter().any(|line| line.excluded_share.is_some()) {
-        return None;
-    }
-    let mut parts: Vec<String> = Vec::new();
-    for verdict in [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable] {
-        let with = lines.iter().filter(|line| line.verdict == verdict);
-        let names: Vec<&str> = with.clone().map(|line| line.percentile.name()).collect();
-        let Some(first) = with.clone().next() else { continue };
-        let why = match first.difference.filter(|_| verdict == Verdict::NoDifferenceSeen) {
-            _ if !first.why.is_empty() => format!(" ({})", first.why.join("; ")),
-            Some(found) if (found.ratio.value - 1.0).abs() >= 0.02 => format!(
-                " (the interval {:.3} to {:.3} holds 1, so {:.3} may be chance)",
-                found.ratio.low, found.ratio.high, found.ratio.value
-            ),
-            _ => String::new(),
-        };
-        parts.push(format!("{} at {}{why}", verdict.text(), names.join(", ")));
-    }
-    let what =
-        if measure == Measure::StallFree { "rt_venue without the machine's stalls" } else { "rt_venue" };
-    Some(format!("B against A, {what}: {}", parts.join("; ")))
+/// The report of a comparison whose runs were made for it, with every point of its record.
+pub fn measured_report(record: &SweepRecord, all: &Comparisons) -> ExperimentReport {
+    let ExperimentReport { name, heading, answer, notes, sections, .. } = report(all);
+    let sections = [sections, point_sections(record)].concat();
+    ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record, "Compare") }
 }
 
-/// Whether the hosts agree about rt_venue.
+/// The line of a measure at a percentile.
+fn line_of(comparison: &Comparison, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
+    let is_it = |line: &&ComparisonLine| line.measure == measure.name() && line.percentile == percentile;
+    comparison.lines.iter().find(is_it)
+}
+
+/// A and B with what tells them apart: `A (thread)`, `B (process)`.
+fn side_names(comparison: &Comparison) -> [String; 2] {
+    let words = |name: &str| name.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let (a, b) = (words(&comparison.a), words(&comparison.b));
+    let is_pair = |word: &String| word.contains('=');
+    let alike = a.len() == b.len() && a.iter().chain(&b).all(is_pair);
+    let distinct = |own: &[String], other: &[String]| -> String {
+        let values = own.iter().filter(|word| !alike || !other.contains(word));
+        let value = |word: &String| word.split_once('=').map_or(word.clone(), |(_, value)| value.to_owned());
+        values.map(value).collect::<Vec<_>>().join(", ")
+    };
+    [("A", distinct(&a, &b)), ("B", distinct(&b, &a))].map(|(side, words)| {
+        if words.is_empty() || words.len() > 40 { side.into() } else { format!("{side} ({words})") }
+    })
+}
+
+/// The result of all comparisons in one sentence, at the median of `rt_venue`.
+fn answer(all: &Comparisons) -> String {
+    let median = |comparison: &Comparison| {
+        line_of(comparison, Measure::RtVenue, Percentile::P50)
+            .map_or(Verdict::NotComparable, |line| line.verdict)
+    };
+    match &all.comparisons[..] {
+        [] => "nothing was compared".into(),
+        [only] => sentence(only),
+        several => {
+            let verdicts =
+                [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable];
+            let count = |verdict| several.iter().filter(|one| median(one) == verdict).count();
+            let counts = verdicts.map(|verdict| (count(verdict), verdict.text()));
+            let counts: Vec<String> = counts
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, words)| format!("{words} in {count}"))
+                .collect();
+            format!("B against A at p50 in {} settings: {}", several.len(), counts.join(", "))
+        }
+    }
+}
+
+/// The result of one comparison: `B (process) is 1.43 × slower than A (thread) at p50 (95 %
+/// 1.42–1.45, 12 pairs, same placement)`.
+fn sentence(comparison: &Comparison) -> String {
+    let [a, b] = side_names(comparison);
+    let Some(line) = line_of(comparison, Measure::RtVenue, Percentile::P50) else {
+        return format!("{b} and {a} have no figure in common");
+    };
+    let placement = match comparison.placed.len() {
+        0 | 1 => "same placement".to_owned(),
+        several => format!("within each of {several} placements"),
+    };
+    let basis = |found: &Difference, flip: bool| {
+        let ratio = found.ratio;
+        let (low, high) = if flip { (1.0 / ratio.high, 1.0 / ratio.low) } else { (ratio.low, ratio.high) };
+        format!("95 % {}–{}, {} pairs, {placement}", factor(low), factor(high), comparison.pairs)
+    };
+    match (line.verdict, &line.difference) {
+        (Verdict::Slower, Some(found)) => {
+            format!("{b} is {} × slower than {a} at p50 ({})", factor(found.ratio.value), basis(found, false))
+        }
+        (Verdict::Faster, Some(found)) => {
+            let faster = factor(1.0 / found.ratio.value);
+            format!("{b} is {faster} × faster than {a} at p50 ({})", basis(found, true))
+        }
+        (Verdict::NoDifferenceSeen, Some(found)) => {
+            let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
+                format!("; about {} would show a difference of 5 %", count_repeats(more))
+            });
+            format!("no difference seen between {b} and {a} at p50 (B/A {}){more}", basis(found, false))
+        }
+        _ => {
+            let why = line.why.first().map_or("no reason known", String::as_str);
+            let more = more_repeats(comparison, line)
+                .map_or_else(String::new, |more| format!("; about {} would do", count_repeats(more)));
+            format!("{b} and {a} are not comparable at p50: {why}{more}")
+        }
+    }
+}
+
+fn count_repeats(more: usize) -> String {
+    if more == 1 { "1 more repeat".into() } else { format!("{more} more repeats") }
+}
+
+/// A factor with two digits after the point where it is small.
+fn factor(ratio: f64) -> String {
+    if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
+}
+
+/// The number of repeats to add until a line can be judged, or its interval is narrow enough.
+/// `None`: it is, or repeats do not help.
+fn more_repeats(comparison: &Comparison, line: &ComparisonLine) -> Option<usize> {
+    let pairs = comparison.pairs;
+    let more = match (line.verdict, &line.difference) {
+        (Verdict::NoDifferenceSeen, Some(found)) => {
+            let half_width = (found.ratio.high - found.ratio.low) / 2.0;
+            // An interval narrows with the root of the number of pairs.
+            let needed = pairs as f64 * (half_width / TARGET_HALF_WIDTH).powi(2);
+            (needed.round() as usize).saturating_sub(pairs)
+        }
+        (Verdict::NotComparable, _) if pairs < MIN_PAIRS => MIN_PAIRS - pairs,
+        // The pairs are spread over too many placements: twice as many have a chance.
+        (Verdict::NotComparable, None) if line.why.iter().any(|why| why.contains("repeat more")) => pairs,
+        _ => 0,
+    };
+    (1..=MAX_MORE_REPEATS).contains(&more).then_some(more)
+}
+
+/// Whether the compared latencies may be quoted: by the caveats of all comparisons.
+fn fitness_of(all: &Comparisons) -> Fitness {
+    let caveats = all.comparisons.iter().flat_map(|comparison| &comparison.caveats);
+    let unfit = caveats.filter_map(|caveat| caveat.strip_prefix(fitness::UNFIT));
+    let mut reasons: Vec<String> = unfit.map(|rest| rest.trim_start_matches([' ', ':']).to_owned()).collect();
+    reasons.dedup();
+    Fitness::new(reasons)
+}
+
+/// The color of a verdict.
+const fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Slower => "c2",
+        Verdict::Faster => "c3",
+        Verdict::NoDifferenceSeen => "c1",
+        Verdict::NotComparable => "c7",
+    }
+}
+
+/// The ratios with their intervals: of one comparison each percentile of `rt_venue`, of several
+/// each one's median.
+fn chart(all: &Comparisons) -> Option<SectionPart> {
+    let row = |name: String, line: &ComparisonLine| interval_row(name, verdict_class(line.verdict), line);
+    let rows: Vec<IntervalRow> = match &all.comparisons[..] {
+        [only] => headline_lines(only).map(|line| row(line_name(line), line)).collect(),
+        several => several
+            .iter()
+            .filter_map(|one| {
+                let [a, b] = side_names(one);
+                Some(row(format!("{b} against {a}"), line_of(one, Measure::RtVenue, Percentile::P50)?))
+            })
+            .collect(),
+    };
+    let title = match &all.comparisons[..] {
+        [only] => side_names(only).map(|name| name.replace('(', "= ").replace(')', "")).join(", "),
+        _ => "rt_venue p50 of B against A".into(),
+    };
+    let axis_title = "B/A: right of the line B is slower, left of it faster";
+    let chart = interval_plot::draw("compare-ratio", &title, axis_title, &axis::number, Some(1.0), &rows)?;
+    let drawn = [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen]
+        .into_iter()
+        .map(|verdict| (verdict_class(verdict), verdict.text().to_owned()))
+        .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
+    let legend = legend(drawn);
+    Some(SectionPart::Chart(maud::html! { (chart) (legend) }))
+}
+
+/// Whether the hosts agree about `rt_venue`.
 fn agreement(comparison: &Comparison) -> String {
     let lines = || comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
     let disagree = lines().find_map(|line| Some((line.percentile.name(), line.disagreement()?)));
@@ -61,7 +215,7 @@ fn agreement(comparison: &Comparison) -> String {
     match (disagree, lines().map(judged).max().unwrap_or(0)) {
         (Some((percentile, how)), _) => format!("the hosts disagree at {percentile}: {how}"),
         (None, 0 | 1) => {
-            format!("whether the hosts agree nobody can tell: {MIN_PAIRS} pairs on each are needed")
+            format!("whether the hosts agree is not known: {MIN_PAIRS} pairs on each are needed")
         }
         (None, hosts) => {
             format!("the hosts agree, those {hosts} with {MIN_PAIRS} pairs or more: their intervals overlap")
@@ -69,61 +223,84 @@ fn agreement(comparison: &Comparison) -> String {
     }
 }
 
-/// The lines of the table: each percentile of rt_venue from p99 on has the one without the
-/// machine's stalls below it.
-fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
+/// The lines of `rt_venue`; from p99 on each is followed by the one without the machine's stalls.
+fn headline_lines(comparison: &Comparison) -> impl Iterator<Item = &ComparisonLine> {
     let of = |measure: Measure| comparison.lines.iter().filter(move |line| line.measure == measure.name());
-    let head = of(Measure::RtVenue).flat_map(move |line| {
+    of(Measure::RtVenue).flat_map(move |line| {
         let is_tail = line.percentile != Percentile::P50;
         let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
-        // Nobody looked: no line of dashes.
+        // Without a count of stalls there is nothing to show.
         std::iter::once(line).chain(free.filter(|free| free.excluded_share.is_some()))
-    });
+    })
+}
+
+/// The lines of the table that have a figure; `all` with those of every stage.
+fn table_lines(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
     let is_head = |line: &&ComparisonLine| {
         [Measure::RtVenue, Measure::StallFree].iter().any(|head| line.measure == head.name())
     };
-    head.chain(comparison.lines.iter().filter(move |line| all && !is_head(line)))
+    headline_lines(comparison)
+        .chain(comparison.lines.iter().filter(move |line| all && !is_head(line)))
+        .filter(|line| line.a_ns.is_some() || line.b_ns.is_some())
 }
 
-/// What a line is of; where stalls were taken out, with the share of A's and of B's orders that
-/// went with them.
-fn name(line: &ComparisonLine) -> String {
+/// The figure that a line is about. Of a stall-free figure with the share of the orders that it is
+/// made from, A's and B's.
+fn line_name(line: &ComparisonLine) -> String {
     match line.excluded_share {
-        Some([a, b]) => {
-            let out = |share: f64| format!("{:.0}", share * 100.0);
-            format!("· stall-free −{}/{} %", out(a), out(b))
+        Some(out) => {
+            let [a, b] = out.map(|share| format!("{:.0}", (1.0 - share) * 100.0));
+            let on = if a == b { a } else { format!("{a}/{b}") };
+            format!("· stall-free, on {on} % of the orders")
         }
         None => format!("{} {}", line.measure, line.percentile.name()),
     }
 }
 
-fn figure(ns: Option<f64>) -> String {
-    duration_or_dash(ns.map(|ns| ns as u64))
+/// Each reason against judging a line, once, with the number of lines that it is about.
+fn reasons(comparison: &Comparison) -> Vec<String> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for why in comparison.lines.iter().flat_map(|line| &line.why) {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, lines)) => *lines += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let all = comparison.lines.len();
+    let words = |(why, lines): &(&str, usize)| {
+        let about = if *lines == all { "all figures".into() } else { format!("{lines} of {all} figures") };
+        format!("not comparable, {about}: {why}")
+    };
+    reasons.iter().map(words).collect()
 }
 
 /// The table; `all` with every stage, else of `rt_venue` alone.
 fn table(comparison: &Comparison, all: bool) -> Grid {
+    let lines: Vec<&ComparisonLine> = table_lines(comparison, all).collect();
+    let unit = TimeUnit::for_durations(lines.iter().flat_map(|line| [line.a_ns, line.b_ns]).flatten());
+    let verdict = |line: &ComparisonLine| match line.verdict {
+        Verdict::NotComparable => "–".into(),
+        verdict => verdict.text().to_owned(),
+    };
     let mut grid = Grid::from_rows(
         "compare",
-        "B against A, median over the repeats",
+        format!("B against A, {}, median over the repeats", unit.name()),
         1,
         &[
-            ("figure", &name),
-            ("A", &|line| figure(line.a_ns)),
-            ("B", &|line| figure(line.b_ns)),
-            ("B/A [95%]", &|line| line.difference.as_ref().map_or_else(|| "–".into(), format_ratio)),
-            ("verdict", &|line| line.verdict.text().into()),
+            ("figure", &line_name),
+            ("A", &|line: &ComparisonLine| unit.format_or_dash(line.a_ns)),
+            ("B", &|line| unit.format_or_dash(line.b_ns)),
+            ("B/A [95%]", &format_ratio),
+            ("verdict", &verdict),
         ],
-        shown(comparison, all),
+        lines.iter().copied(),
     );
     let notes = &mut grid.notes;
     notes.extend([format!("A: {}", comparison.a), format!("B: {}", comparison.b)]);
-    notes.extend(sentence(comparison, Measure::RtVenue));
-    if let Some(free) = sentence(comparison, Measure::StallFree) {
-        let meaning = "stall-free: the same percentile of the orders that no stall of the machine touched; the share of A's and of B's that is \
-                       taken out stands beside it";
-        notes.extend([free, meaning.into()]);
+    if lines.iter().any(|line| line.excluded_share.is_some()) {
+        notes.push("stall-free: of the orders that no stall of the machine touched".into());
     }
+    notes.extend(reasons(comparison));
     if let Some(found) = comparison.lines.first().and_then(|line| line.difference) {
         let (by, pairs, method) = (found.difference, comparison.pairs, found.method.describe());
         notes.push(format!(
@@ -139,12 +316,13 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
     notes.extend(comparison.placed.iter().map(|placed| {
         let host = if placed.host.is_empty() { String::new() } else { format!("{}, ", placed.host) };
         format!(
-            "{host}core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
-            figure(placed.floor_ns),
+            "{host}core-to-core floor {} ns: {} runs of A, {} of B, rt_venue p50 {} and {} {}",
+            TimeUnit::Nanoseconds.format_or_dash(placed.floor_ns),
             placed.a,
             placed.b,
-            figure(placed.a_ns),
-            figure(placed.b_ns)
+            unit.format_or_dash(placed.a_ns),
+            unit.format_or_dash(placed.b_ns),
+            unit.symbol()
         )
     }));
     if comparison.placed.iter().any(|placed| !placed.host.is_empty()) {
@@ -153,6 +331,74 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
     } else if !comparison.placed.is_empty() {
         notes.push("the machine moved its cores: B/A compares runs of one floor with each other".into());
     }
-    notes.extend(comparison.caveats.iter().cloned());
+    notes.extend(comparison.caveats.iter().filter(|caveat| !caveat.starts_with(fitness::UNFIT)).cloned());
     grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixtures;
+
+    /// A comparison of 300 ns with that time, over these repeats.
+    fn comparison(repeats: usize, b_ns: f64) -> Comparison {
+        let side = |ns: f64| (0..repeats).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
+        let (a, b) = ("isolation=thread work=0ns", "isolation=process work=0ns");
+        Comparison::new((a, &side(300.0)), (b, &side(b_ns)))
+    }
+
+    #[test]
+    fn each_verdict_has_its_sentence() {
+        for (repeats, ns, wanted) in [
+            (
+                12,
+                429.0,
+                "B (process) is 1.43 × slower than A (thread) at p50 (95 % 1.43–1.43, 12 pairs, same placement)",
+            ),
+            (
+                8,
+                200.0,
+                "B (process) is 1.50 × faster than A (thread) at p50 (95 % 1.50–1.50, 8 pairs, same placement)",
+            ),
+            (
+                3,
+                310.0,
+                "B (process) and A (thread) are not comparable at p50: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do",
+            ),
+        ] {
+            assert_eq!(sentence(&comparison(repeats, ns)), wanted);
+        }
+    }
+
+    #[test]
+    fn reasons_are_given_once_and_empty_columns_dropped() {
+        let all = Comparisons { comparisons: vec![comparison(3, 400.0)], notes: Vec::new() };
+        let report = report(&all);
+        let text = report.terminal(false);
+        assert_eq!(text.matches("too few repeats").count(), 2, "table and answer:\n{text}");
+        assert!(text.contains("not comparable, all figures: too few repeats"), "{text}");
+        assert!(!text.contains("verdict") && !text.contains('–'), "{text}");
+        assert!(text.trim_end().lines().count() < 30, "{text}");
+    }
+
+    #[test]
+    fn wide_interval_asks_for_more_repeats() {
+        let mut one = comparison(8, 303.0);
+        one.lines[0].verdict = Verdict::NoDifferenceSeen;
+        let found = one.lines[0].difference.as_mut().unwrap();
+        (found.ratio.low, found.ratio.high) = (0.9, 1.1);
+        assert_eq!(
+            sentence(&one),
+            "no difference seen between B (process) and A (thread) at p50 (B/A 95 % 0.90–1.10, 8 pairs, same placement); \
+             about 24 more repeats would show a difference of 5 %"
+        );
+    }
+
+    #[test]
+    fn stall_free_lines_name_their_share_of_orders() {
+        let line =
+            |out| ComparisonLine { excluded_share: Some(out), ..comparison(5, 300.0).lines[0].clone() };
+        assert_eq!(line_name(&line([0.75, 0.75])), "· stall-free, on 25 % of the orders");
+        assert_eq!(line_name(&line([0.75, 0.6])), "· stall-free, on 25/40 % of the orders");
+    }
 }

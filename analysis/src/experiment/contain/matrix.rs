@@ -11,12 +11,14 @@ use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
 
 const ROW: f64 = 22.0;
-/// A cell must be so wide at least: fewer techniques stand beside each other then.
+/// The minimum width of a cell, which limits the number of techniques per drawing.
 const CELL: f64 = 58.0;
 const HEAD: f64 = 44.0;
 
 /// The techniques and the faults of rows, each once.
-pub(super) fn tried<'a>(rows: impl Iterator<Item = &'a Containment>) -> (Vec<Technique>, Vec<&'a str>) {
+pub(super) fn techniques_and_faults<'a>(
+    rows: impl Iterator<Item = &'a Containment>,
+) -> (Vec<Technique>, Vec<&'a str>) {
     let (mut techniques, mut faults) = (Vec::new(), Vec::new());
     for row in rows {
         if !techniques.contains(&row.technique) {
@@ -31,7 +33,7 @@ pub(super) fn tried<'a>(rows: impl Iterator<Item = &'a Containment>) -> (Vec<Tec
 
 /// The drawings, as many as it takes for all techniques; nothing without rows.
 pub(super) fn draw(all: &Containments) -> Markup {
-    let (techniques, faults) = tried(all.rows.iter());
+    let (techniques, faults) = techniques_and_faults(all.rows.iter());
     let levels: Vec<Isolation> = Isolation::ALL
         .iter()
         .copied()
@@ -41,17 +43,17 @@ pub(super) fn draw(all: &Containments) -> Markup {
         return html! {};
     }
     let left = faults.iter().map(|fault| text_width(fault)).fold(60.0, f64::max).min(WIDTH * 0.35) + 16.0;
-    let beside = (((WIDTH - left) / CELL / levels.len() as f64) as usize).max(1);
+    let per_drawing = (((WIDTH - left) / CELL / levels.len() as f64) as usize).max(1);
     let times = || all.rows.iter().flat_map(|row| [row.repair_ns, row.during_max_ns]).flatten();
-    let (least, most) = (times().min().unwrap_or(1_000).max(1), times().max().unwrap_or(1_000_000).max(1));
+    let (min, max) = (times().min().unwrap_or(1_000).max(1), times().max().unwrap_or(1_000_000).max(1));
     html! {
-        @for (number, part) in techniques.chunks(beside).enumerate() {
-            figure { (drawing(number, all, part, &levels, &faults, left, (least as f64, most as f64))) }
+        @for (number, part) in techniques.chunks(per_drawing).enumerate() {
+            figure { (drawing(number, all, part, &levels, &faults, left, (min as f64, max as f64))) }
         }
         p class="note legend" {
             "Colour: " span class="key yes" { "stayed" } " " span class="key late" { "others waited for the deadline" } " "
             span class="key no" { "spread" } " " span class="key nothing" { "never came" } ". Marks, on one axis of time for all cells, "
-            "logarithmic, from " (duration(least)) " at the left to " (duration(most)) " at the right of a cell: ● detection to repair, "
+            "logarithmic, from " (duration(min)) " at the left to " (duration(max)) " at the right of a cell: ● detection to repair, "
             "◇ the worst wait of the others meanwhile. No ●: there was nothing to repair, or the run ended."
         }
     }
@@ -121,17 +123,17 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| axis::duration(ns as f64));
     html! {
         rect x=(coordinate(left + 1.0)) y=(coordinate(top + 1.0)) width=(coordinate(cell - 2.0)) height=(coordinate(ROW - 2.0)) class=(class)
-            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.word())
+            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.label())
             data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
             title {
-                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.word()) ", repair " (known(row.repair_ns))
-                ", others' worst wait " (known(row.during_max_ns)) ", seen " (row.seen)
+                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.label()) ", repair " (known(row.repair_ns))
+                ", others' worst wait " (known(row.during_max_ns)) ", seen " (super::report::quoted_bytes(&row.seen))
             }
         }
         @if let Some(others) = row.during_max_ns {
-            @let place = at(others);
-            path d={ "M" (coordinate(place - 5.0)) " " (coordinate(middle)) "L" (coordinate(place)) " " (coordinate(middle - 5.0)) "L" (coordinate(place + 5.0)) " " (coordinate(middle))
-                "L" (coordinate(place)) " " (coordinate(middle + 5.0)) "Z" } class="hollow c2" {}
+            @let x_others = at(others);
+            path d={ "M" (coordinate(x_others - 5.0)) " " (coordinate(middle)) "L" (coordinate(x_others)) " " (coordinate(middle - 5.0)) "L" (coordinate(x_others + 5.0)) " " (coordinate(middle))
+                "L" (coordinate(x_others)) " " (coordinate(middle + 5.0)) "Z" } class="hollow c2" {}
         }
         @if let Some(repair) = row.repair_ns {
             circle cx=(coordinate(at(repair))) cy=(coordinate(middle)) r="3.6" class="dot c1" {}

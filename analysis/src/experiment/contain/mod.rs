@@ -1,6 +1,6 @@
 //! `contain.json`: what each fault did to each technique at each level.
 
-mod around;
+mod incident_charts;
 mod matrix;
 mod report;
 
@@ -28,7 +28,7 @@ pub enum Contained {
 
 impl Contained {
     /// What the table says.
-    pub const fn word(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Contained::Yes => "yes",
             Contained::Waited => "late",
@@ -38,22 +38,22 @@ impl Contained {
     }
 }
 
-/// All rows.
+/// The outcomes of all faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
     pub machine: String,
     /// By level, technique and fault.
     pub rows: Vec<Containment>,
-    /// The same of venues that had the fault.
+    /// Outcomes of venues that had a fault.
     #[serde(default)]
     pub venues: Vec<VenueContainment>,
-    /// The same of roles of the engine.
+    /// Outcomes of roles of the engine that had a fault.
     #[serde(default)]
     pub roles: Vec<RoleContainment>,
     /// What the protection costs a push and a pop.
-    pub cost: Option<Cost>,
-    /// What to know about them. One line each.
+    pub cost: Option<ProtectionCost>,
+    /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Document for Containments {
 impl Containments {
     /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`:
     /// it was not tried.
-    pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+    pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
@@ -101,9 +101,9 @@ pub struct Containment {
     pub lost_of_others: u64,
     /// From the fault, where its time is known, until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From there until the engine had repaired what the dead one left.
+    /// From the detection until the engine had repaired what the victim left.
     pub repair_ns: Option<u64>,
-    /// From there until the next incarnation traded.
+    /// From the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
     /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
     pub before_p999_ns: Option<u64>,
@@ -141,13 +141,13 @@ pub struct RoleContainment {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Who had it: `exchange-0`, `engine`, `gateway-1`.
+    /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
     /// The fault.
     pub fault: FaultKind,
     /// What the role wrote down before it acted.
     pub journal: Journaling,
-    /// [`Contained::Yes`]: it came back, and every order with it; of a gateway: the others lost nothing.
+    /// [`Contained::Yes`]: it recovered with every order; of a gateway: the others lost nothing.
     pub contained: Contained,
     /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
@@ -169,7 +169,7 @@ pub struct RoleContainment {
 
 /// A push and a pop of `array-queue` (and `channel`, which is the same ring), in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct ProtectionCost {
     /// Without the protection, median.
     pub bare_ns: f64,
     /// With it, median.
@@ -181,9 +181,9 @@ pub struct Cost {
     pub ratio_middle: Option<(f64, f64)>,
 }
 
-impl Cost {
-    /// As a note below the table.
-    pub fn words(&self) -> String {
+impl ProtectionCost {
+    /// The note below the table.
+    pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };
             format!(", half of the samples {low:.3} to {high:.3}{unsure}")

@@ -1,45 +1,52 @@
 //! The report of a containment table: where each fault stayed, by level, and what survivors
 //! noticed.
 
-use super::matrix::{self, tried};
-use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, around};
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL};
+use super::matrix::{self, techniques_and_faults};
+use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
+use crate::experiment::{
+    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
+};
+use crate::fitness::Fitness;
 use crate::numbers::{duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
 use protocol::plan::Isolation;
 use std::path::Path;
 
-/// What it shows; `folder` has the runs, for what is drawn of them.
-pub fn report(all: &Containments, folder: &Path) -> ExperimentReport {
+/// The report of a containment table. `folder` has the runs whose timelines are drawn, `record`
+/// their verdicts.
+pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
     let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
-    let matrices = levels().map(|level| Part::Table(by_level(all, *level), ALL));
+    let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));
     let answers = "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited for the \
                    deadline. NO: the run ended, or others lost orders. nothing: the fault never came.";
-    let around = around::draw(all, folder).map(Part::Chart);
+    let around = incident_charts::draw(all, folder).map(SectionPart::Chart);
     let mut sections = vec![
-        Section::new("contain", "Did the fault stay with its strategy?")
+        ReportSection::new("contain", "Did the fault stay with its strategy?")
             .with([
-                Part::Text(answers.into()),
-                Part::List(levels().map(|level| contained(all, *level)).collect()),
+                SectionPart::Text(answers.into()),
+                SectionPart::Chart(matrix::draw(all)),
+                SectionPart::Table(totals(all), ALL),
             ])
-            .with([Part::Chart(matrix::draw(all))])
             .with(matrices),
-        Section::new("around", "What the others felt").with(around),
+        ReportSection::new("around", "What the others felt").with(around),
     ];
     if !all.rows.is_empty() {
-        let parts = [Part::Table(times(all), TERMINAL | FILES), Part::Table(everything(all), FILES | PAGE)];
-        sections.push(Section::new("what", "What was seen, lost, and how long it took").with(parts));
+        let parts = [
+            SectionPart::Table(recovery_times(all), TERMINAL | FILES),
+            SectionPart::Table(full_table(all), FILES | PAGE),
+        ];
+        sections.push(ReportSection::new("what", "What was seen, lost, and how long it took").with(parts));
     }
     if !all.venues.is_empty() {
         sections.push(
-            Section::new("venues", "Did the fault stay with its venue?")
-                .with([Part::Table(venues(all), ALL)]),
+            ReportSection::new("venues", "Did the fault stay with its venue?")
+                .with([SectionPart::Table(venue_table(all), ALL)]),
         );
     }
     if !all.roles.is_empty() {
         let text = "yes: it came back from its journal, and every order with it. NO: the run ended.";
-        let parts = [Part::Text(text.into()), Part::Table(roles(all), ALL)];
-        sections.push(Section::new("roles", "Did the engine's roles come back?").with(parts));
+        let parts = [SectionPart::Text(text.into()), SectionPart::Table(role_table(all), ALL)];
+        sections.push(ReportSection::new("roles", "Did the engine's roles come back?").with(parts));
     }
     let tried = all.rows.len() + all.venues.len() + all.roles.len();
     ExperimentReport {
@@ -48,32 +55,79 @@ pub fn report(all: &Containments, folder: &Path) -> ExperimentReport {
         title: "What isolation buys".into(),
         subject: format!("{tried} faults tried, on {}", all.machine),
         origin: format!("bulkhead {}", env!("CARGO_PKG_VERSION")),
+        answer: answer(all),
+        fitness: record.map_or_else(
+            || Fitness::new(vec!["the runs' verdicts are not in this folder".into()]),
+            SweepRecord::fitness,
+        ),
         notes: all.notes.clone(),
         sections,
         ..ExperimentReport::default()
     }
 }
 
-/// `process: 11 of 12 contained, 1 late`.
-fn contained(all: &Containments, level: Isolation) -> String {
-    let count = |wanted: &[Contained]| {
-        all.rows
-            .iter()
-            .filter(|row| row.isolation == level && (wanted.is_empty() || wanted.contains(&row.contained)))
-            .count()
+/// The number of outcomes of each kind, in the order of the table of totals.
+fn outcome_counts(outcomes: impl Iterator<Item = Contained>) -> [usize; 4] {
+    let mut counts = [0; 4];
+    outcomes.for_each(|outcome| counts[outcome as usize] += 1);
+    counts
+}
+
+/// The outcomes of all faults: of strategies, venues and roles of the engine.
+fn outcomes(all: &Containments) -> impl Iterator<Item = Contained> {
+    let venues = all.venues.iter().map(|row| row.contained);
+    all.rows.iter().map(|row| row.contained).chain(venues).chain(all.roles.iter().map(|row| row.contained))
+}
+
+/// The result of a containment table in one sentence.
+fn answer(all: &Containments) -> String {
+    let [contained, late, spread, nothing] = outcome_counts(outcomes(all));
+    let tried = contained + late + spread + nothing;
+    let mut exceptions = Vec::new();
+    for (count, what) in
+        [(late, "made others wait for the deadline"), (spread, "spread"), (nothing, "never came")]
+    {
+        if count > 0 {
+            exceptions.push(format!("{count} {what}"));
+        }
+    }
+    let exceptions =
+        if exceptions.is_empty() { String::new() } else { format!("; {}", exceptions.join(", ")) };
+    format!("{contained} of {tried} faults stayed where they began{exceptions}")
+}
+
+/// The outcomes of the strategies' faults by level, with their total.
+fn totals(all: &Containments) -> Grid {
+    let row = |name: String, of: &dyn Fn(&&Containment) -> bool| {
+        let counts = outcome_counts(all.rows.iter().filter(of).map(|row| row.contained));
+        let tried = counts.iter().sum::<usize>();
+        let cells = counts.iter().chain([&tried]).map(usize::to_string);
+        GridRow::plain(std::iter::once(name).chain(cells).collect())
     };
-    let (yes, late) = (count(&[Contained::Yes]), count(&[Contained::Waited]));
-    format!("{level}: {yes} of {} contained, {late} late", count(&[]))
+    let levels = Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
+    let mut rows: Vec<GridRow> =
+        levels.map(|level| row(level.to_string(), &|one| one.isolation == *level)).collect();
+    if rows.len() > 1 {
+        rows.push(row("total".into(), &|_| true));
+    }
+    Grid {
+        name: "contain_totals".into(),
+        title: "faults of strategies, by level".into(),
+        head: ["isolation", "contained", "late", "spread", "never came", "tried"].map(String::from).into(),
+        keys: 1,
+        rows,
+        notes: Vec::new(),
+    }
 }
 
 /// What was contained at a level: faults down, techniques across.
 fn by_level(all: &Containments, level: Isolation) -> Grid {
     let rows = || all.rows.iter().filter(|row| row.isolation == level);
-    let (techniques, faults) = tried(rows());
+    let (techniques, faults) = techniques_and_faults(rows());
     let line = |fault: &&str| {
         let cells = techniques.iter().map(|technique| {
             let row = rows().find(|row| row.fault == **fault && row.technique == *technique);
-            row.map_or("–", |row| row.contained.word()).to_owned()
+            row.map_or("–", |row| row.contained.label()).to_owned()
         });
         GridRow::plain(std::iter::once((*fault).to_owned()).chain(cells).collect())
     };
@@ -88,7 +142,7 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
 }
 
 /// How long it took, where something was contained.
-fn times(all: &Containments) -> Grid {
+fn recovery_times(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_times",
         "what it took, where it was contained",
@@ -107,8 +161,20 @@ fn times(all: &Containments) -> Grid {
     .note("detect: from the fault. repair: from the detection. before, during: the others' worst order.")
 }
 
-/// One table with everything.
-fn everything(all: &Containments) -> Grid {
+/// A text whose unprintable bytes, written by a strategy, are shown in hexadecimal, in quotes.
+pub(super) fn quoted_bytes(text: &str) -> String {
+    const MAX_BYTES: usize = 16;
+    let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let Some(at) = text.find(is_byte) else { return text.to_owned() };
+    let start = text[..at].rfind(": ").map_or(0, |colon| colon + 2);
+    let (known, bytes) = text.split_at(start);
+    let hex: Vec<String> = bytes.bytes().take(MAX_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let more = if bytes.len() > MAX_BYTES { " …" } else { "" };
+    format!("{known}\"{}{more}\"", hex.join(" "))
+}
+
+/// One table with every figure.
+fn full_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain",
         "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, nothing: the \
@@ -118,8 +184,8 @@ fn everything(all: &Containments) -> Grid {
             ("isolation", &|row: &Containment| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
-            ("contained", &|row| row.contained.word().to_owned()),
-            ("seen", &|row| row.seen.clone()),
+            ("contained", &|row| row.contained.label().to_owned()),
+            ("seen", &|row| quoted_bytes(&row.seen)),
             ("lost", &|row| short(row.losses.lost)),
             ("cancelled", &|row| short(row.losses.cancelled)),
             ("orphaned", &|row| short(row.losses.orphaned)),
@@ -137,7 +203,7 @@ fn everything(all: &Containments) -> Grid {
 }
 
 /// What venues with faults did to the orders of the others.
-fn venues(all: &Containments) -> Grid {
+fn venue_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_venues",
         "venues with faults, and what they did to the others",
@@ -146,7 +212,7 @@ fn venues(all: &Containments) -> Grid {
             ("isolation", &|row: &VenueContainment| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.incident.fault.to_string()),
-            ("stayed", &|row| row.contained.word().to_owned()),
+            ("stayed", &|row| row.contained.label().to_owned()),
             ("orders", &|row| short(row.incident.orders)),
             ("stuck", &|row| short(row.incident.stuck)),
             ("recover", &|row| time(row.incident.recover_ns)),
@@ -164,7 +230,7 @@ fn venues(all: &Containments) -> Grid {
 }
 
 /// What became of runs whose engine, or a part of it, died.
-fn roles(all: &Containments) -> Grid {
+fn role_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_roles",
         "the engine's own roles: did they come back, and what it took",
@@ -175,7 +241,7 @@ fn roles(all: &Containments) -> Grid {
             ("journal", &|row| row.journal.to_string()),
             ("isolation", &|row| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
-            ("back", &|row| row.contained.word().to_owned()),
+            ("back", &|row| row.contained.label().to_owned()),
             ("lost", &|row| short(row.lost)),
             ("there", &|row| short(row.in_flight)),
             ("detect", &|row| time(row.detect_ns)),
@@ -189,4 +255,21 @@ fn roles(all: &Containments) -> Grid {
         "lost: orders that never came back. there: orders that were at it, or came, while it was away. detect: from the fault. recover: \
          from the detection. served: its first order, from the fault. longest: the round trip of those that were there.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_as_hexadecimal_in_quotes() {
+        for (seen, shown) in [
+            ("signal 9 (SIGKILL)", "signal 9 (SIGKILL)"),
+            ("all: \u{1}\u{7f}M", "all: \"01 7f 4d\""),
+            ("\u{2}", "\"02\""),
+        ] {
+            assert_eq!(quoted_bytes(seen), shown);
+        }
+        assert!(quoted_bytes(&"\u{0}".repeat(40)).ends_with("00 …\""));
+    }
 }

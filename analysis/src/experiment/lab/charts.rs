@@ -5,7 +5,8 @@ use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, line, text};
+use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, line, text, text_width};
+use crate::experiment::report::legend;
 use maud::{Markup, html};
 
 /// The color of a way of waiting.
@@ -19,7 +20,7 @@ const fn class(wait: Wait) -> &'static str {
 }
 
 /// A cell in the chart of latency against CPU.
-struct Point<'a> {
+struct ParetoPoint<'a> {
     cell: &'a LabCell,
     cpu: f64,
     p50: f64,
@@ -27,7 +28,7 @@ struct Point<'a> {
 }
 
 /// The points that no other beats in both, by CPU.
-fn front(points: &[Point<'_>]) -> Vec<(f64, f64)> {
+fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<(f64, f64)> = points.iter().map(|point| (point.cpu, point.p50)).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut front: Vec<(f64, f64)> = Vec::new();
@@ -47,28 +48,29 @@ pub fn pareto(lab: &Lab) -> Vec<Markup> {
 fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> {
     let cells = lab.cells.iter().filter(|cell| (cell.producer, cell.consumer) == (producer, consumer));
     let point = |cell| {
-        let figures = CellFigures::of(cell, lab.events)?;
+        let figures = CellFigures::from_cell(cell, lab.events)?;
         let p50 = (figures.p50? as f64).max(1.0);
         let p99 = figures.p99.map_or(p50, |p99| p99 as f64);
-        Some(Point { cell, cpu: figures.cpu().max(1.0), p50, p99 })
+        Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })
     };
-    let points: Vec<Point<'_>> = cells.filter_map(point).collect();
+    let points: Vec<ParetoPoint<'_>> = cells.filter_map(point).collect();
     points.first()?;
-    let frame = Frame::new(330.0);
-    let range = |values: &dyn Fn(&Point<'_>) -> [f64; 2]| {
+    // High enough for a name next to each dot.
+    let frame = Frame::new(330.0f64.max(points.len() as f64 * LABEL_HEIGHT + 70.0));
+    let range = |values: &dyn Fn(&ParetoPoint<'_>) -> [f64; 2]| {
         let all = || points.iter().flat_map(values);
         (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
     };
     let (x, y) = (range(&|point| [point.cpu, point.cpu]), range(&|point| [point.p50, point.p99]));
     let (x, y) = (Scale::log(x.0, x.1, frame.x_range()), Scale::log(y.0, y.1, frame.y_range()));
     let mut best = SvgPath::default();
-    for (cpu, p50) in front(&points) {
+    for (cpu, p50) in pareto_front(&points) {
         if let Some((_, height)) = best.pen() {
             best.line_to(x.at(cpu), height);
         }
         best.line_to(x.at(cpu), y.at(p50));
     }
-    let label = |point: &Point<'_>| LineLabel {
+    let label = |point: &ParetoPoint<'_>| LineLabel {
         x: x.at(point.cpu),
         y: y.at(point.p50),
         text: format!("{} {}", point.cell.carrier(), point.cell.wait),
@@ -93,17 +95,23 @@ fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> 
                        queue and way of waiting, a line up to its p99. The table has the figures.";
     let title = format!("{producer} producer → {consumer} consumer");
     let id = format!("lab-pareto-{producer}-{consumer}");
-    Some(html! { figure { figcaption { (title) } (frame.drawing(&id, &title, description, &content)) } })
+    let waits = Wait::ALL.iter().filter(|wait| points.iter().any(|point| point.cell.wait == **wait));
+    let legend = legend(waits.map(|wait| (class(*wait), wait.to_string())));
+    Some(
+        html! { figure { figcaption { (title) } (frame.drawing(&id, &title, description, &content)) } (legend) },
+    )
 }
 
 /// A duration of at most three digits.
-fn short(ns: f64) -> String {
+fn short_duration(ns: f64) -> String {
     let digits = 10f64.powf(ns.max(1.0).log10().floor() - 2.0);
     duration((ns / digits).round() * digits)
 }
 
-/// How many bars a distribution has.
-const BINS: usize = 28;
+/// The height of a line of labels, with the gap below it.
+const LABEL_HEIGHT: f64 = 15.0;
+/// The number of bars of a distribution.
+const BIN_COUNT: usize = 28;
 
 /// How the run times of each cell are spread: a panel for each carrier and pair of speeds, a strip
 /// for each way of waiting.
@@ -118,14 +126,16 @@ pub fn distributions(lab: &Lab) -> Option<Markup> {
         }
     }
     let strips = panels.iter().map(|(_, cells)| cells.len()).max()?;
-    let (columns, tall) = (3, strips as f64 * STRIP + 54.0);
+    let longest = panels.iter().map(|(title, _)| text_width(title)).fold(0.0, f64::max);
+    let columns = ((WIDTH / (longest + 60.0)) as usize).clamp(1, 3);
+    let tall = strips as f64 * STRIP + 54.0;
     let across = WIDTH / columns as f64;
     let height = panels.len().div_ceil(columns) as f64 * tall;
     let paper = Frame { height, left: 0.0, right: WIDTH, top: 0.0, bottom: height };
     let content = html! {
         @for (number, (title, cells)) in panels.iter().enumerate() {
             @let (x0, y0) = ((number % columns) as f64 * across, (number / columns) as f64 * tall);
-            (spread(title, cells, (x0 + 46.0, x0 + across - 26.0), y0, STRIP))
+            (run_time_panel(title, cells, (x0 + 46.0, x0 + across - 26.0), y0, STRIP))
         }
     };
     let description =
@@ -133,18 +143,18 @@ pub fn distributions(lab: &Lab) -> Option<Markup> {
     Some(html! { figure { (paper.drawing("lab-runs", "Run times", description, &content)) } })
 }
 
-fn spread(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0: f64, strip: f64) -> Markup {
+fn run_time_panel(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0: f64, strip: f64) -> Markup {
     let times = || cells.iter().flat_map(|cell| cell.sound().map(|run| run.run_ns as f64));
-    let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
-    let most = most.max(least * 1.02).max(least + 1.0);
-    let x = Scale::linear_exact(least, most, (left, right));
-    let width = (right - left) / BINS as f64;
+    let (min, max) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    let most = max.max(min * 1.02).max(min + 1.0);
+    let x = Scale::linear_exact(min, most, (left, right));
+    let width = (right - left) / BIN_COUNT as f64;
     let bottom = y0 + 22.0 + cells.len() as f64 * strip;
     html! {
         (text(left, y0 + 14.0, "start", "strong", title))
         @for (place, cell) in cells.iter().enumerate() {
             @let base = y0 + 22.0 + (place + 1) as f64 * strip;
-            @let bins = bins(cell, least, most);
+            @let bins = bins(cell, min, most);
             @let fullest = bins.iter().copied().max().unwrap_or(1).max(1);
             g class=(class(cell.wait)) data-cell=(cell.name()) data-runs=(cell.sound().count()) {
                 title { (cell.name()) ": " (cell.sound().count()) " runs" }
@@ -156,17 +166,17 @@ fn spread(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0: f64, s
             }
             (line((left, base), (right, base), "grid"))
         }
-        (text(x.at(least), bottom + 15.0, "start", "tick", &short(least)))
-        (text(x.at(most), bottom + 15.0, "end", "tick", &short(most)))
+        (text(x.at(min), bottom + 15.0, "start", "tick", &short_duration(min)))
+        (text(x.at(most), bottom + 15.0, "end", "tick", &short_duration(most)))
     }
 }
 
 /// How many runs fall into each bar.
-fn bins(cell: &LabCell, least: f64, most: f64) -> [usize; BINS] {
-    let mut bins = [0; BINS];
+fn bins(cell: &LabCell, min: f64, max: f64) -> [usize; BIN_COUNT] {
+    let mut bins = [0; BIN_COUNT];
     for run in cell.sound() {
-        let share = (run.run_ns as f64 - least) / (most - least);
-        bins[((share * BINS as f64) as usize).min(BINS - 1)] += 1;
+        let share = (run.run_ns as f64 - min) / (max - min);
+        bins[((share * BIN_COUNT as f64) as usize).min(BIN_COUNT - 1)] += 1;
     }
     bins
 }
@@ -177,6 +187,9 @@ mod tests {
 
     #[test]
     fn figures_at_an_axis_have_three_digits() {
-        assert_eq!([5.4, 1_234.0, 98_765.0, 1.5e6].map(short), ["5.4 ns", "1.23 µs", "98.8 µs", "1.5 ms"]);
+        assert_eq!(
+            [5.4, 1_234.0, 98_765.0, 1.5e6].map(short_duration),
+            ["5.4 ns", "1.23 µs", "98.8 µs", "1.5 ms"]
+        );
     }
 }

@@ -21,9 +21,9 @@ pub struct CellFigures {
     /// The latency in nanoseconds: the median over the runs of their p50, of their p99, of their
     /// p99.9.
     pub p50: Option<u64>,
-    /// See `p50`.
+    /// Median over the runs of their p99, in nanoseconds.
     pub p99: Option<u64>,
-    /// See `p50`.
+    /// Median over the runs of their p99.9, in nanoseconds.
     pub p999: Option<u64>,
     /// The p99.9 of the events of all runs together.
     pub p999_of_all: Option<u64>,
@@ -31,7 +31,7 @@ pub struct CellFigures {
     pub max: Option<u64>,
     /// CPU time of the producers for each event, in nanoseconds, median over the runs.
     pub producer_cpu: f64,
-    /// The same of the consumers.
+    /// CPU time of the consumers for each event, in nanoseconds, median over the runs.
     pub consumer_cpu: f64,
     /// Context switches for a thousand events, of both sides.
     pub switches: f64,
@@ -40,8 +40,8 @@ pub struct CellFigures {
 }
 
 impl CellFigures {
-    /// Of a cell; nothing without a sound run.
-    pub fn of(cell: &LabCell, events: u64) -> Option<Self> {
+    /// Computes the figures of a cell. `None`: it has no sound run.
+    pub fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
         let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
         let each = events as f64;
         let run = median(&|run| run.run_ns as f64)?;
@@ -51,7 +51,7 @@ impl CellFigures {
             let known = cell.sound().filter_map(|run| of(run.latency.as_ref()?));
             Spread::from_values(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
         };
-        let both = |run: &LabRun| run.producer.and(run.consumer);
+        let both = |run: &LabRun| run.producer.plus(run.consumer);
         Some(Self {
             run,
             rate: if run.median > 0.0 { each * 1e9 / run.median } else { 0.0 },

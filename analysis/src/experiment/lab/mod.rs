@@ -10,6 +10,7 @@ mod tables;
 pub use report::report;
 
 use crate::document::Document;
+use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,11 +24,11 @@ named_enum! {
     /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
     /// that finds no room.
     Wait {
-        /// Looks again at once, with the processor's pause hint.
+        /// Polls again at once, with the CPU's pause hint.
         Busy = "busy",
-        /// Gives the core to whoever else wants it (`sched_yield`), then looks again.
+        /// Yields the core (`sched_yield`), then polls again.
         Yield = "yield",
-        /// Sleeps for a fixed time, then looks again.
+        /// Sleeps for a fixed time, then polls again.
         Poll = "poll",
         /// Sleeps on a futex until the other end rings.
         Park = "park",
@@ -35,7 +36,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Whether an end has something to do for each event beside handing it on.
+    /// Whether an end has work for each event in addition to handing it on.
     Speed {
         /// Nothing.
         Fast = "fast",
@@ -79,7 +80,7 @@ pub struct Lab {
     pub clock_read_ns: f64,
     /// What a sleep of a millisecond takes here.
     pub sleep: Option<SleepSample>,
-    /// What to know of it. One line each.
+    /// Remarks, one line each.
     pub notes: Vec<String>,
     /// What is measured against each other.
     pub cells: Vec<LabCell>,
@@ -165,27 +166,28 @@ pub struct SideCost {
     /// Context switches that were forced on it.
     pub involuntary: u64,
     /// How often it could not go on: nothing there, or no room.
-    pub looks: u64,
+    #[serde(rename = "looks")]
+    pub polls: u64,
     /// How often it came back from a yield or a sleep.
     pub wakes: u64,
 }
 
 impl SideCost {
-    /// Both together.
+    /// Adds the costs of two sides.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn plus(self, other: Self) -> Self {
         Self {
             cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
             voluntary: self.voluntary.saturating_add(other.voluntary),
             involuntary: self.involuntary.saturating_add(other.involuntary),
-            looks: self.looks.saturating_add(other.looks),
+            polls: self.polls.saturating_add(other.polls),
             wakes: self.wakes.saturating_add(other.wakes),
         }
     }
 }
 
 /// The least number of samples beyond a percentile that is given.
-const BEYOND: f64 = 10.0;
+const MIN_SAMPLES_BEYOND: f64 = 10.0;
 
 /// An empty histogram of latencies, of three significant digits.
 ///
@@ -197,12 +199,13 @@ pub fn histogram() -> Histogram<u64> {
 
 /// A percentile, if at least ten samples are beyond it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
-    (histogram.len() as f64 * (1.0 - share) >= BEYOND - 1e-6).then(|| histogram.value_at_quantile(share))
+    (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
+        .then(|| histogram.value_at_quantile(share))
 }
 
 impl LabLatency {
-    /// Of a run's latencies in nanoseconds; `None` of none.
-    pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
+    /// Summarizes a run's latencies in nanoseconds. `None`: there are none.
+    pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self {
             mean_ns: histogram.mean(),
             p50_ns: percentile(histogram, 0.5),
@@ -218,7 +221,7 @@ impl LabCell {
     /// The latencies of all its runs.
     ///
     /// # Errors
-    /// A text that is no histogram.
+    /// The text is not a valid histogram.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         if self.latency.is_empty() {
             return Ok(histogram());
@@ -235,8 +238,8 @@ impl LabCell {
     /// held.
     ///
     /// # Errors
-    /// A histogram in it that is none.
-    pub fn add(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
+    /// The cell's saved histogram is not valid.
+    pub fn add_run(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
         let mut all = self.latencies()?;
         if run.problems.is_empty() {
             all.add(latencies).map_err(|error| error.to_string())?;
@@ -259,7 +262,7 @@ impl LabCell {
     }
 
     /// Whether that run was made and everything held in it.
-    pub fn has(&self, number: u32) -> bool {
+    pub fn has_sound_run(&self, number: u32) -> bool {
         self.sound().any(|run| run.number == number)
     }
 
@@ -268,7 +271,7 @@ impl LabCell {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// What it is, in one line.
+    /// The cell's setting in one line.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -291,6 +294,30 @@ impl Lab {
     /// How many runs are done of how many.
     pub fn progress(&self) -> (usize, usize) {
         (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
+    }
+
+    /// Whether the latencies may be quoted: by the machine, the cores and the runs that failed.
+    pub fn fitness(&self) -> Fitness {
+        let ends = |cell: &LabCell| usize::from(cell.producers) + usize::from(cell.consumers);
+        let most = self.cells.iter().map(ends).max().unwrap_or(0);
+        // A cell with fewer ends uses the first cores only.
+        let cores = &self.cores[..self.cores.len().min(most)];
+        let mut fitness = Fitness::from_machine(&self.machine, cores, most);
+        let runs = || self.cells.iter().flat_map(LabCell::sound);
+        let sum = |of: fn(&LabRun) -> u64| runs().map(of).fold(0, u64::saturating_add);
+        let running_ns = sum(|run| run.run_ns);
+        let sides = [
+            ("a producer", sum(|run| run.producer.involuntary)),
+            ("a consumer", sum(|run| run.consumer.involuntary)),
+        ];
+        let preempted =
+            sides.iter().filter_map(|(side, switches)| preemption_reason(side, *switches, running_ns));
+        fitness.reasons.extend(preempted);
+        let (done, all) = self.progress();
+        if done < all {
+            fitness.reasons.insert(0, format!("{done} of {all} runs are made and sound"));
+        }
+        Fitness::new(fitness.reasons)
     }
 
     /// The carriers, in the order of the cells.
@@ -336,10 +363,10 @@ mod tests {
     fn a_percentile_needs_ten_samples_beyond_it() {
         let mut histogram = histogram();
         (1..=1000).for_each(|value| histogram.record(value).unwrap());
-        let latency = LabLatency::of(&histogram).unwrap();
+        let latency = LabLatency::from_histogram(&histogram).unwrap();
         assert_eq!((latency.p50_ns, latency.p90_ns, latency.p99_ns), (Some(500), Some(900), Some(990)));
         assert_eq!((latency.p999_ns, latency.max_ns), (None, 1000));
-        assert_eq!(LabLatency::of(&super::histogram()), None);
+        assert_eq!(LabLatency::from_histogram(&super::histogram()), None);
     }
 
     #[test]
@@ -368,15 +395,18 @@ mod tests {
         };
         let mut one = histogram();
         one.record(700).unwrap();
-        cell.add(run(1, &[]), &one).unwrap();
-        cell.add(run(0, &["lost"]), &one).unwrap();
+        cell.add_run(run(1, &[]), &one).unwrap();
+        cell.add_run(run(0, &["lost"]), &one).unwrap();
         assert_eq!(cell.latencies().unwrap().len(), 1, "not those of the one that failed");
         assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
-        assert!(cell.has(1) && !cell.has(0), "a run in which something did not hold is made again");
+        assert!(
+            cell.has_sound_run(1) && !cell.has_sound_run(0),
+            "a run in which something did not hold is made again"
+        );
         assert_eq!(cell.name(), "spsc-mux thread fast→slow park");
         let mut far = histogram();
         far.record(700_000_000).unwrap();
-        cell.add(run(0, &[]), &far).unwrap();
+        cell.add_run(run(0, &[]), &far).unwrap();
         assert_eq!(
             cell.latencies().unwrap().len(),
             2,

@@ -15,16 +15,16 @@ pub struct TwoPeaks {
 
 /// How much of the variance two groups must explain. Of a normal distribution cut in the middle
 /// they explain 64 %, of an even one 75 %.
-const EXPLAINED: f64 = 0.85;
+const MIN_EXPLAINED_VARIANCE: f64 = 0.85;
 /// Fewer runs than this have no distribution.
-const LEAST_RUNS: usize = 8;
+const MIN_RUNS: usize = 8;
 
 /// Whether run times fall into two groups: cut where that explains most of their variance.
 pub fn two_peaks(times: impl Iterator<Item = f64>) -> Option<TwoPeaks> {
     let mut times: Vec<f64> = times.collect();
     times.sort_by(f64::total_cmp);
-    let least = (times.len() / 6).max(2);
-    if times.len() < LEAST_RUNS {
+    let min_group = (times.len() / 6).max(2);
+    if times.len() < MIN_RUNS {
         return None;
     }
     let squares = |part: &[f64]| {
@@ -37,13 +37,14 @@ pub fn two_peaks(times: impl Iterator<Item = f64>) -> Option<TwoPeaks> {
         let peaks = TwoPeaks { fast: (fast, at), slow: (slow, times.len() - at) };
         (1.0 - (within_fast + within_slow) / all, peaks)
     };
-    let (explained, peaks) = (least..=times.len() - least).map(cut).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (explained >= EXPLAINED && peaks.slow.0 > peaks.fast.0 * 1.05).then_some(peaks)
+    let (explained, peaks) =
+        (min_group..=times.len() - min_group).map(cut).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (explained >= MIN_EXPLAINED_VARIANCE && peaks.slow.0 > peaks.fast.0 * 1.05).then_some(peaks)
 }
 
 /// The cells with two peaks, and what the two groups of runs have apart from their time.
 pub fn peaks(lab: &Lab) -> Vec<String> {
-    let found: Vec<String> = lab.cells.iter().filter_map(peaks_of).collect();
+    let found: Vec<String> = lab.cells.iter().filter_map(describe_peaks).collect();
     let all = found.len();
     let mut shown: Vec<String> = found.into_iter().take(4).collect();
     if all > shown.len() {
@@ -55,7 +56,7 @@ pub fn peaks(lab: &Lab) -> Vec<String> {
 /// A figure of a run.
 type Figure = fn(&LabRun) -> u64;
 
-fn peaks_of(cell: &LabCell) -> Option<String> {
+fn describe_peaks(cell: &LabCell) -> Option<String> {
     let found = two_peaks(cell.sound().map(|run| run.run_ns as f64))?;
     let border = f64::midpoint(found.fast.0, found.slow.0);
     let mean = |slow: bool, of: Figure| {
@@ -67,11 +68,11 @@ fn peaks_of(cell: &LabCell) -> Option<String> {
         group.iter().sum::<f64>() / group.len().max(1) as f64
     };
     let figures: [(&str, Figure); 5] = [
-        ("forced context switches", |run| run.producer.and(run.consumer).involuntary),
-        ("chosen context switches", |run| run.producer.and(run.consumer).voluntary),
-        ("looks of the producer at a full queue", |run| run.producer.looks),
-        ("looks of the consumer at an empty queue", |run| run.consumer.looks),
-        ("CPU nanoseconds", |run| run.producer.and(run.consumer).cpu_ns),
+        ("forced context switches", |run| run.producer.plus(run.consumer).involuntary),
+        ("chosen context switches", |run| run.producer.plus(run.consumer).voluntary),
+        ("looks of the producer at a full queue", |run| run.producer.polls),
+        ("looks of the consumer at an empty queue", |run| run.consumer.polls),
+        ("CPU nanoseconds", |run| run.producer.plus(run.consumer).cpu_ns),
     ];
     let differ = figures.map(|(what, of)| (what, mean(false, of), mean(true, of)));
     let apart = |(_, fast, slow): &(&str, f64, f64)| ((slow + 1.0) / (fast + 1.0)).ln().abs();

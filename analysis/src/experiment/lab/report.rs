@@ -1,10 +1,13 @@
 //! The report of a lab: what each queue and each way of waiting cost and bought.
 
+use super::figures::CellFigures;
 use super::peaks::peaks;
 use super::seed::seed_table;
-use super::tables::{CARRIER, against_busy, carried, everything, fairness};
+use super::tables::{CARRIER, against_busy, carrier_table, fairness, full_table, waits_against_busy};
 use super::{Lab, charts};
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, machine_facts};
+use crate::experiment::{
+    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts,
+};
 use crate::numbers::{count, duration, plain};
 use protocol::plan::Isolation;
 
@@ -15,12 +18,13 @@ const PARETO: &str = "Each dot is a queue and a way of waiting, at the p50 of th
 /// Above the spread of the run times.
 const RUNS: &str = "How the run times of each cell are spread: two humps are two kinds of runs.";
 
-/// What it shows.
+/// The report of a lab.
 pub fn report(lab: &Lab) -> ExperimentReport {
     let (done, all) = lab.progress();
-    let nothing = || Part::Text("Nothing measured yet: launcher lab --resume goes on with it.".into());
-    let some = |charts: Vec<Part>| if charts.is_empty() { vec![nothing()] } else { charts };
-    let mut carriers: Vec<_> = lab.carriers().iter().filter_map(|carrier| carried(lab, carrier)).collect();
+    let nothing = || SectionPart::Text("Nothing measured yet: launcher lab --resume goes on with it.".into());
+    let some = |charts: Vec<SectionPart>| if charts.is_empty() { vec![nothing()] } else { charts };
+    let mut carriers: Vec<_> =
+        lab.carriers().iter().filter_map(|carrier| carrier_table(lab, carrier)).collect();
     if let Some(last) = carriers.last_mut().filter(|grid| grid.name == CARRIER) {
         last.notes
             .push("medians over the runs; CPU and wakes are of an event, switches of a thousand".into());
@@ -31,31 +35,34 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         title: "Which queue, which way of waiting".into(),
         subject: format!("{} cells, {done} of {all} runs, on {}", lab.cells.len(), lab.machine.cpu_model),
         origin: format!("bulkhead {}", lab.version),
-        facts: machine_facts(&lab.machine),
+        answer: answer(lab),
+        fitness: lab.fitness(),
+        conditions: condition_line(lab),
+        facts: [machine_facts(&lab.machine), vec![("settings".into(), condition_line(lab))]].concat(),
         notes: notes(lab),
         sections: vec![
-            Section::new("waiting", "What a way of waiting costs, and what it buys")
-                .with(against_busy(lab).map(|grid| Part::Table(grid, ALL))),
-            Section::new("pareto", "Latency against CPU")
-                .with([Part::Text(PARETO.into())])
-                .with(some(charts::pareto(lab).into_iter().map(Part::Chart).collect())),
-            Section::new("runs", "How long each run took")
-                .with([Part::Text(RUNS.into())])
-                .with(some(charts::distributions(lab).into_iter().map(Part::Chart).collect())),
-            Section::new("tables", "All figures")
-                .with(carriers.into_iter().map(|grid| Part::Table(grid, TERMINAL)))
-                .with([Part::Table(everything(lab), FILES | PAGE)])
-                .with(seed_table(lab).map(|grid| Part::Table(grid, ALL)))
-                .with(fairness(lab).map(|grid| Part::Table(grid, ALL))),
+            ReportSection::new("pareto", "Latency against CPU")
+                .with([SectionPart::Text(PARETO.into())])
+                .with(some(charts::pareto(lab).into_iter().map(SectionPart::Chart).collect())),
+            ReportSection::new("waiting", "What a way of waiting costs, and what it buys")
+                .with(against_busy(lab).map(|grid| SectionPart::Table(grid, ALL))),
+            ReportSection::new("runs", "How long each run took")
+                .with([SectionPart::Text(RUNS.into())])
+                .with(some(charts::distributions(lab).into_iter().map(SectionPart::Chart).collect())),
+            ReportSection::new("tables", "All figures")
+                .with(carriers.into_iter().map(|grid| SectionPart::Table(grid, TERMINAL)))
+                .with([SectionPart::Table(full_table(lab), FILES | PAGE)])
+                .with(seed_table(lab).map(|grid| SectionPart::Table(grid, ALL)))
+                .with(fairness(lab).map(|grid| SectionPart::Table(grid, ALL))),
         ],
         ..ExperimentReport::default()
     }
 }
 
-/// What to know of it.
-fn notes(lab: &Lab) -> Vec<String> {
+/// The measuring conditions in one line.
+fn condition_line(lab: &Lab) -> String {
     let slack = duration(lab.slack_ns);
-    let mut notes = vec![format!(
+    format!(
         "measured {}: {} events a run, {} runs of each cell in turn, {} slots, slow is {} ± {}%, poll sleeps {}, timer slack {slack}, \
          seed {}, clock read {}",
         lab.started,
@@ -67,8 +74,41 @@ fn notes(lab: &Lab) -> Vec<String> {
         duration(lab.poll_ns),
         lab.seed,
         duration(lab.clock_read_ns as u64)
-    )];
-    notes.extend(lab.notes.iter().cloned());
+    )
+}
+
+/// The result of a lab in one sentence: what each way of waiting costs and buys against busy
+/// waiting, or the quickest and the cheapest cell.
+fn answer(lab: &Lab) -> String {
+    let against = waits_against_busy(lab);
+    if !against.is_empty() {
+        return against.join("; ");
+    }
+    let cells: Vec<_> = lab
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell.name(), CellFigures::from_cell(cell, lab.events)?)))
+        .collect();
+    let quickest =
+        cells.iter().filter_map(|(name, figures)| Some((name, figures.p50?))).min_by_key(|cell| cell.1);
+    let cheapest =
+        cells.iter().map(|(name, figures)| (name, figures.cpu())).min_by(|a, b| a.1.total_cmp(&b.1));
+    match (quickest, cheapest) {
+        (Some((quick, p50)), Some((cheap, cpu))) => format!(
+            "quickest is {quick}, p50 {}; cheapest is {cheap}, {} of CPU an event",
+            duration(p50),
+            duration(cpu as u64)
+        ),
+        (None, Some((cheap, cpu))) => {
+            format!("cheapest is {cheap}, {} of CPU an event", duration(cpu as u64))
+        }
+        _ => "nothing is measured yet".into(),
+    }
+}
+
+/// Remarks about a lab.
+fn notes(lab: &Lab) -> Vec<String> {
+    let mut notes = lab.notes.clone();
     if let Some(sleep) = lab.sleep {
         notes.push(format!(
             "a sleep of 1 ms takes {} here with the usual timer slack of 50 µs, {} with one of 1 ns; in the seed benchmark 1.09 ms. \

@@ -14,7 +14,7 @@ pub fn seed_table(lab: &Lab) -> Option<Grid> {
                 && (cell.producers, cell.consumers, cell.wait) == (1, 1, wait)
                 && (cell.producer, cell.consumer) == (producer, consumer)
         };
-        Some(CellFigures::of(lab.cells.iter().find(is_it)?, lab.events)?.run.median)
+        Some(CellFigures::from_cell(lab.cells.iter().find(is_it)?, lab.events)?.run.median)
     };
     let not_busy = [Wait::Poll, Wait::Park, Wait::Yield]
         .into_iter()
@@ -78,7 +78,7 @@ fn shares_of_a_slow_run(lab: &Lab) -> Option<String> {
     let cell = lab.cells.iter().find(|cell| {
         (cell.producer, cell.consumer, cell.producers) == (Speed::Slow, Speed::Fast, 1) && cell.consumers == 1
     })?;
-    let each = CellFigures::of(cell, lab.events)?.run.median / lab.events as f64;
+    let each = CellFigures::from_cell(cell, lab.events)?.run.median / lab.events as f64;
     if kind == "work" {
         return Some(format!(
             "{}: {} an event, of which {} are the work that was asked for",

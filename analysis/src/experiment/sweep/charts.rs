@@ -1,23 +1,24 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
-use super::knee::waited;
+use super::knee::mean_wait_ns;
 use super::{SweepPoint, SweepRecord};
 use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
+use crate::experiment::report::legend;
 use crate::numbers::duration;
 use crate::stats::{Percentile, RunOutline, Spread, md1};
 use crate::summary::Measure;
 use maud::Markup;
 
-/// More points than this are no chart of rows.
-const ROWS: usize = 80;
+/// The maximum number of rows of a chart.
+const MAX_CHART_ROWS: usize = 80;
 
 /// What is measured at a run, and what it is measured against.
 type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, how its ticks are written, and what stands on it.
-type Side<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
+type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
 /// A percentile of rt_venue.
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
@@ -30,8 +31,8 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let mut draw = |id: &str,
                     title: &str,
                     along: Varied,
-                    (x_title, x_name, x): Side<'_>,
-                    (y_title, y_name, y): Side<'_>| {
+                    (x_title, x_name, x): SweepAxis<'_>,
+                    (y_title, y_name, y): SweepAxis<'_>| {
         let plot = XyPlot {
             id,
             title,
@@ -64,8 +65,8 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             (&format!("rt_venue {name}"), &axis::duration, &|run| rt_venue(run, percentile)),
         );
     }
-    // What more strategies cost: in latency, in processor time, in memory, at the start.
-    let costs: [(&str, Side<'_>); 5] = [
+    // What more strategies cost: in latency, in CPU time, in memory, at the start.
+    let costs: [(&str, SweepAxis<'_>); 5] = [
         ("rt_venue p50", ("rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50))),
         ("rt_venue p99", ("rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99))),
         ("CPU time", ("CPU seconds for a million orders (s)", &axis::number, &RunOutline::cpu_s_per_million)),
@@ -84,8 +85,8 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             side,
         );
     }
-    charts.extend(waiting(sweep));
-    charts.extend(rows(sweep));
+    charts.extend(waiting_chart(sweep));
+    charts.extend(percentile_charts(sweep));
     charts
 }
 
@@ -121,16 +122,16 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
 }
 
 /// Measured waiting against what a single server with a constant service time predicts at the same
-/// utilisation (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the
+/// utilization (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the
 /// transport too, which no queue explains: so the prediction is drawn on top of the quietest point.
-fn waiting(sweep: &SweepRecord) -> Option<Markup> {
+fn waiting_chart(sweep: &SweepRecord) -> Option<Markup> {
     let along = [Varied::Rate, Varied::Work].into_iter().find(|axis| varies(sweep, *axis))?;
     let used =
         |run: &RunOutline| run.utilization.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
     let predicted = |run: &RunOutline| md1::order_wait_ns(run.utilization?, run.achieved_per_s?);
     let predicted = lines(sweep, along, &used, &predicted);
     let mut series = Vec::new();
-    for (number, measured) in lines(sweep, along, &used, &waited).into_iter().enumerate() {
+    for (number, measured) in lines(sweep, along, &used, &mean_wait_ns).into_iter().enumerate() {
         let line = predicted.iter().find(|line| line.name == measured.name);
         let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
         let quietest = measured.points[0].1.median - line.points[0].1.median;
@@ -156,15 +157,15 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
     XyPlot {
         id: "waiting",
         title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
-        x: AxisSpec { title: "utilisation of the orchestrator (%)", name: &axis::number },
+        x: AxisSpec { title: "utilization of the orchestrator (%)", name: &axis::number },
         y: AxisSpec { title: "mean submit + mean completion", name: &axis::duration },
     }
     .draw(&series)
 }
 
 /// Every point in a row, for each percentile.
-fn rows(sweep: &SweepRecord) -> Vec<Markup> {
-    if sweep.points.len() > ROWS {
+fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
+    if sweep.points.len() > MAX_CHART_ROWS {
         return Vec::new();
     }
     let chart = |(number, percentile): (usize, &Percentile)| {
@@ -172,10 +173,24 @@ fn rows(sweep: &SweepRecord) -> Vec<Markup> {
             sweep.points.iter().map(|point| row(sweep, point, *percentile)).collect();
         let (id, name) = (format!("points-{number}"), percentile.name());
         let title =
-            format!("rt_venue {name} of every point: median over the repeats, from least to greatest");
+            format!("rt_venue {name} of every point: median over the repeats, from lowest to highest");
         interval_plot::draw(&id, &title, &format!("rt_venue {name}"), &axis::duration, None, &rows)
     };
-    Percentile::ALL.iter().enumerate().filter_map(chart).collect()
+    let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
+    let colors = axis.iter().flat_map(|axis| {
+        axis.values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
+    });
+    let legend = legend(colors);
+    let with_legend = |chart: Markup| maud::html! { (chart) @if axis.is_some() { (legend) } };
+    Percentile::ALL.iter().enumerate().filter_map(chart).map(with_legend).collect()
+}
+
+/// The color of the points with one value of the first varied axis.
+fn point_class(index: usize) -> &'static str {
+    line_class(index).split(' ').next().unwrap_or("c1")
 }
 
 fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> IntervalRow {
@@ -187,8 +202,8 @@ fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> Inter
     };
     // Coloured by the first thing that varies, so that what belongs together is seen together.
     let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
-    let place = axis
+    let index = axis
         .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
-    let class = line_class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
+    let class = point_class(index.unwrap_or(0));
     IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
 }

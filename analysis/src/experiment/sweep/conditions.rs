@@ -35,8 +35,8 @@ pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
         (first, last) => say("seeds", format!("{first} to {last}")),
     }
     let floors = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
-    if let (Some(least), Some(most)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
-        say("core to core", format!("{} to {}", duration(least as u64), duration(most as u64)));
+    if let (Some(min), Some(max)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
+        say("core to core", format!("{} to {}", duration(min as u64), duration(max as u64)));
     }
     said
 }

@@ -1,17 +1,18 @@
-//! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work
+//! Where queueing sets in: measured waiting at the orchestrator against M/D/1, over a sweep's work
 //! or rate.
 
-use super::tables::{keys, micros};
+use super::tables::axis_values;
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
+use crate::experiment::time_unit::TimeUnit;
 use crate::numbers::{percent, plain};
 use crate::stats::{RunOutline, md1};
 use crate::summary::Measure;
 use crate::table::{Grid, GridRow};
 use protocol::flow::Stage;
 
-/// Of one point, medians over its repeats.
-struct Load {
+/// The load of one point: medians over its repeats.
+struct PointLoad {
     offered_per_s: f64,
     achieved_per_s: f64,
     utilisation: f64,
@@ -20,7 +21,7 @@ struct Load {
 }
 
 /// The two stages that end when the orchestrator takes a message up, on average.
-pub(super) fn waited(run: &RunOutline) -> Option<f64> {
+pub(super) fn mean_wait_ns(run: &RunOutline) -> Option<f64> {
     let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
 }
@@ -29,22 +30,23 @@ pub(super) fn waited(run: &RunOutline) -> Option<f64> {
 /// measured.
 pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     [Axis::Work, Axis::Rate].iter().any(|axis| record.axis(*axis).is_some()).then_some(())?;
-    let loads: Vec<(&SweepPoint, Load)> =
-        record.points.iter().filter_map(|point| Some((point, load(point)?))).collect();
+    let loads: Vec<(&SweepPoint, PointLoad)> =
+        record.points.iter().filter_map(|point| Some((point, point_load(point)?))).collect();
     (!loads.is_empty()).then_some(())?;
+    let unit = TimeUnit::for_durations(loads.iter().map(|(_, load)| load.measured_ns));
     // Points that differ in nothing but these axes.
-    let alike = |point: &SweepPoint, but: &[Axis]| -> Vec<&Load> {
+    let alike = |point: &SweepPoint, but: &[Axis]| -> Vec<&PointLoad> {
         let is_alike = |other: &SweepPoint| {
             point.values.iter().all(|(axis, value)| but.contains(axis) || other.values[axis] == *value)
         };
         loads.iter().filter(|(other, _)| is_alike(other)).map(|(_, load)| load).collect()
     };
-    let row = |(point, load): &(&SweepPoint, Load)| {
+    let row = |(point, load): &(&SweepPoint, PointLoad)| {
         // One curve for each of what is compared; its quietest point is where its waiting is
         // counted from.
         let curve = alike(point, &[Axis::Work, Axis::Rate]);
         let base = curve.into_iter().min_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
-        let above = |of: fn(&Load) -> Option<f64>| Some(of(load)? - of(base?)?);
+        let above = |of: fn(&PointLoad) -> Option<f64>| Some(of(load)? - of(base?)?);
         // Work changes the service time, so each amount has a saturation of its own; rates lie on
         // one line.
         let line = alike(point, &[Axis::Rate]);
@@ -53,17 +55,17 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
         let figures = [
             plain(load.achieved_per_s),
             percent(Some(load.utilisation)),
-            micros(Some(load.measured_ns)),
-            micros(above(|load| Some(load.measured_ns))),
-            micros(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::MIN_RHO)),
+            unit.format_or_dash(Some(load.measured_ns)),
+            unit.format_or_dash(above(|load| Some(load.measured_ns))),
+            unit.format_or_dash(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::MIN_RHO)),
             saturates.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate))),
         ];
-        GridRow::plain(keys(record, point).into_iter().chain(figures).collect())
+        GridRow::plain(axis_values(record, point).into_iter().chain(figures).collect())
     };
     let heads = ["sent/s", "ρ", "waiting", "above", "M/D/1", "saturates"].map(str::to_owned);
     let grid = Grid {
         name: "knee".into(),
-        title: "waiting at the orchestrator, mean, microseconds".into(),
+        title: format!("waiting at the orchestrator, mean, {}", unit.name()),
         head: record.axes.iter().map(|axis| axis.axis.to_string()).chain(heads).collect(),
         keys: record.axes.len(),
         rows: loads.iter().map(row).collect(),
@@ -85,14 +87,14 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     })
 }
 
-fn load(point: &SweepPoint) -> Option<Load> {
+fn point_load(point: &SweepPoint) -> Option<PointLoad> {
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| Some(point.spread(of)?.median);
     let (achieved_per_s, utilisation) = (middle(&|run| run.achieved_per_s)?, middle(&|run| run.utilization)?);
-    Some(Load {
+    Some(PointLoad {
         offered_per_s: middle(&|run| run.offered_per_s.or(run.achieved_per_s))?,
         achieved_per_s,
         utilisation,
-        measured_ns: middle(&waited)?,
+        measured_ns: middle(&mean_wait_ns)?,
         predicted_ns: md1::order_wait_ns(utilisation, achieved_per_s),
     })
 }

@@ -11,12 +11,13 @@ mod tables;
 
 pub use conditions::conditions;
 pub use csv::runs_csv;
-pub(super) use report::{frame, points};
 pub use report::{notes, report};
-pub use search::{Search, SearchRecord, SearchStep};
+pub(super) use report::{point_sections, report_frame};
+pub use search::{RateSearch, RateStep, SearchRecord};
 
 use super::axis::Axis;
 use crate::document::Document;
+use crate::fitness::Fitness;
 use crate::machine::Machine;
 use crate::stats::{RunOutline, Spread};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use shm::process::start_time;
 use std::collections::BTreeMap;
 
 /// Settings by name, each as the text that the command line takes.
-pub type Texts = BTreeMap<String, String>;
+pub type SettingTexts = BTreeMap<String, String>;
 
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +64,7 @@ pub struct SweepRecord {
     /// Where it is measured.
     pub machine: Machine,
     /// Settings of all points: texts as on the command line.
-    pub base: Texts,
+    pub base: SettingTexts,
     /// What varies.
     pub axes: Vec<AxisRecord>,
     /// Runs of each point.
@@ -107,7 +108,7 @@ pub struct SweepPoint {
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
     /// Everything that it runs with but seed and folder.
-    pub settings: Texts,
+    pub settings: SettingTexts,
     /// What has been measured, by repeat.
     pub runs: Vec<RunEntry>,
 }
@@ -146,8 +147,8 @@ impl SweepPoint {
     }
 
     /// A figure over the sound runs; nothing unless every one of them has it.
-    pub fn spread(&self, of: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
-        Spread::from_values(self.sound().map(of).collect::<Option<Vec<f64>>>()?)
+    pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
+        Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
     /// Its name by all axes that vary, or all but one.
@@ -160,12 +161,17 @@ impl SweepPoint {
             Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
         };
         let names: Vec<String> = others.filter_map(name).collect();
-        if names.is_empty() { "all".into() } else { names.join(", ") }
+        match (names.is_empty(), axes.is_empty()) {
+            (false, _) => names.join(", "),
+            // The sides of a comparison: no axis tells them apart, but their names do.
+            (true, true) => self.name.clone(),
+            (true, false) => "all".into(),
+        }
     }
 
     /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it
     /// came.
-    pub fn has(&self, repeat: u32, also_failed: bool) -> bool {
+    pub fn has_run(&self, repeat: u32, also_failed: bool) -> bool {
         self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }
 }
@@ -184,6 +190,27 @@ impl SweepRecord {
     /// Every run measured.
     pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.points.iter().flat_map(|point| &point.runs)
+    }
+
+    /// The number of runs when all are made. A search has no such number: it is that of the runs
+    /// made.
+    pub fn planned_runs(&self) -> usize {
+        match &self.search {
+            Some(_) => self.runs().count(),
+            None => self.points.len() * self.repeats as usize,
+        }
+    }
+
+    /// Whether the latencies may be quoted: of all runs that were planned.
+    pub fn fitness(&self) -> Fitness {
+        if let Some(search) = &self.search {
+            return search.fitness();
+        }
+        let runs = self.runs().map(|run| {
+            let outline = &run.outline;
+            (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
+        });
+        Fitness::from_runs(runs, self.planned_runs())
     }
 
     /// The folders, within the sweep's, of everything measured.
@@ -225,11 +252,12 @@ mod tests {
         let point = SweepPoint {
             name: "x".into(),
             values: values.map(|(axis, value)| (axis, value.into())).into(),
-            settings: Texts::new(),
+            settings: SettingTexts::new(),
             runs: Vec::new(),
         };
         let names = [Some(Axis::Work), Some(Axis::Technique), None].map(|out| point.name_without(&axes, out));
         assert_eq!(names, ["b", "work 1us", "b, work 1us"]);
         assert_eq!(point.name_without(&axes[1..], Some(Axis::Work)), "all");
+        assert_eq!(point.name_without(&[], None), "x", "the sides of a comparison");
     }
 }

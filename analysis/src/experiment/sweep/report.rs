@@ -2,43 +2,46 @@
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, knee, search, tables};
+use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{
-    ALL, Answer, ExperimentReport, FILES, PAGE, Part, Section, TERMINAL, conditions, machine_facts,
+    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, conditions, machine_facts,
 };
-use crate::numbers::{count, duration, percent, plain};
-use crate::stats::{Percentile, RunOutline};
+use crate::numbers::{duration, percent, plain};
+use crate::stats::{Percentile, RunOutline, Spread};
 use crate::summary::Measure;
 use crate::table::Grid;
-use std::collections::BTreeMap;
 
-/// So many kinds of reasons are listed.
-const REASONS: usize = 12;
-
-/// What a sweep shows, or a search for the highest rate; also of an experiment that is not
-/// complete.
+/// The report of a sweep or a search for the highest rate, also of one that is not complete.
 pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     let title = match sweep.kind.as_str() {
         "bill" => "The bill",
+        "compare" => "Compare",
         "max-rate" => "Search for the highest rate",
         _ => "Sweep",
     };
-    let report = ExperimentReport { name: "sweep", notes: notes(sweep), ..frame(sweep, title) };
+    let answer = match &sweep.search {
+        Some(search) => search::answer(sweep, search),
+        None => answer(sweep),
+    };
+    let report =
+        ExperimentReport { name: "sweep", answer, notes: notes(sweep), ..report_frame(sweep, title) };
     let sections = match &sweep.search {
         Some(search) => vec![search::section(sweep, search)],
         None => {
             let rt_venue =
-                tables::rt_venue(sweep).into_iter().map(|grid| Part::Table(grid, TERMINAL | FILES));
+                tables::rt_venue(sweep).into_iter().map(|grid| SectionPart::Table(grid, TERMINAL | FILES));
             let others = [tables::by_floor(sweep), tables::by_host(sweep), knee::knee(sweep)];
-            let others = others.into_iter().flatten().map(|grid| Part::Table(grid, ALL));
-            let table = Section::new("tables", "By placement, host and load").with(rt_venue).with(others);
-            [vec![table], points(sweep)].concat()
+            let others = others.into_iter().flatten().map(|grid| SectionPart::Table(grid, ALL));
+            let table =
+                ReportSection::new("tables", "By placement, host and load").with(rt_venue).with(others);
+            [vec![table], point_sections(sweep)].concat()
         }
     };
     ExperimentReport { sections, ..report }
 }
 
-/// Everything but the tables: headings, verdict, machine, conditions.
-pub(in crate::experiment) fn frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
+/// Everything of a report but answer, notes and sections: headings, fitness, machine, conditions.
+pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
     let axes = sweep.axes.iter().map(|axis| {
         let number = axis.values.len();
         format!("{number} {}", plural(axis.axis.name(), number))
@@ -52,7 +55,9 @@ pub(in crate::experiment) fn frame(sweep: &SweepRecord, title: &str) -> Experime
         title: title.into(),
         subject: if axes.is_empty() { repeats } else { format!("{axes}, {repeats}") },
         origin: format!("started {}, bulkhead {}, {}", sweep.started, sweep.version, sweep.state.name()),
-        answer: sweep.search.is_none().then(|| answer(sweep)),
+        fitness: sweep.fitness(),
+        counts: counts(sweep),
+        conditions: condition_line(sweep),
         facts: machine_facts(&sweep.machine)
             .into_iter()
             .chain(values)
@@ -70,19 +75,28 @@ fn heading(sweep: &SweepRecord) -> String {
     format!("{}{what}, {} on {}", sweep.kind, sweep.started, sweep.machine.cpu_model)
 }
 
-/// What to know about an experiment as a whole.
+/// The measuring conditions in one line; empty where none is known.
+fn condition_line(sweep: &SweepRecord) -> String {
+    let named: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
+    if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }
+}
+
+/// Remarks about an experiment as a whole.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
-    let said: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
-    let measured = (!said.is_empty()).then(|| format!("measured {}: {}", sweep.started, said.join(", ")));
-    let mut notes: Vec<String> = measured.into_iter().chain(sweep.notes.iter().cloned()).collect();
-    let (all, wanted) = (sweep.runs().count(), sweep.points.len() * sweep.repeats as usize);
-    if sweep.search.is_none() && all < wanted {
-        notes.push(format!("{all} of {wanted} runs are done"));
+    let mut notes = sweep.notes.clone();
+    let is_known =
+        |percentile: &Percentile| sweep.runs().any(|run| rt_venue(&run.outline, *percentile).is_some());
+    let unknown = Percentile::ALL.into_iter().filter(|percentile| !is_known(percentile));
+    if sweep.runs().next().is_some() {
+        notes.extend(unknown.map(|percentile| format!("too few orders for a {}", percentile.name())));
     }
-    let unfit: Vec<_> = sweep.runs().filter(|run| !run.outline.fit_for_latency).collect();
-    if let Some(first) = unfit.first().filter(|_| !sweep.keeps_failures) {
-        let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
-        notes.push(format!("{} of {all} runs are not fit for latency claims, e.g. {why}", unfit.len()));
+    let (all, wanted) = (sweep.runs().count(), sweep.planned_runs());
+    if sweep.search.is_none() && all < wanted {
+        notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
+    }
+    let unsound = sweep.runs().filter(|run| !run.outline.is_sound()).count();
+    if unsound > 0 && !sweep.keeps_failures {
+        notes.push(format!("{unsound} runs are incomplete or invalid and in no figure"));
     }
     notes
 }
@@ -97,70 +111,50 @@ fn plural(name: &str, number: usize) -> String {
     }
 }
 
-/// How much of it is measured, how much of that may be quoted, and what speaks against the rest.
-fn answer(sweep: &SweepRecord) -> Answer {
+/// The numbers of runs: planned, made, sound and fit.
+fn counts(sweep: &SweepRecord) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
-    let (all, sound) = (runs().count(), runs().filter(|run| run.is_sound()).count());
+    let sound = runs().filter(|run| run.is_sound()).count();
     let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
-    let planned = sweep.points.len() * sweep.repeats as usize;
-    let good = fit == planned && planned > 0;
-    // Reasons differ by their figures: one of each kind stands for all. The kind is what stands
-    // before the colon.
-    let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
-    for reason in runs().flat_map(|run| &run.reasons) {
-        let head = reason.split(':').next().unwrap_or(reason);
-        let is_figure = |word: &&str| {
-            word.contains(|c: char| c.is_ascii_digit()) || ["ns", "µs", "ms", "s"].contains(word)
-        };
-        let kind = head.split(' ').filter(|word| !is_figure(word)).collect::<Vec<_>>().join(" ");
-        kinds.entry(kind).or_insert((0, reason)).0 += 1;
-    }
-    let mut kinds: Vec<(usize, &str)> = kinds.into_values().collect();
-    kinds.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-    let mut reasons = Vec::new();
-    if all < planned {
-        let missing = count((planned - all) as u64);
-        reasons.push(format!("{missing} runs not measured: the sweep is {}", sweep.state.name()));
-    }
-    if sound < all {
-        reasons.push(format!(
-            "{} runs incomplete or invalid: left out of every figure",
-            count((all - sound) as u64)
-        ));
-    }
-    let word = |number| if number == 1 { "run" } else { "runs, for example" };
-    reasons.extend(
-        kinds.iter().take(REASONS).map(|(number, reason)| format!("{number} {}: {reason}", word(*number))),
-    );
-    if kinds.len() > REASONS {
-        reasons.push(format!("{} more kinds of reasons in sweep.json", kinds.len() - REASONS));
-    }
-    if good {
-        reasons.clear();
-    }
-    let of = if good {
-        format!("All {}", count(planned as u64))
-    } else {
-        format!("{} of {}", count(fit as u64), count(planned as u64))
-    };
-    Answer {
-        good,
-        sentence: format!("{of} runs fit for latency claims"),
-        reasons,
-        counts: [("fit", fit), ("sound", sound), ("runs", all), ("planned", planned)]
-            .map(|(name, number)| (name, number as u64))
-            .to_vec(),
-    }
+    [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", sweep.planned_runs())]
+        .map(|(name, number)| (name, number as u64))
+        .to_vec()
 }
 
-/// Every point as a table and as charts, for the page.
-pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
-    let time = |spread: Option<crate::stats::Spread>| {
-        spread.map_or_else(|| "–".into(), |spread| duration(spread.median as u64))
+/// The result of a sweep in one sentence: its lowest and its highest median of `rt_venue`.
+fn answer(sweep: &SweepRecord) -> String {
+    let medians: Vec<(&SweepPoint, f64)> = sweep
+        .points
+        .iter()
+        .filter_map(|point| Some((point, point.spread(|run| rt_venue(run, Percentile::P50))?.median)))
+        .collect();
+    let by_median = |a: &&(&SweepPoint, f64), b: &&(&SweepPoint, f64)| a.1.total_cmp(&b.1);
+    let (Some(lowest), Some(highest)) = (medians.iter().min_by(by_median), medians.iter().max_by(by_median))
+    else {
+        return "no setting has a complete run yet".into();
     };
-    let number = |spread: Option<crate::stats::Spread>| {
-        spread.map_or_else(|| "–".into(), |spread| plain(spread.median))
+    let name = |point: &SweepPoint| point.name_without(&sweep.axes, None);
+    let [low, high] = [lowest, highest].map(|(_, ns)| duration(*ns as u64));
+    if medians.len() == 1 {
+        return format!("rt_venue p50 is {low} with {}", name(lowest.0));
+    }
+    let repeats = if sweep.repeats == 1 { "; one run each: no winner".into() } else { String::new() };
+    let factor = if lowest.1 > 0.0 { format!(", {} ×", plain(highest.1 / lowest.1)) } else { String::new() };
+    format!(
+        "rt_venue p50 is lowest with {}: {low}; highest with {}: {high}{factor}{repeats}",
+        name(lowest.0),
+        name(highest.0)
+    )
+}
+
+/// Every point as charts and as a table, for the page.
+pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSection> {
+    let figures = |point: &SweepPoint| {
+        Percentile::ALL.map(|percentile| Some(point.spread(|run| rt_venue(run, percentile))?.median))
     };
+    let unit = TimeUnit::for_durations(sweep.points.iter().flat_map(figures).flatten());
+    let time = |spread: Option<Spread>| unit.format_or_dash(spread.map(|spread| spread.median));
+    let number = |spread: Option<Spread>| spread.map_or_else(|| "–".into(), |spread| plain(spread.median));
     let at = |point: &SweepPoint, percentile| time(point.spread(|run| rt_venue(run, percentile)));
     let free = |point: &SweepPoint, percentile: Percentile| {
         time(point.spread(|run| Some(percentile.get(&run.measure(Measure::StallFree))? as f64)))
@@ -171,7 +165,7 @@ pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
     };
     let table = Grid::from_rows(
         "points",
-        "Every point: rt_venue, and what it cost",
+        format!("Every point: rt_venue in {}, and what it cost", unit.name()),
         1,
         &[
             ("point", &|point: &SweepPoint| point.name_without(&sweep.axes, None)),
@@ -182,9 +176,9 @@ pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
             ("stall-free", &|point| free(point, Percentile::P99)),
             ("p99.9", &|point| at(point, Percentile::P999)),
             ("stall-free", &|point| free(point, Percentile::P999)),
-            ("taken out", &|point| percent(point.spread(RunOutline::excluded_share).map(|spread| spread.median))),
+            ("on", &|point| percent(point.spread(RunOutline::excluded_share).map(|spread| 1.0 - spread.median))),
             ("CPU s/M orders", &|point| number(point.spread(RunOutline::cpu_s_per_million))),
-            ("start-up", &|point| time(point.spread(|run| Some(run.startup_ns as f64)))),
+            ("start-up ms", &|point| number(point.spread(|run| Some(run.startup_ns as f64 / 1e6)))),
             ("PSS MiB", &|point| number(point.spread(mebibytes))),
             ("faults/M", &|point| per_million(point, |run| run.page_faults)),
             ("switches/M", &|point| per_million(point, |run| run.context_switches)),
@@ -193,11 +187,10 @@ pub(in crate::experiment) fn points(sweep: &SweepRecord) -> Vec<Section> {
         &sweep.points,
     )
     .note(
-        "Medians over the sound repeats. A figure that one of them lacks is left out (–). Stall-free: the same of the orders that no stall \
-         of the machine touched; taken out: the share that a stall touched.",
+        "Medians over the sound repeats; a figure that one of them lacks is left out (–). Stall-free: of the orders that no stall of the \
+         machine touched; on: their share of all orders.",
     );
-    vec![
-        Section::new("table", "Every point").with([Part::Table(table, PAGE)]),
-        Section::new("charts", "Charts").with(charts::all(sweep).into_iter().map(Part::Chart)),
-    ]
+    let mut charts: Vec<SectionPart> = charts::all(sweep).into_iter().map(SectionPart::Chart).collect();
+    charts.push(SectionPart::Table(table, PAGE));
+    vec![ReportSection::new("points", "Every point").with(charts)]
 }

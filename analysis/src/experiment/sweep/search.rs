@@ -3,7 +3,8 @@
 use super::SweepRecord;
 use crate::chart::axis;
 use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
-use crate::experiment::{ALL, PAGE, Part, Section};
+use crate::experiment::{ALL, PAGE, ReportSection, SectionPart};
+use crate::fitness::Fitness;
 use crate::numbers::{duration, duration_or_dash, plain};
 use crate::stats::Spread;
 use crate::table::Grid;
@@ -16,18 +17,19 @@ pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
     pub bound_ns: u64,
     /// Most rates tried for each point.
-    pub most_steps: u32,
+    #[serde(rename = "most_steps")]
+    pub max_steps: u32,
     /// The rate tried first.
     pub first_per_s: f64,
     /// One for each point.
-    pub points: Vec<Search>,
+    pub points: Vec<RateSearch>,
 }
 
 /// The search for one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Search {
+pub struct RateSearch {
     /// What was tried, in order.
-    pub steps: Vec<SearchStep>,
+    pub steps: Vec<RateStep>,
     /// The highest rate that was held; null while it is searched for, or if there is none.
     pub highest_per_s: Option<f64>,
     /// How it ended, in words; empty while it is searched for.
@@ -36,7 +38,7 @@ pub struct Search {
 
 /// One rate that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SearchStep {
+pub struct RateStep {
     /// The rate asked for.
     pub rate_per_s: f64,
     /// What was sent of it, median over the runs.
@@ -55,6 +57,12 @@ pub struct SearchStep {
 }
 
 impl SearchRecord {
+    /// Whether the latencies may be quoted: never, since the verdicts of the runs are not saved.
+    pub fn fitness(&self) -> Fitness {
+        let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
+        Fitness::new(vec![why.into()])
+    }
+
     /// The folders of all tries.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.points.iter().flat_map(|search| &search.steps).flat_map(|step| &step.folders).map(String::as_str)
@@ -62,23 +70,23 @@ impl SearchRecord {
 }
 
 /// The highest rate of every point, and everything that was tried, as a chart and a table.
-pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
-    let points: Vec<(&str, &Search)> =
+pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
+    let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
-    let best = |search: &Search| {
+    let best = |search: &RateSearch| {
         search.steps.iter().find(|step| Some(step.rate_per_s) == search.highest_per_s).cloned()
     };
     let title = format!(
         "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
         duration(search.bound_ns)
     );
-    let held = |step: &SearchStep| format!("{} of {}", step.runs_held, step.folders.len());
+    let held = |step: &RateStep| format!("{} of {}", step.runs_held, step.folders.len());
     let mut highest = Grid::from_rows(
         "max_rate",
         title,
         1,
         &[
-            ("setting", &|(name, _): &(&str, &Search)| (*name).to_owned()),
+            ("setting", &|(name, _): &(&str, &RateSearch)| (*name).to_owned()),
             ("highest", &|(_, search)| search.highest_per_s.map_or_else(|| "none".into(), plain)),
             ("p99.9", &|(_, search)| duration_or_dash(best(search).and_then(|step| step.p999_ns))),
             ("runs", &|(_, search)| best(search).map_or_else(|| "–".into(), |step| held(&step))),
@@ -88,14 +96,14 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
     );
     let ended = points.iter().filter(|(_, search)| !search.ended.is_empty());
     highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
-    let steps: Vec<(&str, &SearchStep)> =
+    let steps: Vec<(&str, &RateStep)> =
         points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
     let tried = Grid::from_rows(
         "tried",
         "Every rate that was tried",
         1,
         &[
-            ("setting", &|(name, _): &(&str, &SearchStep)| (*name).to_owned()),
+            ("setting", &|(name, _): &(&str, &RateStep)| (*name).to_owned()),
             ("rate tried", &|(_, step)| format!("{}/s", plain(step.rate_per_s))),
             ("sent", &|(_, step)| {
                 step.achieved_per_s.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)))
@@ -107,20 +115,37 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> Section {
         ],
         &steps,
     );
-    let chart = chart(sweep, search).map(Part::Chart);
-    Section::new("highest", "The highest rate held")
-        .with([Part::Table(highest, ALL)])
+    let chart = chart(sweep, search).map(SectionPart::Chart);
+    ReportSection::new("highest", "The highest rate held")
         .with(chart)
-        .with([Part::Table(tried, PAGE)])
+        .with([SectionPart::Table(highest, ALL)])
+        .with([SectionPart::Table(tried, PAGE)])
+}
+
+/// The result of a search in one sentence.
+pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
+    let found = sweep
+        .points
+        .iter()
+        .zip(&search.points)
+        .filter_map(|(point, found)| Some((point.name_without(&sweep.axes, None), found.highest_per_s?)));
+    let bound = duration(search.bound_ns);
+    match found.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((name, rate)) => {
+            let rate = plain(rate);
+            format!("{name} holds the highest rate: {rate} orders/s with rt_venue from due p99.9 ≤ {bound}")
+        }
+        None => format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}"),
+    }
 }
 
 /// p99.9 over the rate, and the bound across it.
 fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
-    let place = |step: &SearchStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
+    let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
     let mut series: Vec<PlotSeries> = Vec::new();
     for (number, (point, tried)) in sweep.points.iter().zip(&search.points).enumerate() {
-        let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(place).collect();
+        let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(point_of).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         series.push(PlotSeries {
             name: point.name_without(&sweep.axes, None),
@@ -129,9 +154,9 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
         });
     }
     let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
-    let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
-    if least < most {
-        let points = [least, most].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
+    let (min, max) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
+    if min < max {
+        let points = [min, max].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
     XyPlot {

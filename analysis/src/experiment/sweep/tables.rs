@@ -1,9 +1,10 @@
-//! The tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed
-//! benchmark: a row for each condition, a column for each of what is compared, the best of a row in
-//! bold. After p99 and p99.9 the same without the machine's stalls.
+//! The tables of a sweep: rt_venue p50, p99 and p99.9 in one unit each, in the layout of the seed
+//! benchmark: a row for each condition, a column for each compared setting, the best of a row in
+//! bold. After p99 and p99.9 the stall-free figure.
 
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
+use crate::experiment::time_unit::TimeUnit;
 use crate::numbers::{duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, median, placement};
 use crate::summary::Measure;
@@ -19,18 +20,18 @@ pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
         [Some(Measure::RtVenue), free]
             .into_iter()
             .flatten()
-            .map(move |measure| of(record, measure, percentile))
+            .map(move |measure| percentile_table(record, measure, percentile))
     });
     grids.collect()
 }
 
-fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
+fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
     let is_free = measure == Measure::StallFree;
     // The first one that is varied of those that are compared.
     let across = Axis::ALL.into_iter().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
     let value =
         |point: &SweepPoint| across.map_or_else(|| "rt_venue".into(), |axis| point.values[&axis].clone());
-    // A technique that no point has is no column.
+    // A technique without a point gets no column.
     let is_used = |column: &String| record.points.iter().any(|point| value(point) == *column);
     let columns = across.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
     let columns: Vec<String> = columns
@@ -39,21 +40,25 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
         record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != across).collect();
     let mut rows: Vec<(Vec<String>, BTreeMap<String, &SweepPoint>)> = Vec::new();
     for point in &record.points {
-        let key = down.iter().map(|axis| shown(*axis, &point.values[axis])).collect::<Vec<_>>();
+        let key = down.iter().map(|axis| format_axis_value(*axis, &point.values[axis])).collect::<Vec<_>>();
         match rows.iter_mut().find(|(other, _)| *other == key) {
             Some((_, cells)) => drop(cells.insert(value(point), point)),
             None => rows.push((key, BTreeMap::from([(value(point), point)]))),
         }
     }
+    let figure_of =
+        |point: &SweepPoint| point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64));
+    let medians = record.points.iter().filter_map(figure_of).map(|spread| spread.median);
+    let unit = TimeUnit::for_durations(medians);
     let (mut widest, mut counts) = (None::<f64>, Vec::new());
     let mut row = |(mut key, points): (Vec<String>, BTreeMap<String, &SweepPoint>)| {
-        let work = down.iter().position(|axis| *axis == Axis::Work).and_then(|place| key.get_mut(place));
+        let work = down.iter().position(|axis| *axis == Axis::Work).and_then(|index| key.get_mut(index));
         if let Some((work, done)) = work.zip(work_done(points.values())) {
             work.push_str(&format!(" ({done:.0} done)"));
         }
         let mut figure = |column: &String| {
             let point = points.get(column)?;
-            let spread = point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64))?;
+            let spread = figure_of(point)?;
             let share = if spread.median > 0.0 { (spread.high - spread.low) / spread.median } else { 0.0 };
             widest = Some(widest.unwrap_or(0.0).max(share));
             counts.push(point.sound().count());
@@ -63,12 +68,12 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
         // One run wins by chance: nothing stands out where a figure is of one alone.
         let several =
             columns.iter().filter_map(|column| points.get(column)).all(|point| point.sound().count() > 1);
-        let least =
-            figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);
-        let best = figures.iter().position(|ns| least.is_some() && *ns == least).map(|at| at + key.len());
+        let min = figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);
+        let best = figures.iter().position(|ns| min.is_some() && *ns == min).map(|at| at + key.len());
         let cell = |(column, ns): (&String, &Option<f64>)| {
-            let out = points.get(column).filter(|_| is_free).and_then(|point| taken_out(point));
-            micros(*ns) + &out.map_or_else(String::new, |share| format!(" −{:.0} %", share * 100.0))
+            let out = points.get(column).filter(|_| is_free).and_then(|point| excluded_share(point));
+            let on = out.map_or_else(String::new, |share| format!(" on {:.0} %", (1.0 - share) * 100.0));
+            ns.map_or_else(|| "–".into(), |ns| unit.format(ns) + &on)
         };
         let cells = columns.iter().zip(&figures).map(cell);
         GridRow { cells: key.into_iter().chain(cells).collect(), best: best.into_iter().collect() }
@@ -76,16 +81,18 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
     let rows = rows.into_iter().map(&mut row).collect();
     let head = |axis: &Axis| if *axis == Axis::Work { "orch_work".into() } else { axis.to_string() };
     let mut notes = vec![match widest {
-        Some(widest) => format!("{}; {}", over(&counts, record.repeats), apart(widest)),
+        Some(widest) => format!("{}; {}", repeats_note(&counts, record.repeats), spread_note(widest)),
         None => format!("too few orders for a {}", percentile.name()),
     }];
     if is_free {
-        notes.push("beside it the share of the orders that a stall touched: they are taken out".into());
+        notes.push(
+            "stall-free: of the orders that no stall of the machine touched, on N % of all orders".into(),
+        );
     }
-    let without = if is_free { "the same without the machine's stalls: " } else { "" };
+    let free = if is_free { "stall-free " } else { "" };
     Grid {
         name: format!("{}_{}", measure.name(), percentile.name().replace('.', "")),
-        title: format!("{without}rt_venue {}, microseconds", percentile.name()),
+        title: format!("{free}rt_venue {}, {}", percentile.name(), unit.name()),
         head: down.iter().map(head).chain(columns.iter().cloned()).collect(),
         keys: down.len(),
         rows,
@@ -95,7 +102,7 @@ fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
 
 /// The share of a point's orders that stalls of the machine touched: the median over its sound
 /// runs.
-fn taken_out(point: &SweepPoint) -> Option<f64> {
+fn excluded_share(point: &SweepPoint) -> Option<f64> {
     median(&point.sound().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
 }
 
@@ -107,10 +114,9 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64
 }
 
 /// Over how many repeats the figures are medians: what was measured, not what was asked for.
-fn over(counts: &[usize], asked: u32) -> String {
-    let (least, most) =
-        (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
-    match (least, most) {
+fn repeats_note(counts: &[usize], asked: u32) -> String {
+    let (min, max) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
+    match (min, max) {
         (1, 1) if asked == 1 => "of one run each: no winner is marked".into(),
         (1, 1) => format!("of one run each, of {asked} asked for: no winner is marked"),
         (least, most) if least == most && most == asked as usize => format!("median over {most} repeats"),
@@ -120,7 +126,7 @@ fn over(counts: &[usize], asked: u32) -> String {
 }
 
 /// How far the repeats of one point lie apart at most, as a share of their median.
-fn apart(share: f64) -> String {
+fn spread_note(share: f64) -> String {
     if share <= 1.0 {
         return format!("they lie up to {} apart ((max − min) / median)", percent(Some(share)));
     }
@@ -131,8 +137,8 @@ fn apart(share: f64) -> String {
 }
 
 /// The columns that say what a row is about: every axis.
-pub(super) fn keys(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
-    record.axes.iter().map(|axis| shown(axis.axis, &point.values[&axis.axis])).collect()
+pub(super) fn axis_values(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
+    record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis])).collect()
 }
 
 /// rt_venue p50 of every point in groups of its runs: how many are in each, and their median.
@@ -143,19 +149,25 @@ fn in_groups(
     heads: &[String],
     group: impl Fn(&RunOutline) -> Option<usize>,
 ) -> Grid {
-    let row = |point: &SweepPoint| {
-        let cells = (0..heads.len()).flat_map(|wanted| {
+    let figures_of = |point: &SweepPoint| -> Vec<(usize, Option<f64>)> {
+        let group_of = |wanted| {
             let here = point.runs.iter().map(|run| &run.outline).filter(|run| group(run) == Some(wanted));
             let figures: Vec<Option<u64>> = here.map(|run| run.measure(Measure::RtVenue).p50_ns).collect();
             let known: Option<Vec<f64>> = figures.iter().map(|ns| ns.map(|ns| ns as f64)).collect();
-            [figures.len().to_string(), micros(known.and_then(|known| median(&known)))]
-        });
-        GridRow::plain(keys(record, point).into_iter().chain(cells).collect())
+            (figures.len(), known.and_then(|known| median(&known)))
+        };
+        (0..heads.len()).map(group_of).collect()
+    };
+    let unit = TimeUnit::for_durations(record.points.iter().flat_map(figures_of).filter_map(|(_, ns)| ns));
+    let row = |point: &SweepPoint| {
+        let cells = figures_of(point).into_iter();
+        let cells = cells.flat_map(|(runs, ns)| [runs.to_string(), unit.format_or_dash(ns)]);
+        GridRow::plain(axis_values(record, point).into_iter().chain(cells).collect())
     };
     let pairs = heads.iter().flat_map(|head| ["runs".to_owned(), head.clone()]);
     Grid {
         name: name.into(),
-        title: title.into(),
+        title: format!("{title}, {}", unit.name()),
         head: record.axes.iter().map(|axis| axis.axis.to_string()).chain(pairs).collect(),
         keys: record.axes.len(),
         rows: record.points.iter().map(row).collect(),
@@ -170,8 +182,8 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);
     let highest = places.iter().max().copied().filter(|highest| *highest > 0)?;
-    let floor = |place: usize| {
-        let here = steady.iter().zip(&places).filter(|(_, other)| **other == place);
+    let floor = |placement: usize| {
+        let here = steady.iter().zip(&places).filter(|(_, other)| **other == placement);
         let usual = median(&here.filter_map(|(run, _)| placement::core_rtt(run)).collect::<Vec<_>>());
         usual.map_or_else(|| "floor not known".into(), |ns| format!("floor {}", duration(ns as u64)))
     };
@@ -180,11 +192,11 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
         "floor: the round trip of one cache line between two cores; runs whose floors lie within {} are of one placement",
         percent(Some(placement::CORE_RTT_TOLERANCE))
     );
-    let title = "rt_venue p50 by where the machine had its cores, microseconds";
-    let place = |run: &RunOutline| {
+    let title = "rt_venue p50 by where the machine had its cores";
+    let placement_of = |run: &RunOutline| {
         steady.iter().position(|other| std::ptr::eq::<RunOutline>(*other, run)).map(|at| places[at])
     };
-    Some(in_groups(record, ("by_floor", title, &note), &heads, place))
+    Some(in_groups(record, ("by_floor", title, &note), &heads, placement_of))
 }
 
 /// rt_venue of every point on each host that measured it. `None`: one host measured all.
@@ -195,18 +207,12 @@ pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
         "hosts are not compared with each other: launcher compare compares within each and combines them";
     let names: Vec<String> = hosts.iter().map(|host| host.hostname.clone()).collect();
     let host = |run: &RunOutline| hosts.iter().position(|host| run.is_sound() && run.machine == **host);
-    (hosts.len() > 1)
-        .then(|| in_groups(record, ("by_host", "rt_venue p50 by host, microseconds", note), &names, host))
-}
-
-/// Microseconds with one decimal, as the seed benchmark prints them.
-pub(super) fn micros(ns: Option<f64>) -> String {
-    ns.map_or_else(|| "–".into(), |ns| format!("{:.1}", ns / 1000.0))
+    (hosts.len() > 1).then(|| in_groups(record, ("by_host", "rt_venue p50 by host", note), &names, host))
 }
 
 /// A value of an axis as a table shows it: work in nanoseconds, as the seed benchmark has it; rates
 /// in full.
-fn shown(axis: Axis, text: &str) -> String {
+fn format_axis_value(axis: Axis, text: &str) -> String {
     let shown = match axis {
         Axis::Work => text.parse::<Nanos>().ok().map(|work| format!("{} ns", work.0)),
         Axis::Rate => text.parse::<Count>().ok().map(|rate| format!("{}/s", plain(rate.0 as f64))),

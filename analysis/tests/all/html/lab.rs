@@ -16,7 +16,7 @@ fn lab_page_draws_each_cell() {
     for number in 2..20 {
         let run_ns = if number % 3 == 0 { 90_000_000 } else { 52_000_000 } + u64::from(number);
         let run = LabRun { number, run_ns, ..cell.made[0].clone() };
-        lab.cells[0].add(run, &histogram()).unwrap();
+        lab.cells[0].add_run(run, &histogram()).unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     lab.save(folder.path()).unwrap();

@@ -228,7 +228,7 @@ fn bill_page_shows_differences_and_verdicts() {
     }
     let caveat = "array-queue thread, spsc-mux process, pipe process, spsc-mux sandbox: not fit for latency claims in 2";
     assert!(text.contains(caveat));
-    assert!(text.contains("36 of 45 runs fit"));
+    assert!(text.contains("36 of 45 runs are fit"), "{text}");
     assert!(!html.contains("ratio-p999"), "no row has a p99.9");
 
     if let Some(seen) = open(&folder.path().join("report.html"), false) {

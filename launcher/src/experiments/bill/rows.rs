@@ -2,14 +2,14 @@
 
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;
-use analysis::experiment::{Added, BillRow, Reference, SweepPoint, SweepRecord};
+use analysis::experiment::{BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
 use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
 /// Makes the bill of a sweep over technique, isolation or both.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
-    let other = record.axes.iter().find(|axis| !is_of_a_bill(axis.axis));
+    let other = record.axes.iter().find(|axis| !is_bill_axis(axis.axis));
     if let Some(other) = other {
         return Err(UsageError(format!(
             "a sweep over {} is no bill: a bill is of techniques and isolation levels at one load",
@@ -19,40 +19,40 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     if record.search.is_some() || record.kind == "compare" {
         return Err(UsageError(format!("a {} is no bill: measure one with launcher bill", record.kind)));
     }
-    let mut measured: Vec<Measured> = record.points.iter().filter_map(Measured::of).collect();
-    let rank = |measured: &Measured| {
+    let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
+    let rank = |measured: &RowRuns| {
         let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
         (level, technique, measured.variant.clone())
     };
     measured.sort_by_key(rank);
-    let floors = place(&mut measured);
+    let floors = assign_placements(&mut measured);
     Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
 }
 
 /// What a bill may be of: what is isolated from what, how, and what observing it costs.
-pub(super) const fn is_of_a_bill(axis: Axis) -> bool {
+pub(super) const fn is_bill_axis(axis: Axis) -> bool {
     matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }
 
 /// The runs of one row.
-struct Measured {
+struct RowRuns {
     isolation: Isolation,
     technique: Technique,
     variant: String,
     runs: Vec<RunOutline>,
     /// Where the machine had its cores, run by run.
-    places: Vec<usize>,
+    placements: Vec<usize>,
 }
 
-impl Measured {
+impl RowRuns {
     /// The runs of one placement.
-    fn at(&self, place: usize) -> Vec<RunOutline> {
-        let runs = self.runs.iter().zip(&self.places);
+    fn at_placement(&self, place: usize) -> Vec<RunOutline> {
+        let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
     }
 
-    fn of(point: &SweepPoint) -> Option<Self> {
+    fn from_point(point: &SweepPoint) -> Option<Self> {
         // The planner made every setting concrete, so each point says both.
         let settings = Settings::from_texts(&point.settings).ok()?;
         let process = settings.process.filter(|process| *process != Placement::Engine);
@@ -64,13 +64,13 @@ impl Measured {
             technique: settings.technique?,
             variant: process.into_iter().chain(stamps).collect::<Vec<_>>().join(", "),
             runs: point.outlines(),
-            places: Vec::new(),
+            placements: Vec::new(),
         })
     }
 }
 
-fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
-    let Measured { isolation, technique, variant, runs, .. } = of;
+fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
+    let RowRuns { isolation, technique, variant, runs, .. } = of;
     let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
@@ -114,7 +114,7 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
         adds: match isolation {
             Isolation::Thread => Vec::new(),
             _ => plain(&Reference { isolation: Isolation::Thread, technique })
-                .map_or_else(Vec::new, |threads| adds(threads, of, floors)),
+                .map_or_else(Vec::new, |threads| level_costs(threads, of, floors)),
         },
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
@@ -129,14 +129,14 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
 /// several.
-fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
-    let of = |floor_ns: Option<f64>, threads: &[RunOutline], level: &[RunOutline]| Added {
+fn level_costs(threads: &RowRuns, level: &RowRuns, floors: &[f64]) -> Vec<LevelCost> {
+    let of = |floor_ns: Option<f64>, threads: &[RunOutline], level: &[RunOutline]| LevelCost {
         floor_ns,
         line: compare_figure(&pair_runs(threads, level), Measure::RtVenue, Percentile::P50),
     };
     let mut all = vec![of(None, &threads.runs, &level.runs)];
     for (wanted, floor) in floors.iter().enumerate().filter(|_| floors.len() > 1) {
-        let (a, b) = (threads.at(wanted), level.at(wanted));
+        let (a, b) = (threads.at_placement(wanted), level.at_placement(wanted));
         if !a.is_empty() && !b.is_empty() {
             all.push(of(Some(*floor), &a, &b));
         }
@@ -146,7 +146,7 @@ fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
 
 /// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each
 /// placement.
-fn place(rows: &mut [Measured]) -> Vec<f64> {
+fn assign_placements(rows: &mut [RowRuns]) -> Vec<f64> {
     let all: Vec<&RunOutline> = rows.iter().flat_map(|row| &row.runs).collect();
     let places = placement::host_placements(&all);
     let highest = places.iter().max().copied().unwrap_or(0);
@@ -157,7 +157,7 @@ fn place(rows: &mut [Measured]) -> Vec<f64> {
     let floors: Vec<f64> = (0..=highest).map(floor).collect();
     let mut places = places.into_iter();
     for row in rows {
-        row.places = places.by_ref().take(row.runs.len()).collect();
+        row.placements = places.by_ref().take(row.runs.len()).collect();
     }
     floors
 }
@@ -181,12 +181,12 @@ mod tests {
 
     #[test]
     fn what_sets_a_row_apart_is_compared_with_the_same_without_it() {
-        let measured = |variant: &str, ns: f64| Measured {
+        let measured = |variant: &str, ns: f64| RowRuns {
             isolation: Isolation::Process,
             technique: Technique::default(),
             variant: variant.into(),
             runs: (0..8).map(|repeat| fixtures::run(repeat, ns)).collect(),
-            places: Vec::new(),
+            placements: Vec::new(),
         };
         let all = [measured("", 300.0), measured("stamps ends", 250.0)];
         let (plain, ends) = (row(&all[0], &all, &[]), row(&all[1], &all, &[]));
@@ -207,19 +207,20 @@ mod tests {
                 ..fixtures::run(repeat, far)
             });
             let runs = near.chain(far).collect();
-            Measured {
+            RowRuns {
                 isolation,
                 technique: Technique::default(),
                 variant: String::new(),
                 runs,
-                places: Vec::new(),
+                placements: Vec::new(),
             }
         };
         let mut all = [measured(Isolation::Thread, 300.0, 600.0), measured(Isolation::Process, 310.0, 650.0)];
-        let floors = place(&mut all);
+        let floors = assign_placements(&mut all);
         assert_eq!(floors, [100.0, 310.0]);
-        let found = adds(&all[0], &all[1], &floors);
-        let by = |added: &Added| (added.floor_ns, added.line.difference.map(|found| found.difference.value));
+        let found = level_costs(&all[0], &all[1], &floors);
+        let by =
+            |added: &LevelCost| (added.floor_ns, added.line.difference.map(|found| found.difference.value));
         assert_eq!(
             found[1..].iter().map(by).collect::<Vec<_>>(),
             [(Some(100.0), Some(10.0)), (Some(310.0), Some(50.0))]
@@ -227,8 +228,8 @@ mod tests {
         assert_eq!(found[0].floor_ns, None);
         // Too few runs are said, not judged.
         all.iter_mut().for_each(|row| row.runs.truncate(4));
-        let floors = place(&mut all);
-        assert_eq!(by(&adds(&all[0], &all[1], &floors)[0]), (None, None));
+        let floors = assign_placements(&mut all);
+        assert_eq!(by(&level_costs(&all[0], &all[1], &floors)[0]), (None, None));
     }
 
     #[test]

@@ -7,18 +7,19 @@ use analysis::summary::Measure;
 
 /// Why a comparison does not pass, in words; nothing if it does. What counts is rt_venue: a
 /// percentile whose verdict is *slower*, by more than the share; and a median that cannot be
-/// compared at all, which is no reason to pass.
-fn against(gate: Slower, found: &Comparisons) -> Vec<String> {
+/// compared at all, which must not pass either.
+fn failures(gate: Slower, found: &Comparisons) -> Vec<String> {
     let lines = found.comparisons.iter().flat_map(|comparison| {
         let of = comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
         of.enumerate().map(move |(place, line)| (comparison, place, line))
     });
-    let failed: Vec<String> =
-        lines.filter_map(|(comparison, place, line)| failed(gate, comparison, place == 0, line)).collect();
+    let failed: Vec<String> = lines
+        .filter_map(|(comparison, place, line)| failure_of(gate, comparison, place == 0, line))
+        .collect();
     if found.comparisons.is_empty() { vec!["nothing was compared".into()] } else { failed }
 }
 
-fn failed(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonLine) -> Option<String> {
+fn failure_of(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonLine) -> Option<String> {
     let what = format!("{} against {}: rt_venue {}", of.b, of.a, line.percentile.name());
     match (line.verdict, &line.difference) {
         (Verdict::Slower, Some(found)) if found.ratio.value > 1.0 + gate.share() => {
@@ -34,7 +35,7 @@ fn failed(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonLine)
 
 /// An error where it does not pass.
 pub(super) fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
-    let why = against(gate, found);
+    let why = failures(gate, found);
     if why.is_empty() { Ok(()) } else { Err(TooSlow(why.join("\n  "))) }
 }
 
@@ -77,12 +78,12 @@ mod tests {
     #[test]
     fn only_what_is_slower_by_more_fails() {
         let gate: Slower = "5%".parse().unwrap();
-        let of = |verdict, value| against(gate, &comparisons(vec![line(Percentile::P50, verdict, value)]));
+        let of = |verdict, value| failures(gate, &comparisons(vec![line(Percentile::P50, verdict, value)]));
         assert!(of(Verdict::Faster, 0.5).is_empty() && of(Verdict::NoDifferenceSeen, 1.3).is_empty());
         assert!(of(Verdict::Slower, 1.04).is_empty());
         assert!(of(Verdict::Slower, 1.06)[0].contains("6.0 % slower, more than 5%"));
         assert!(of(Verdict::NotComparable, 1.0)[0].contains("two pairs"));
-        assert!(!against(gate, &Comparisons::default()).is_empty());
+        assert!(!failures(gate, &Comparisons::default()).is_empty());
         let tail = comparisons(vec![
             line(Percentile::P50, Verdict::NoDifferenceSeen, 1.0),
             line(Percentile::P99, Verdict::NotComparable, 1.0),

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The runs of one setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct SettingRuns {
     /// What tells it from the other cells of its folder.
     pub name: String,
     /// Its setting, as key and text, in a fixed order.
@@ -22,7 +22,7 @@ pub struct Cell {
 }
 
 /// Reads all cells of a path.
-pub fn load(path: &Path) -> Result<Vec<Cell>> {
+pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
         if record.search.is_some() {
@@ -32,7 +32,7 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
             ))
             .into());
         }
-        let cells: Vec<Cell> = record
+        let cells: Vec<SettingRuns> = record
             .points
             .iter()
             .filter(|point| !point.runs.is_empty())
@@ -40,7 +40,7 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
                 let runs = point.outlines();
                 let mut key = key(&runs[0]);
                 key.extend(point.values.get(&Axis::Rate).map(|rate| ("rate".to_owned(), rate.clone())));
-                Cell { name: point.name.clone(), key, runs }
+                SettingRuns { name: point.name.clone(), key, runs }
             })
             .collect();
         return if cells.is_empty() {
@@ -51,18 +51,18 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
     }
     if path.join(Summary::FILE).exists() {
         let run = RunOutline::from_summary(&Summary::read(path)?);
-        return Ok(vec![Cell { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
+        return Ok(vec![SettingRuns { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
     }
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells: Vec<SettingRuns> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.join(Summary::FILE).exists()) {
         let run = RunOutline::from_summary(&Summary::read(folder)?);
         let key = key(&run);
         match cells.iter_mut().find(|cell| cell.key == key) {
             Some(cell) => cell.runs.push(run),
-            None => cells.push(Cell { name: words(&key), key, runs: vec![run] }),
+            None => cells.push(SettingRuns { name: format_setting(&key), key, runs: vec![run] }),
         }
     }
     if cells.is_empty() {
@@ -77,11 +77,11 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
 }
 
 /// Repeats of one setting that were run now; `None`: nothing was.
-pub fn of_summaries(runs: &[Summary]) -> Option<Cell> {
+pub fn from_summaries(runs: &[Summary]) -> Option<SettingRuns> {
     let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
     let first = runs.first()?;
     let key = key(first);
-    Some(Cell { name: words(&key), key, runs })
+    Some(SettingRuns { name: format_setting(&key), key, runs })
 }
 
 /// What makes two runs repeats of one setting.
@@ -100,6 +100,6 @@ fn key(run: &RunOutline) -> Vec<(String, String)> {
     .to_vec()
 }
 
-pub(super) fn words(key: &[(String, String)]) -> String {
+pub(super) fn format_setting(key: &[(String, String)]) -> String {
     key.iter().map(|(key, text)| format!("{key}={text}")).collect::<Vec<_>>().join(" ")
 }

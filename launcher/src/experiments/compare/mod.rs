@@ -6,13 +6,13 @@
 
 mod gate;
 mod load;
-mod select;
+mod selector;
 
-use super::flags::Asked;
-use super::launch::launch;
-use super::measure::Ended;
-use super::points::{Side, lay_out_sides};
-use super::publish::{Shown, publish};
+use super::flags::SweepRequest;
+use super::launch::measure_missing;
+use super::measure::MeasureEnd;
+use super::points::{ComparedSide, lay_out_sides};
+use super::publish::{PublishableReport, publish};
 use super::record::{create, new_record, read};
 use crate::config::{RunFlags, Slower, UsageError};
 use crate::shelf::folder_of;
@@ -21,8 +21,8 @@ use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep}
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
-use load::{Cell, load, of_summaries, words};
-use select::SideWords;
+use load::{SettingRuns, format_setting, from_summaries, load};
+use selector::SideSelector;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -55,8 +55,9 @@ pub struct CompareFlags {
 /// Compares what the flags name, or measures it.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
-    let side =
-        |flag: &str, text: &Option<String>| text.as_deref().map(|text| select::read(flag, text)).transpose();
+    let side = |flag: &str, text: &Option<String>| {
+        text.as_deref().map(|text| selector::read(flag, text)).transpose()
+    };
     let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
     let named: Vec<&str> =
@@ -65,9 +66,9 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(a), Some(b)) => {
             let (mut record, folder) = begin(flags, a, b)?;
-            let ended = launch(&mut record, &folder, json)?;
-            code = publish(&record, &folder, &super::shown(&record, &folder, ended)?, json, ended)?;
-            if ended == Ended::Interrupted {
+            let ended = measure_missing(&mut record, &folder, json)?;
+            code = publish(&record, &folder, &super::report_of(&record, &folder, ended)?, json, ended)?;
+            if ended == MeasureEnd::Interrupted {
                 return Ok(code);
             }
             of_record(&record)?
@@ -76,28 +77,29 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let Some(record) = read(one).ok().filter(|record| record.kind == "compare") else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };
-            code = publish(&record, one, &shown(&record)?, json, Ended::Complete)?;
+            code = publish(&record, one, &shown(&record)?, json, MeasureEnd::Complete)?;
             of_record(&record)?
         }
         ([one], Some(a), Some(b)) => {
             let cells = load(one)?;
-            let found = report(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
+            let found = compare_settings(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
             show(&found, json)?;
             // A folder of runs may hold anything; a sweep's is its own.
             if one.join(SweepRecord::FILE).exists() {
-                Shown::new(compare::report(&found), &found)?.save(one)?;
+                PublishableReport::new(compare::report(&found), &found)?.save(one)?;
             }
             found
         }
         ([left, right], a, b) => {
-            let chosen = |flag: &str, path: &Path, words: &Option<SideWords>| -> Result<Vec<Cell>> {
-                let cells = load(path)?;
-                Ok(match words {
-                    Some(words) => words.choose(flag, &cells)?,
-                    None => cells,
-                })
-            };
-            let found = report(&chosen("a", left, a)?, &chosen("b", right, b)?, &named)?;
+            let chosen =
+                |flag: &str, path: &Path, words: &Option<SideSelector>| -> Result<Vec<SettingRuns>> {
+                    let cells = load(path)?;
+                    Ok(match words {
+                        Some(words) => words.choose(flag, &cells)?,
+                        None => cells,
+                    })
+                };
+            let found = compare_settings(&chosen("a", left, a)?, &chosen("b", right, b)?, &named)?;
             show(&found, json)?;
             found
         }
@@ -111,7 +113,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
 
 /// Prints a comparison.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
-    Shown::new(compare::report(comparisons), comparisons)?.print(json)
+    PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }
 
 /// That a comparison passes `--fail-if-slower`.
@@ -124,13 +126,13 @@ fn usage<T>(message: &str) -> Result<T> {
 }
 
 /// The record of both sides, alternated, to be measured now.
-fn begin(flags: &CompareFlags, a: &SideWords, b: &SideWords) -> Result<(SweepRecord, PathBuf)> {
+fn begin(flags: &CompareFlags, a: &SideSelector, b: &SideSelector) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let common = &flags.run.common;
     let base = flags.run.settings()?;
-    let asked = Asked { base, weaker_sandbox: common.allow_weaker_sandbox, ..Asked::default() };
-    let sides = [("A", a), ("B", b)].map(|(letter, side)| Side {
-        name: format!("{letter}: {}", words(&side.pairs)),
+    let asked = SweepRequest { base, weaker_sandbox: common.allow_weaker_sandbox, ..SweepRequest::default() };
+    let sides = [("A", a), ("B", b)].map(|(letter, side)| ComparedSide {
+        name: format!("{letter}: {}", format_setting(&side.pairs)),
         settings: side.settings.clone(),
         rate: side.rate.clone(),
     });
@@ -153,15 +155,15 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
 }
 
 /// What a comparison that was measured shows.
-pub(super) fn shown(record: &SweepRecord) -> Result<Shown> {
+pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
     let comparisons = of_record(record)?;
-    Shown::new(compare::report(&comparisons), &comparisons)
+    PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
 }
 
 /// What runs that were made now show against those of a folder: against the one setting that both
 /// have, if it has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
-    let Some(ours) = of_summaries(runs) else {
+    let Some(ours) = from_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");
     };
     let cells = load(baseline)?;
@@ -170,34 +172,36 @@ pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
         several => several.iter().find(|cell| cell.key == ours.key),
     };
     match found {
-        Some(found) => report(std::slice::from_ref(found), &[ours], &[]),
+        Some(found) => compare_settings(std::slice::from_ref(found), &[ours], &[]),
         None => usage(&format!("--baseline {}: no run of this setting in it", baseline.display())),
     }
 }
 
 /// Compares what belongs together: settings that are equal in all that the words do not name.
-fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
-    let compare = |a: &Cell, b: &Cell| Comparison::new((&a.name, &a.runs), (&b.name, &b.runs));
+fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], named: &[&str]) -> Result<Comparisons> {
+    let compare = |a: &SettingRuns, b: &SettingRuns| Comparison::new((&a.name, &a.runs), (&b.name, &b.runs));
     let mut report = Comparisons::default();
     if let ([a], [b]) = (a, b) {
         let comparison = compare(a, b);
-        if let Some(why) = nothing(&comparison) {
+        if let Some(why) = why_incomparable(&comparison) {
             return usage(&format!("A and B cannot be compared: {why}"));
         }
         report.comparisons.push(comparison);
         return Ok(report);
     }
-    let rest = |cell: &Cell| -> Vec<(String, String)> {
+    let rest = |cell: &SettingRuns| -> Vec<(String, String)> {
         cell.key.iter().filter(|(key, _)| !named.contains(&key.as_str())).cloned().collect()
     };
     for left in a {
         let Some(right) = b.iter().find(|right| rest(right) == rest(left)) else {
-            report.notes.push(format!("{} has no counterpart in B", words(&left.key)));
+            report.notes.push(format!("{} has no counterpart in B", format_setting(&left.key)));
             continue;
         };
         let comparison = compare(left, right);
-        match nothing(&comparison) {
-            Some(why) => report.notes.push(format!("{}: cannot be compared: {why}", words(&left.key))),
+        match why_incomparable(&comparison) {
+            Some(why) => {
+                report.notes.push(format!("{}: cannot be compared: {why}", format_setting(&left.key)))
+            }
             None => report.comparisons.push(comparison),
         }
     }
@@ -215,7 +219,7 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
 
 /// Why two cells have nothing that could be held against each other: a table of them would be
 /// dashes.
-fn nothing(comparison: &Comparison) -> Option<String> {
+fn why_incomparable(comparison: &Comparison) -> Option<String> {
     let why = &comparison.lines.first()?.why;
     let is_one = comparison.a == comparison.b
         && comparison.pairs > 0

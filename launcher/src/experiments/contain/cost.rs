@@ -4,7 +4,7 @@
 //! ([`shm::ring::intent`]). `spsc-mux` needs none: what a producer leaves half done nobody waits
 //! for.
 
-use analysis::experiment::Cost;
+use analysis::experiment::ProtectionCost;
 use protocol::wire::MESSAGE_WORDS;
 use shm::memory::Region;
 use shm::ring::array_queue::{self, Consumer, Producer};
@@ -38,7 +38,7 @@ fn sample<const PROTECTED: bool>() -> f64 {
 }
 
 /// Measures both, A B A B.
-pub fn measure() -> Cost {
+pub fn measure() -> ProtectionCost {
     let (mut bare, mut protected, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
         let (without, with) = (sample::<false>(), sample::<true>());
@@ -50,5 +50,5 @@ pub fn measure() -> Cost {
     let ratio = median(&ratios);
     ratios.sort_by(f64::total_cmp);
     let ratio_middle = Some((ratios[SAMPLES / 4], ratios[SAMPLES - 1 - SAMPLES / 4]));
-    Cost { bare_ns: median(&bare), protected_ns: median(&protected), ratio, ratio_middle }
+    ProtectionCost { bare_ns: median(&bare), protected_ns: median(&protected), ratio, ratio_middle }
 }

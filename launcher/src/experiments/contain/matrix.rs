@@ -35,9 +35,9 @@ pub struct NamedFault {
     pub fault: FaultSpec,
 }
 
-/// One cell: a fault against a technique at a level.
+/// One case: a fault against a technique at a level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ContainCase {
     /// What carries submit and completion.
     pub technique: Technique,
     /// What stands between strategies and engine.
@@ -50,7 +50,7 @@ pub struct Cell {
 /// The journals that are tried where an exchange or the engine has the fault.
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
-impl Cell {
+impl ContainCase {
     /// Whether a role of the engine has the fault.
     pub const fn is_of_role(&self) -> bool {
         matches!(
@@ -63,7 +63,7 @@ impl Cell {
 impl NamedFault {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard
     /// time.
-    fn of(fault: FaultSpec) -> Self {
+    fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue { FaultTarget::Venue(VICTIM) } else { FaultTarget::Strategy(VICTIM) };
         let target = if fault.target == FaultTarget::Any { victim } else { fault.target };
@@ -77,12 +77,12 @@ impl NamedFault {
     }
 
     /// Whether the technique has the step at which it is due.
-    fn fits(&self, technique: Technique) -> bool {
-        // Who holds a place of a ring of its own stands in nobody's way.
+    fn applies_to(&self, technique: Technique) -> bool {
+        // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::HoldClaim && !is_shared => false,
-            // What carries the orders is nothing to who takes what is everybody's.
+            // Resource-exhaustion faults do not depend on the technique.
             _ if self.fault.kind.is_resource_fault() => technique == Technique::default(),
             Some(FaultTime::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
@@ -95,7 +95,7 @@ impl NamedFault {
 /// killed or stopped. Without what venues do, which has a table of its own. Without
 /// [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and
 /// that ends the run.
-pub fn standard() -> Vec<NamedFault> {
+pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(FaultTime::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
@@ -103,16 +103,20 @@ pub fn standard() -> Vec<NamedFault> {
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
         .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });
-    kinds.chain(pushes).chain(of_gateway).map(NamedFault::of).collect()
+    kinds.chain(pushes).chain(of_gateway).map(NamedFault::new).collect()
 }
 
-/// All cells, by level, technique and fault.
-pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<&Faults>) -> Vec<Cell> {
+/// All cases, by level, technique and fault.
+pub fn contain_cases(
+    techniques: &[Technique],
+    isolations: &[Isolation],
+    faults: Option<&Faults>,
+) -> Vec<ContainCase> {
     let scenarios = match faults {
-        Some(faults) => faults.0.iter().copied().map(NamedFault::of).collect(),
-        None => standard(),
+        Some(faults) => faults.0.iter().copied().map(NamedFault::new).collect(),
+        None => standard_faults(),
     };
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for &isolation in isolations {
         for &technique in techniques {
             if !planner::is_supported(technique, isolation) {
@@ -124,7 +128,9 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
                 let is_of_gateway = matches!(scenario.fault.target, FaultTarget::Gateway(_));
                 !is_of_gateway || faults.is_some() || technique == Technique::default()
             };
-            for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)).filter(is_tried) {
+            for scenario in
+                scenarios.iter().filter(|scenario| scenario.applies_to(technique)).filter(is_tried)
+            {
                 let journals = match scenario.fault.target {
                     // In the launcher's process there is no exchange or gateway that could die
                     // alone.
@@ -135,38 +141,39 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
                     FaultTarget::Exchange(_) | FaultTarget::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
                 };
-                let cell = |journal| Cell { technique, isolation, scenario: scenario.clone(), journal };
-                cells.extend(journals.iter().copied().map(cell));
+                let case =
+                    |journal| ContainCase { technique, isolation, scenario: scenario.clone(), journal };
+                cases.extend(journals.iter().copied().map(case));
             }
         }
     }
-    cells
+    cases
 }
 
 /// The techniques that are tried unless the user names some: those that go across processes.
-pub fn across_processes() -> Vec<Technique> {
+pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// The cell that a run with these settings is of; `None`: of none.
-pub fn cell(settings: &Settings) -> Option<Cell> {
+/// The case that a run with these settings is of; `None`: of none.
+pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
-    Some(Cell {
+    Some(ContainCase {
         technique: settings.technique?,
         isolation: settings.isolation?,
-        scenario: NamedFault::of(fault),
+        scenario: NamedFault::new(fault),
         journal: settings.journal.unwrap_or_default(),
     })
 }
 
-/// What a cell's run is asked for, over what the user set: a small load that lasts long enough for
+/// The settings of a case's run, over what the user set: a small load that lasts long enough for
 /// a time before, the incident, and a time after.
-pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
-    let contains = cell.isolation != Isolation::Thread;
+pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
+    let contains = case.isolation != Isolation::Thread;
     let own = Settings {
-        technique: Some(cell.technique),
-        isolation: Some(cell.isolation),
-        fault: Some(Faults(vec![cell.scenario.fault])),
+        technique: Some(case.technique),
+        isolation: Some(case.isolation),
+        fault: Some(Faults(vec![case.scenario.fault])),
         on_death: Some(if contains { asked.on_death.unwrap_or(OnDeath::Restart) } else { OnDeath::Stop }),
         ..Settings::default()
     };
@@ -179,7 +186,7 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         liveness: Some(LIVENESS),
         ..Settings::default()
     };
-    let load = match cell.scenario.fault.kind.is_of_venue() {
+    let load = match case.scenario.fault.kind.is_of_venue() {
         true => Settings {
             orders: Some(VENUE_ORDERS),
             venue_timeout: Some(VENUE_TIMEOUT),
@@ -188,11 +195,11 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         },
         false => load,
     };
-    let own = match cell.scenario.fault.target {
+    let own = match case.scenario.fault.target {
         FaultTarget::Exchange(_) | FaultTarget::Engine if contains => Settings {
             venue: SettingValue::parse(Trading::BOOK).ok(),
             exchange: Some(ExchangePlacement::Process),
-            journal: Some(cell.journal),
+            journal: Some(case.journal),
             ..own
         },
         FaultTarget::Gateway(_) => Settings { process: Some(Placement::EachGateway), ..own },
@@ -207,67 +214,68 @@ mod tests {
 
     #[test]
     fn every_kind_is_tried_and_the_middle_of_a_push() {
-        let names: Vec<String> = standard().into_iter().map(|scenario| scenario.name).collect();
+        let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
-        let cells = cells(&Technique::all(), Isolation::ALL, None);
-        let heap = |cell: &&Cell| !cell.technique.crosses_processes();
-        assert!(cells.iter().filter(heap).all(|cell| cell.isolation == Isolation::Thread));
+        let cases = contain_cases(&Technique::all(), Isolation::ALL, None);
+        let heap = |case: &&ContainCase| !case.technique.crosses_processes();
+        assert!(cases.iter().filter(heap).all(|case| case.isolation == Isolation::Thread));
         let kernel_push =
-            cells.iter().any(|cell| cell.technique.is_kernel() && cell.scenario.name.contains("push"));
+            cases.iter().any(|case| case.technique.is_kernel() && case.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
         let of_gateways: Vec<Technique> =
-            cells.iter().filter(|cell| cell.is_of_role()).map(|cell| cell.technique).collect();
+            cases.iter().filter(|case| case.is_of_role()).map(|case| case.technique).collect();
         assert_eq!(of_gateways, [Technique::default(); 6], "two at each level but one");
     }
 
     #[test]
     fn a_cell_is_found_again_by_its_settings() {
-        for cell in cells(&Technique::all(), Isolation::ALL, None) {
-            let texts = settings(&cell, &Settings::default()).to_texts();
-            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        for case in contain_cases(&Technique::all(), Isolation::ALL, None) {
+            let texts = settings(&case, &Settings::default()).to_texts();
+            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
         }
     }
 
     #[test]
     fn a_venue_has_its_faults_for_a_while() {
         let faults = Faults::parse("slow; mute:venue-0@1s for 10ms").unwrap();
-        let cells = cells(&[Technique::default()], &[Isolation::Thread, Isolation::Process], Some(&faults));
-        let faults: Vec<String> = cells.iter().map(|cell| cell.scenario.fault.to_string()).collect();
+        let cases =
+            contain_cases(&[Technique::default()], &[Isolation::Thread, Isolation::Process], Some(&faults));
+        let faults: Vec<String> = cases.iter().map(|case| case.scenario.fault.to_string()).collect();
         assert_eq!(faults[..2], ["slow:venue-1@400ms for 400ms", "mute:venue-0@1s for 10ms"]);
         assert_eq!(faults.len(), 4);
-        for cell in cells {
-            let settings = settings(&cell, &Settings::default());
+        for case in cases {
+            let settings = settings(&case, &Settings::default());
             assert_eq!(settings.venue_timeout, Some(VENUE_TIMEOUT), "the gateway closes what is silent");
             let texts = settings.to_texts();
-            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
         }
     }
 
     #[test]
     fn exchange_and_engine_have_their_faults_with_and_without_a_journal() {
         let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
-        let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
-        let of = |isolation| cells.iter().filter(move |cell| cell.isolation == isolation).count();
+        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
+        let of = |isolation| cases.iter().filter(move |case| case.isolation == isolation).count();
         assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 9, 9));
         assert_eq!(of(Isolation::Container), 9);
-        for cell in cells {
-            assert!(cell.is_of_role());
-            let texts = settings(&cell, &Settings::default()).to_texts();
-            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        for case in cases {
+            assert!(case.is_of_role());
+            let texts = settings(&case, &Settings::default()).to_texts();
+            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
         }
     }
 
     #[test]
     fn gateway_has_its_faults_in_a_process_of_its_own() {
         let faults = Faults::parse("kill:gateway-1; stop:gateway-1").unwrap();
-        let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
-        assert_eq!(cells.len(), 2 * (Isolation::ALL.len() - 1));
-        for cell in cells {
-            let settings = settings(&cell, &Settings::default());
-            assert_eq!((cell.is_of_role(), settings.process), (true, Some(Placement::EachGateway)));
+        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
+        assert_eq!(cases.len(), 2 * (Isolation::ALL.len() - 1));
+        for case in cases {
+            let settings = settings(&case, &Settings::default());
+            assert_eq!((case.is_of_role(), settings.process), (true, Some(Placement::EachGateway)));
             let texts = settings.to_texts();
-            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
         }
     }
 
@@ -275,8 +283,8 @@ mod tests {
     fn what_the_user_sets_stays_and_a_thread_is_never_started_again() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
         let of = |isolation| {
-            let cells = cells(&[Technique::default()], &[isolation], None);
-            settings(&cells[0], &asked)
+            let cases = contain_cases(&[Technique::default()], &[isolation], None);
+            settings(&cases[0], &asked)
         };
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
         assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));

@@ -1,19 +1,19 @@
 //! `launcher contain`: what isolation buys. Every fault against every technique at every isolation
 //! level, each in a real run, and the table of what came of it.
 //!
-//! A cell of the matrix is one run, and a point of the record: three strategies trade, the second
+//! A case of the matrix is one run, and a point of the record: three strategies trade, the second
 //! one has a fault, and the others go on or do not. Under `process` and `sandbox` the launcher
-//! starts the dead one again (`--on-death restart`); a thread can neither be killed nor started
+//! restarts the victim (`--on-death restart`); a thread can neither be killed nor started
 //! again alone, so there the run ends, which is what the row shows.
 
 mod cost;
 mod matrix;
 mod rows;
 
-use super::flags::{Asked, Swept};
-use super::go_on;
-use super::points::Layout;
-use super::publish::Shown;
+use super::flags::{SweepRequest, SweptSettings};
+use super::measure_and_publish;
+use super::points::PointLayout;
+use super::publish::PublishableReport;
 use super::record::{create, new_record};
 use crate::config::{Common, Settings, UsageError};
 use crate::planner;
@@ -22,7 +22,7 @@ use analysis::experiment::{Axis, Containments, SweepPoint, SweepRecord, contain,
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use clap::Args;
-use matrix::{Cell, across_processes, cell, cells, settings};
+use matrix::{ContainCase, case_of, contain_cases, cross_process_techniques, settings};
 use protocol::plan::{FaultTarget, Isolation, Technique};
 use rows::{role_row, row, venue_row};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct ContainFlags {
     #[command(flatten)]
-    swept: Swept,
+    swept: SweptSettings,
     #[command(flatten)]
     common: Common,
 }
@@ -41,12 +41,12 @@ pub struct ContainFlags {
 /// Tries what the flags ask for.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     let (record, folder) = begin(flags)?;
-    go_on(record, &folder, flags.common.json)
+    measure_and_publish(record, &folder, flags.common.json)
 }
 
 /// What to try, and the settings that all runs share.
-fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<Cell>), UsageError> {
-    let asked = flags.swept.asked(None, flags.common.config.as_ref())?;
+fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>), UsageError> {
+    let asked = flags.swept.request(None, flags.common.config.as_ref())?;
     if asked.preset.is_some() {
         return Err(UsageError("--preset with contain: there is none; leave it out".into()));
     }
@@ -66,14 +66,14 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<Cell>), UsageError> {
     techniques.extend(asked.base.technique);
     isolations.extend(asked.base.isolation);
     if techniques.is_empty() {
-        techniques = across_processes();
+        techniques = cross_process_techniques();
     }
     if isolations.is_empty() {
         isolations = Isolation::ALL.to_vec();
     }
-    let cells = cells(&techniques, &isolations, asked.base.fault.as_ref());
-    if !cells.is_empty() {
-        return Ok((asked.base, cells));
+    let cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
+    if !cases.is_empty() {
+        return Ok((asked.base, cases));
     }
     let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
     let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
@@ -86,11 +86,11 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<Cell>), UsageError> {
 /// The record of a matrix to try and its folder.
 fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
-    let (base, cells) = asked(flags)?;
-    let point = |cell: &Cell| -> Result<SweepPoint> {
+    let (base, cases) = asked(flags)?;
+    let point = |case: &ContainCase| -> Result<SweepPoint> {
         // Found out before the first run: a setting that cannot be.
-        let resolved = planner::resolve(&settings(cell, &base), &machine)?;
-        let Cell { technique, isolation, scenario, journal } = cell;
+        let resolved = planner::resolve(&settings(case, &base), &machine)?;
+        let ContainCase { technique, isolation, scenario, journal } = case;
         Ok(SweepPoint {
             name: match scenario.fault.target {
                 FaultTarget::Exchange(_) => {
@@ -106,10 +106,10 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
             runs: Vec::new(),
         })
     };
-    let points = cells.iter().map(point).collect::<Result<_>>()?;
+    let points = cases.iter().map(point).collect::<Result<_>>()?;
     let base = Settings { fault: None, technique: None, isolation: None, on_death: None, ..base };
-    let layout = Layout { base: base.clone(), axes: Vec::new(), points, notes: Vec::new() };
-    let asked = Asked { base, ..Asked::default() };
+    let layout = PointLayout { base: base.clone(), axes: Vec::new(), points, notes: Vec::new() };
+    let asked = SweepRequest { base, ..SweepRequest::default() };
     let mut record = new_record("contain", &asked, layout, 1, machine, &flags.common)?;
     record.keeps_failures = true;
     let folder = create(&mut record)?;
@@ -117,7 +117,7 @@ fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
 }
 
 /// What the runs of a matrix show, and what the protection costs, measured now.
-pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<Shown> {
+pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<PublishableReport> {
     let cost = cost::measure();
     let mut all = Containments {
         machine: record.machine.cpu_model.clone(),
@@ -127,20 +127,20 @@ pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<Shown> {
         cost: Some(cost),
         notes: sweep::notes(record),
     };
-    all.notes.push(cost.words());
+    all.notes.push(cost.note());
     for point in &record.points {
-        let cell = cell(&Settings::from_texts(&point.settings)?)
-            .with_context(|| format!("{}: no cell of a containment table", point.name))?;
+        let case = case_of(&Settings::from_texts(&point.settings)?)
+            .with_context(|| format!("{}: no case of a containment table", point.name))?;
         for run in &point.runs {
             let summary = Summary::read(&folder.join(&run.folder))?;
-            if cell.scenario.fault.kind.is_of_venue() {
-                all.venues.extend(venue_row(&cell, &summary, &run.folder));
-            } else if cell.is_of_role() {
-                all.roles.push(role_row(&cell, &summary, &run.folder));
+            if case.scenario.fault.kind.is_of_venue() {
+                all.venues.extend(venue_row(&case, &summary, &run.folder));
+            } else if case.is_of_role() {
+                all.roles.push(role_row(&case, &summary, &run.folder));
             } else {
-                all.rows.push(row(&cell, &summary, &run.folder));
+                all.rows.push(row(&case, &summary, &run.folder));
             }
         }
     }
-    Shown::new(contain::report(&all, folder), &all)
+    PublishableReport::new(contain::report(&all, folder, Some(record)), &all)
 }

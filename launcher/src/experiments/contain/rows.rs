@@ -1,6 +1,6 @@
 //! A row of the containment table: what one fault did.
 
-use super::matrix::{Cell, VICTIM};
+use super::matrix::{ContainCase, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
@@ -8,13 +8,13 @@ use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least
 /// [`HURT_NS`].
-const HURT_TIMES: u64 = 4;
+const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
-const HURT_NS: u64 = 50_000_000;
+const MIN_WAIT_NS: u64 = 50_000_000;
 
 /// How a strategy ended that was after what is everybody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum VictimEnd {
     Got,
     /// Refused some of it, or killed by the kernel for it.
     Refused,
@@ -22,9 +22,9 @@ enum End {
     Undecided,
 }
 
-impl End {
+impl VictimEnd {
     /// By the cause that the incident names.
-    fn of(cause: &str) -> Self {
+    fn from_cause(cause: &str) -> Self {
         if cause == format!("exit {}", FaultKind::EXIT_GOT) {
             Self::Got
         } else if cause == format!("exit {}", FaultKind::EXIT_REFUSED) || cause.starts_with("signal 9") {
@@ -35,41 +35,42 @@ impl End {
     }
 }
 
-/// What a cell's run shows.
-pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
+/// The row of a case's run.
+pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
-    let victim = match cell.scenario.fault.target {
+    let victim = match case.scenario.fault.target {
         FaultTarget::Strategy(index) => index,
         _ => VICTIM,
     };
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
-    let fault_ns = match cell.scenario.fault.when {
+    let fault_ns = match case.scenario.fault.when {
         Some(FaultTime::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
         _ => None,
     };
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
-    let waited = waited(before, during, summary.plan.liveness_ns);
-    let kind = cell.scenario.fault.kind;
-    let end = incident.filter(|_| kind.is_resource_fault()).map(|incident| End::of(&incident.cause));
-    // Nothing of the others' was hurt by who takes up to a bound; nothing stopped it either.
-    let was_stopped = end != Some(End::Got);
+    let waited = others_waited(before, during, summary.plan.liveness_ns);
+    let kind = case.scenario.fault.kind;
+    let end =
+        incident.filter(|_| kind.is_resource_fault()).map(|incident| VictimEnd::from_cause(&incident.cause));
+    // A resource hog that stays below a bound hurts no other strategy, and nothing stopped it.
+    let was_stopped = end != Some(VictimEnd::Got);
     let came = match end {
-        Some(end) => end != End::Undecided,
-        None => incident.is_some() || has_come(cell, victim, summary),
+        Some(end) => end != VictimEnd::Undecided,
+        None => incident.is_some() || can_have_struck(case, victim, summary),
     };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
-        isolation: cell.isolation,
-        technique: cell.technique,
-        fault: cell.scenario.name.clone(),
+        isolation: case.isolation,
+        technique: case.technique,
+        fault: case.scenario.name.clone(),
         contained: match (survived && was_stopped, came, waited) {
             (false, ..) => Contained::No,
             (true, false, _) => Contained::Nothing,
             (true, true, true) => Contained::Waited,
             (true, true, false) => Contained::Yes,
         },
-        seen: seen(summary, incident.map(|incident| incident.cause.as_str()), came),
+        seen: observed_end(summary, incident.map(|incident| incident.cause.as_str()), came),
         losses: containment.orders,
         lost_of_others,
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
@@ -85,13 +86,13 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
 
 /// What a run shows in which a venue had the fault; nothing if it ended before there was anything
 /// to show.
-pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueContainment> {
+pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
-    let waited = waited(&incident.others_before, &incident.others_during, summary.plan.liveness_ns);
+    let waited = others_waited(&incident.others_before, &incident.others_during, summary.plan.liveness_ns);
     Some(VenueContainment {
-        isolation: cell.isolation,
-        technique: cell.technique,
+        isolation: case.isolation,
+        technique: case.technique,
         contained: match (survived, incident.orders, waited) {
             (false, ..) => Contained::No,
             (true, 0, _) => Contained::Nothing,
@@ -107,7 +108,7 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
 /// What a run shows in which a gateway had the fault. What counts as lost is what others lost; the
 /// gateway's own orders that were open there are those `in_flight`, and its venue was down until it
 /// had recovered.
-fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
+fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
     let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let until_back = |outage: &Outage| Some(outage.restarted_ns?.saturating_sub(outage.detected_ns));
@@ -116,17 +117,17 @@ fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> Role
         Some(outage.served_ns?.saturating_sub(outage.fault_ns.unwrap_or(outage.detected_ns)))
     };
     RoleContainment {
-        isolation: cell.isolation,
-        technique: cell.technique,
+        isolation: case.isolation,
+        technique: case.technique,
         role: Role::Gateway(index).to_string(),
-        fault: cell.scenario.fault.kind,
-        journal: cell.journal,
+        fault: case.scenario.fault.kind,
+        journal: case.journal,
         contained: match (survived, outage) {
             (false, _) => Contained::No,
             (true, Some(_)) => Contained::Yes,
             (true, None) => Contained::Nothing,
         },
-        seen: seen(summary, outage.map(|outage| outage.cause.as_str()), outage.is_some()),
+        seen: observed_end(summary, outage.map(|outage| outage.cause.as_str()), outage.is_some()),
         lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
         in_flight: outage.map_or(0, |outage| outage.unknown),
         detect_ns: outage.and_then(after_fault),
@@ -138,33 +139,33 @@ fn gateway_row(cell: &Cell, index: u16, summary: &Summary, folder: &str) -> Role
 }
 
 /// What a run shows in which a role of the engine had the fault.
-pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment {
-    if let FaultTarget::Gateway(index) = cell.scenario.fault.target {
-        return gateway_row(cell, index, summary, folder);
+pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
+    if let FaultTarget::Gateway(index) = case.scenario.fault.target {
+        return gateway_row(case, index, summary, folder);
     }
-    let role = match cell.scenario.fault.target {
+    let role = match case.scenario.fault.target {
         FaultTarget::Exchange(venue) => Role::Exchange(venue).to_string(),
         _ => "engine".into(),
     };
     let comeback = summary.role_restarts.iter().find(|comeback| comeback.role == role);
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
     let is_back = comeback.is_some_and(|comeback| comeback.detect_to_recovery_ns.is_some());
-    let came = comeback.is_some() || has_come(cell, VICTIM, summary);
+    let came = comeback.is_some() || can_have_struck(case, VICTIM, summary);
     let after_fault = |comeback: &RoleRestartSummary| {
         comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault))
     };
     RoleContainment {
-        isolation: cell.isolation,
-        technique: cell.technique,
+        isolation: case.isolation,
+        technique: case.technique,
         role,
-        fault: cell.scenario.fault.kind,
-        journal: cell.journal,
+        fault: case.scenario.fault.kind,
+        journal: case.journal,
         contained: match (survived, is_back) {
             (false, _) => Contained::No,
             (true, true) => Contained::Yes,
             (true, false) => Contained::Nothing,
         },
-        seen: seen(summary, comeback.map(|comeback| comeback.cause.as_str()), came),
+        seen: observed_end(summary, comeback.map(|comeback| comeback.cause.as_str()), came),
         lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
         in_flight: comeback.map_or(0, |comeback| comeback.in_flight),
         detect_ns: comeback.and_then(after_fault),
@@ -178,19 +179,19 @@ pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment
 /// Whether others waited for the fault. One who did is known by its worst order: there are too few
 /// for a percentile. Whatever the machine did before, who waited for most of the deadline did not
 /// wait for the machine.
-fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> bool {
+fn others_waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> bool {
     during.max_ns.is_some_and(|during| {
-        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
-        during > HURT_NS && (unlike_before || during > liveness_ns / 2)
+        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(WAIT_FACTOR);
+        during > MIN_WAIT_NS && (unlike_before || during > liveness_ns / 2)
     })
 }
 
 /// Whether the fault can have come in a run that ended in order and in which the victim did not
 /// die. What nobody survives has not come then: a launcher that got no core in time finds everybody
 /// done. As for the rest, the victim sent all its orders, and was there until the last was due.
-fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
+fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
-        cell.scenario.fault.kind,
+        case.scenario.fault.kind,
         FaultKind::Scribble
             | FaultKind::Flood
             | FaultKind::Lose
@@ -200,7 +201,7 @@ fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     if summary.outcome == RunOutcome::Complete && !is_survived {
         return false;
     }
-    match cell.scenario.fault.when {
+    match case.scenario.fault.when {
         Some(FaultTime::Push { order, .. }) => {
             summary.plan.trading().orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
         }
@@ -209,14 +210,13 @@ fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended, nothing that was open comes back, whoever's it was; the victim's cannot be
-/// told apart there.
+/// In a run that ended early, no open order is reported; the victim's cannot be told apart.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled
 }
 
-fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
+fn observed_end(summary: &Summary, cause: Option<&str>, came: bool) -> String {
     let first = summary.violations.first();
     match (&summary.outcome, cause) {
         (RunOutcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
@@ -237,18 +237,27 @@ mod tests {
     #[test]
     fn who_was_taken_for_hanging_was_refused_nothing() {
         let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
-            .map(End::of);
-        assert_eq!(ends, [End::Got, End::Refused, End::Refused, End::Undecided, End::Undecided]);
+            .map(VictimEnd::from_cause);
+        assert_eq!(
+            ends,
+            [
+                VictimEnd::Got,
+                VictimEnd::Refused,
+                VictimEnd::Refused,
+                VictimEnd::Undecided,
+                VictimEnd::Undecided
+            ]
+        );
     }
 
     #[test]
     fn who_waits_is_known_by_the_worst_order() {
         let of = |ms: u64| Distribution { max_ns: Some(ms * 1_000_000), ..Distribution::default() };
-        let waits = |before, during| waited(&of(before), &of(during), 200_000_000);
+        let waits = |before, during| others_waited(&of(before), &of(during), 200_000_000);
         assert!(!waits(5, 49), "shorter ones are the machine's");
         assert!(waits(5, 60) && waits(14, 60));
         assert!(!waits(20, 60), "as it was before");
         assert!(waits(90, 101), "that long nobody waits for the machine");
-        assert!(!waited(&of(5), &Distribution::default(), 200_000_000));
+        assert!(!others_waited(&of(5), &Distribution::default(), 200_000_000));
     }
 }

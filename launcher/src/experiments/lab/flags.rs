@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// The most events of a run: a consumer keeps 8 bytes of each.
-const MOST_EVENTS: u64 = 50_000_000;
+const MAX_EVENTS: u64 = 50_000_000;
 /// The largest capacity of a queue.
-const MOST_CAPACITY: u64 = 1 << 20;
+const MAX_CAPACITY: u64 = 1 << 20;
 
 /// The flags of `lab`. Lists are separated by commas; each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -93,7 +93,7 @@ pub struct LabFlags {
 ///
 /// # Errors
 /// Any other text.
-pub(super) fn slow(text: &str) -> Result<Slow, UsageError> {
+pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
     let wrong =
         || UsageError(format!("--slow {text:?}: expected work:DUR or sleep:DUR, for example work:5us"));
     let (kind, time) = text.split_once(':').ok_or_else(wrong)?;
@@ -108,17 +108,17 @@ pub(super) fn slow(text: &str) -> Result<Slow, UsageError> {
     }
 }
 
-fn or<T: Clone>(asked: &[T], default: &[T]) -> Vec<T> {
+fn or_default<T: Clone>(asked: &[T], default: &[T]) -> Vec<T> {
     if asked.is_empty() { default.to_vec() } else { asked.to_vec() }
 }
 
 /// A number within its range.
-fn within(flag: &str, asked: Option<Count>, default: u64, least: u64, most: u64) -> Result<u64, UsageError> {
+fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) -> Result<u64, UsageError> {
     let value = asked.map_or(default, |count| count.0);
-    if (least..=most).contains(&value) {
+    if (min..=max).contains(&value) {
         return Ok(value);
     }
-    Err(UsageError(format!("--{flag} {value}: from {least} to {most}")))
+    Err(UsageError(format!("--{flag} {value}: from {min} to {max}")))
 }
 
 impl LabFlags {
@@ -128,12 +128,12 @@ impl LabFlags {
     /// What cannot be had, by its flag.
     pub(super) fn lab(&self, machine: Machine) -> Result<Lab, UsageError> {
         let table = self.seed_table;
-        let events = within("events", self.events, if table { 100_000 } else { 10_000 }, 1, MOST_EVENTS)?;
-        let runs = within("runs", self.runs, if table { 100 } else { 10 }, 1, 100_000)?;
-        let capacity_asked = within("capacity", self.capacity, 1_000, 1, MOST_CAPACITY)?;
+        let events = in_range("events", self.events, if table { 100_000 } else { 10_000 }, 1, MAX_EVENTS)?;
+        let runs = in_range("runs", self.runs, if table { 100 } else { 10 }, 1, 100_000)?;
+        let capacity_asked = in_range("capacity", self.capacity, 1_000, 1, MAX_CAPACITY)?;
         let capacity = (capacity_asked as u32).next_power_of_two().max(2);
         let what = self.slow.clone().unwrap_or_else(|| if table { "sleep:1ms" } else { "work:5us" }.into());
-        slow(&what)?;
+        parse_slow(&what)?;
         let jitter = self.jitter.unwrap_or(if table { 0.0 } else { 0.1 });
         if !(0.0..=1.0).contains(&jitter) {
             return Err(UsageError(format!("--jitter {jitter}: a share from 0 to 1")));
@@ -181,33 +181,34 @@ impl LabFlags {
 
     fn cells(&self, events: u64) -> Result<Vec<LabCell>, UsageError> {
         let built_in = |name: &str| Technique::from_name(name).unwrap_or_default();
-        let techniques = or(&self.technique, &["array-queue", "linked"].map(built_in));
+        let techniques = or_default(&self.technique, &["array-queue", "linked"].map(built_in));
         let one = if self.seed_table { Isolation::Thread } else { Isolation::Process };
-        let isolations = or(&self.isolation, &[one]);
+        let isolations = or_default(&self.isolation, &[one]);
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
-        let waits = or(&self.wait, &waits);
+        let waits = or_default(&self.wait, &waits);
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
             let number =
-                |count: &Count| within(flag, Some(*count), 1, least, MAX_ENDS.into()).map(|n| n as u16);
-            or(counts, &[Count(1)]).iter().map(number).collect()
+                |count: &Count| in_range(flag, Some(*count), 1, least, MAX_ENDS.into()).map(|n| n as u16);
+            or_default(counts, &[Count(1)]).iter().map(number).collect()
         };
         let (producers, consumers) =
             (number("producers", &self.producers, 1)?, number("consumers", &self.consumers, 0)?);
         if let Some(many) = producers.iter().find(|many| u64::from(**many) > events) {
             return Err(UsageError(format!("--events {events}: fewer than --producers {many}")));
         }
-        let (makers, takers) = (or(&self.producer, Speed::ALL), or(&self.consumer, Speed::ALL));
+        let (makers, takers) =
+            (or_default(&self.producer, Speed::ALL), or_default(&self.consumer, Speed::ALL));
         let mut cells = Vec::new();
         check_isolation(&isolations)?;
-        for (technique, isolation) in pairs(&techniques, &isolations) {
+        for (technique, isolation) in combinations(&techniques, &isolations) {
             if let Err(refused) = planner::check_reach(technique, isolation) {
                 if self.isolation.len() > 1 || self.technique.len() > 1 {
                     continue;
                 }
                 return Err(refused);
             }
-            for (producers, consumers) in pairs(&producers, &consumers) {
-                for (producer, consumer) in pairs(&makers, &takers) {
+            for (producers, consumers) in combinations(&producers, &consumers) {
+                for (producer, consumer) in combinations(&makers, &takers) {
                     // Nobody takes anything: how fast a consumer would be says nothing.
                     if consumers == 0 && consumer != takers[0] {
                         continue;
@@ -236,7 +237,7 @@ impl LabFlags {
     }
 }
 
-fn pairs<A: Copy, B: Copy>(one: &[A], other: &[B]) -> Vec<(A, B)> {
+fn combinations<A: Copy, B: Copy>(one: &[A], other: &[B]) -> Vec<(A, B)> {
     one.iter().flat_map(|a| other.iter().map(|b| (*a, *b))).collect()
 }
 

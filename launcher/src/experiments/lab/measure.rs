@@ -2,8 +2,8 @@
 
 use super::work::LabWork;
 use crate::bench::{self, BenchClock, BenchOutcome, BenchPlan};
-use crate::experiments::measure::Ended;
-use crate::experiments::progress::Bar;
+use crate::experiments::measure::MeasureEnd;
+use crate::experiments::progress::SweepProgress;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, Speed, histogram};
@@ -15,8 +15,8 @@ use roles::bench::queues::waiting::Slow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Saved at least so often.
-const SAVE: Duration = Duration::from_secs(2);
+/// The maximum time between two saves.
+const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// What starting and ending the processes of a run takes, about.
 const START_NS: u64 = 12_000_000;
 /// What an end that is fast does for an event, about.
@@ -27,7 +27,7 @@ const FAST_NS: u64 = 300;
 pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
     let cells = lab.cells.len();
     let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
-    (0..lab.runs).flat_map(turn).filter(|(number, cell)| !lab.cells[*cell].has(*number)).collect()
+    (0..lab.runs).flat_map(turn).filter(|(number, cell)| !lab.cells[*cell].has_sound_run(*number)).collect()
 }
 
 /// About how long one run of a cell takes, in nanoseconds.
@@ -82,8 +82,13 @@ fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchCloc
 ///
 /// # Errors
 /// A run that could not be started, a record that could not be saved.
-pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Result<Ended> {
-    let ended = make(lab, folder, signals, bar);
+pub(super) fn measure(
+    lab: &mut Lab,
+    folder: &Path,
+    signals: &Signals,
+    bar: &mut SweepProgress,
+) -> Result<MeasureEnd> {
+    let ended = make_run(lab, folder, signals, bar);
     // Whatever stopped it: what was finished is kept.
     let saved = lab.save(folder);
     let ended = ended.with_context(|| {
@@ -93,8 +98,8 @@ pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut
     Ok(ended)
 }
 
-fn make(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Result<Ended> {
-    let slow = super::flags::slow(&lab.slow)?;
+fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProgress) -> Result<MeasureEnd> {
+    let slow = super::flags::parse_slow(&lab.slow)?;
     let clock = BenchClock::start(&lab.machine);
     if lab.sleep.is_none() {
         lab.sleep = super::slack::sample();
@@ -110,17 +115,17 @@ fn make(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Resul
         let mut plan = plan_of(lab, &lab.cells[index], number, slow, &clock);
         let outcome = bench::run(&mut plan, folder, signals, &|_| {}).with_context(|| name.clone())?;
         if outcome.interrupted {
-            return Ok(Ended::Interrupted);
+            return Ok(MeasureEnd::Interrupted);
         }
         bar.end();
         let (run, latencies) = run_of(number, &plan, &outcome);
-        lab.cells[index].add(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
-        if saved.elapsed() > SAVE {
+        lab.cells[index].add_run(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
+        if saved.elapsed() > SAVE_INTERVAL {
             lab.save(folder)?;
             saved = Instant::now();
         }
     }
-    Ok(Ended::Complete)
+    Ok(MeasureEnd::Complete)
 }
 
 /// The figures of a run, from its accounts.
@@ -133,10 +138,10 @@ fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (La
         cpu_ns: account.get(Field::Cpu),
         voluntary: account.get(Field::Voluntary),
         involuntary: account.get(Field::Involuntary),
-        looks: get(account, LabField::Looks),
+        polls: get(account, LabField::Looks),
         wakes: get(account, LabField::Wakes),
     };
-    let side = |accounts: &[AccountView]| accounts.iter().map(cost).fold(SideCost::default(), SideCost::and);
+    let side = |accounts: &[AccountView]| accounts.iter().map(cost).fold(SideCost::default(), SideCost::plus);
     let deaths = outcome.deaths.iter();
     let deaths = deaths.map(|death| format!("{}: {}", death.process, death.how));
     let mut found: Vec<String> = deaths.chain(outcome.problem.clone()).collect();
@@ -164,7 +169,7 @@ fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (La
         number,
         run_ns: ns(end.saturating_sub(begin)),
         taken: consumers.iter().map(|account| account.get(Field::Count)).sum(),
-        latency: LabLatency::of(&histogram),
+        latency: LabLatency::from_histogram(&histogram),
         producer: side(producers),
         consumer: side(consumers),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
@@ -204,8 +209,8 @@ mod tests {
             problems,
         };
         let none = analysis::experiment::histogram();
-        lab.cells[5].add(made(1, Vec::new()), &none).unwrap();
-        lab.cells[6].add(made(1, vec!["lost".into()]), &none).unwrap();
+        lab.cells[5].add_run(made(1, Vec::new()), &none).unwrap();
+        lab.cells[6].add_run(made(1, vec!["lost".into()]), &none).unwrap();
         let rest = order(&lab);
         assert_eq!(rest.len(), all.len() - 1, "what is done is not made again, what failed is");
         assert!(!rest.contains(&(1, 5)) && rest.contains(&(1, 6)));

@@ -18,9 +18,9 @@ mod work;
 pub use flags::LabFlags;
 pub(crate) use roles::bench::queues::install;
 
-use super::measure::Ended;
-use super::progress::Bar;
-use super::publish::Shown;
+use super::measure::MeasureEnd;
+use super::progress::SweepProgress;
+use super::publish::PublishableReport;
 use crate::bench::{self, BenchWork};
 use crate::output::complain;
 use crate::runtime::clean::{self, CleanScope};
@@ -67,7 +67,7 @@ pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     lab.save(&folder)?;
     announce(&lab, flags.json)?;
     let (done, all) = lab.progress();
-    let mut bar = Bar::new(!flags.json && done < all, all);
+    let mut bar = SweepProgress::new(!flags.json && done < all, all);
     let ended = measure::measure(&mut lab, &folder, &signals, &mut bar);
     bar.clear();
     finish(&lab, &folder, flags.json, ended?)
@@ -82,13 +82,13 @@ fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
         ));
     }
     let lab = Lab::read(folder)?;
-    flags::slow(&lab.slow).with_context(|| format!("{}: damaged", folder.display()))?;
+    flags::parse_slow(&lab.slow).with_context(|| format!("{}: damaged", folder.display()))?;
     Ok(lab)
 }
 
 /// What is to come, on stderr: how many runs, about how long.
 fn announce(lab: &Lab, quiet: bool) -> Result<()> {
-    let slow = flags::slow(&lab.slow)?;
+    let slow = flags::parse_slow(&lab.slow)?;
     let missing = measure::order(lab);
     let total: u64 = missing
         .iter()
@@ -99,7 +99,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
         } else {
             format!("{:.1} hours", total as f64 / 3.6e12)
         };
-        // A line that cannot be printed is no reason not to measure.
+        // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),
             "{} cells, {} runs of {} events to be made: about {time}",
@@ -112,9 +112,9 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 }
 
 /// Saves and prints what was measured.
-fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
-    Shown::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
-    if ended == Ended::Interrupted {
+fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
+    PublishableReport::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
+    if ended == MeasureEnd::Interrupted {
         complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
         return Ok(crate::runtime::signals::exit_code());
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use techniques::Technique;
 
 /// How long a run may make no progress, in addition to its pace.
-const STANDSTILL: Duration = Duration::from_secs(10);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything that is particular to a run of the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl BenchWork for LabWork {
                 segments.push(SharedSegment { spec, rights });
             }
         }
-        // Ends that park: whoever may ring is trusted with the whole bell.
+        // Ends that park: a peer that may ring can write the whole bell.
         let parking = if self.wait == Wait::Park { agents } else { 0 };
         segments.extend((0..parking).map(|agent| SharedSegment {
             spec: memory(bell_name(agent), bell::BELL_WORDS, bell::KIND),
@@ -158,8 +158,8 @@ impl BenchWork for LabWork {
         }))
     }
 
-    fn patience(&self, _: bool) -> Duration {
-        STANDSTILL + Duration::from_nanos(self.slow.ns().saturating_mul(20))
+    fn progress_timeout(&self, _: bool) -> Duration {
+        PROGRESS_TIMEOUT + Duration::from_nanos(self.slow.ns().saturating_mul(20))
     }
 }
 

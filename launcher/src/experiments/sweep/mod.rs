@@ -5,19 +5,23 @@ mod planned;
 #[cfg(test)]
 mod tests;
 
-use super::flags::{Asked, Swept};
-use super::go_on;
-use super::points::{Layout, check, lay_out};
+use super::flags::{SweepRequest, SweptSettings};
+use super::launch::expected_time;
+use super::measure_and_publish;
+use super::order::order;
+use super::points::{PointLayout, check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
 use crate::config::{Arrivals, Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::Input;
-use analysis::experiment::{Axis, Search, SearchRecord, SweepRecord};
+use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
+use indicatif::HumanDuration;
 use planned::{PlannedFlags, planned};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,7 +31,7 @@ pub struct SweepFlags {
     #[command(flatten)]
     planned: PlannedFlags,
     #[command(flatten)]
-    pub(super) swept: Swept,
+    pub(super) swept: SweptSettings,
     /// Orders a second: one or more; sets --orders
     #[arg(long, value_name = "LIST", help_heading = "Load")]
     pub(super) rate: Option<String>,
@@ -39,6 +43,9 @@ pub struct SweepFlags {
     /// Go on with a sweep that was interrupted
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     resume: Option<PathBuf>,
+    /// Print the runs that would be made, in their order, and stop
+    #[arg(long, conflicts_with = "resume", help_heading = "Run")]
+    dry_run: bool,
     /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide
     /// [default: 3]
     #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
@@ -60,7 +67,7 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
     let (record, folder) = match &flags.resume {
         Some(folder) => {
-            if let Some(flag) = given(flags) {
+            if let Some(flag) = first_given_flag(flags) {
                 let why = "a sweep goes on with the settings that it began with";
                 return Err(UsageError(format!("--{flag} with --resume: {why}; leave --{flag} out")).into());
             }
@@ -68,20 +75,45 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
         }
         None => {
             let mut record = new_sweep(flags, machine)?;
+            if flags.dry_run {
+                return dry_run(&record);
+            }
             let folder = create(&mut record)?;
             (record, folder)
         }
     };
-    go_on(record, &folder, flags.common.json)
+    measure_and_publish(record, &folder, flags.common.json)
+}
+
+/// Prints the runs that a sweep would make, in their order, and how long they would take.
+fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
+    let mut out = crate::output::stdout();
+    let runs = order(&record.points, record.repeats);
+    if let Some(search) = &record.search {
+        writeln!(out, "a search: up to {} rates with {} runs each, for", search.max_steps, record.repeats)?;
+        record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
+    } else {
+        for (number, run) in runs.iter().enumerate() {
+            let (point, seed) = (&record.points[run.point].name, record.seed_of(run.repeat));
+            writeln!(out, "{:>4}  repeat {}  seed {seed}  {point}", number + 1, run.repeat + 1)?;
+        }
+    }
+    record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
+    let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
+    let total = steps.unwrap_or(runs.len());
+    let time = expected_time(record, &record.machine, total);
+    let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
+    writeln!(out, "{total} runs{time}; nothing was measured")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The record of a sweep as the flags ask for it, with nothing measured and nothing saved.
 fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
-    let mut asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
+    let mut asked = flags.swept.request(flags.rate.as_deref(), flags.common.config.as_ref())?;
     let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-    let mut notes = preset.map(|preset| preset.fill(&mut asked)).unwrap_or_default();
+    let mut notes = preset.map(|preset| preset.fill_request(&mut asked)).unwrap_or_default();
     asked.weaker_sandbox = flags.common.allow_weaker_sandbox;
-    let first_per_s = if flags.find_max_rate { take_rate(&mut asked)? } else { None };
+    let first_per_s = if flags.find_max_rate { take_start_rate(&mut asked)? } else { None };
     let layout = lay_out(&asked, &machine)?;
     if layout.axes.is_empty() && !flags.find_max_rate {
         return Err(UsageError(
@@ -109,7 +141,7 @@ fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
 }
 
 /// The rate that a search begins with: its only value, if one was given.
-fn take_rate(asked: &mut Asked) -> Result<Option<f64>> {
+fn take_start_rate(asked: &mut SweepRequest) -> Result<Option<f64>> {
     let Some(at) = asked.axes.iter().position(|values| values[0].axis == Axis::Rate) else { return Ok(None) };
     match &asked.axes.remove(at)[..] {
         [only] => Ok(only.text.parse::<Count>().ok().map(|rate| rate.0 as f64)),
@@ -123,7 +155,7 @@ fn new_search(
     bound: Nanos,
     most_steps: u32,
     first_per_s: Option<f64>,
-    layout: &Layout,
+    layout: &PointLayout,
     machine: &Machine,
 ) -> Result<SearchRecord> {
     let first = Settings::from_texts(&layout.points[0].settings)?;
@@ -146,14 +178,14 @@ fn new_search(
     }
     Ok(SearchRecord {
         bound_ns: bound.0,
-        most_steps,
+        max_steps: most_steps,
         first_per_s: first_per_s.unwrap_or(planned),
-        points: vec![Search::default(); layout.points.len()],
+        points: vec![RateSearch::default(); layout.points.len()],
     })
 }
 
 /// The first flag that is given of those that say what is measured.
-fn given(flags: &SweepFlags) -> Option<String> {
+fn first_given_flag(flags: &SweepFlags) -> Option<String> {
     let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
     let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));
     let given = given.or_else(|| flags.keep_logs.then(|| "keep-logs".into()));

@@ -6,15 +6,15 @@
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which
-//! run, and that a host makes one at a time, is for a scheduler, or for whoever types the commands.
+//! run, and that a host makes one at a time, is up to a scheduler or to the user.
 //! A run is in `runs` as a whole or not at all.
 
-use super::{SweepFlags, given, new_sweep};
+use super::{SweepFlags, first_given_flag, new_sweep};
 use crate::config::{CONFIG_FILE, Settings, UsageError};
 use crate::experiments::launch::with_maker;
-use crate::experiments::measure::{Ended, Maker, discard_logs};
+use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs};
 use crate::experiments::order::{OrderedRun, order};
-use crate::experiments::publish::{Shown, publish};
+use crate::experiments::publish::{PublishableReport, publish};
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
@@ -33,7 +33,7 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 /// The folder of runs in the making, in one of its own for each: `HOST-PID-NANOS`.
-const MAKING: &str = "making";
+const IN_PROGRESS: &str = "making";
 /// The folder of finished runs, by their numbers.
 const RUNS: &str = "runs";
 
@@ -48,7 +48,7 @@ pub(super) struct PlannedFlags {
     plan: bool,
     /// Make run K of FOLDER; or K-L, turn:T, all
     #[arg(long, value_name = "K", requires = "folder", conflicts_with_all = ["resume", "find_max_rate", "join"], help_heading = "Cluster")]
-    run: Option<Chosen>,
+    run: Option<RunSelection>,
     /// Gather the runs of FOLDER and report
     #[arg(long, requires = "folder", conflicts_with_all = ["resume", "find_max_rate"], help_heading = "Cluster")]
     join: bool,
@@ -56,14 +56,14 @@ pub(super) struct PlannedFlags {
 
 /// Runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chosen {
+enum RunSelection {
     /// From one to another, both included.
     Runs(u32, u32),
     Turn(u32),
     All,
 }
 
-impl FromStr for Chosen {
+impl FromStr for RunSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -85,7 +85,7 @@ impl FromStr for Chosen {
 /// Does what the flags say of a planned sweep.
 pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if !flags.planned.plan
-        && let Some(flag) = given(flags)
+        && let Some(flag) = first_given_flag(flags)
     {
         let why = "the plan says what is measured; it is given with --plan";
         return Err(UsageError(format!("--{flag} with a planned sweep: {why}")).into());
@@ -123,7 +123,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     plan.sweep.notes.iter().for_each(|note| complain(note));
     complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
     let launcher = std::env::current_exe().context("cannot tell where this program is")?;
-    let (launcher, folder) = (in_a_shell(&launcher), in_a_shell(&folder.canonicalize()?));
+    let (launcher, folder) = (shell_quoted(&launcher), shell_quoted(&folder.canonicalize()?));
     let mut out = output::stdout();
     for turn in 0..turns {
         writeln!(out, "{launcher} sweep --run turn:{turn} {folder}")?;
@@ -132,7 +132,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
 }
 
 /// A path as a word of a shell's command line.
-fn in_a_shell(path: &Path) -> String {
+fn shell_quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
@@ -179,16 +179,16 @@ impl PlannedSweep {
     }
 
     /// The chosen runs, with their numbers.
-    fn chosen(&self, chosen: Chosen) -> Result<Vec<(usize, OrderedRun)>, UsageError> {
+    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>, UsageError> {
         let all = self.runs();
         let (count, turns) = (all.len(), all.last().map_or(0, |run| run.turn + 1));
         let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
-            Chosen::Runs(first, last) => (first as usize..=last as usize).contains(number),
-            Chosen::Turn(turn) => run.turn == turn,
-            Chosen::All => true,
+            RunSelection::Runs(first, last) => (first as usize..=last as usize).contains(number),
+            RunSelection::Turn(turn) => run.turn == turn,
+            RunSelection::All => true,
         };
         let found: Vec<_> = all.into_iter().enumerate().filter(is_chosen).collect();
-        let is_beyond = matches!(chosen, Chosen::Runs(_, last) if last as usize >= count);
+        let is_beyond = matches!(chosen, RunSelection::Runs(_, last) if last as usize >= count);
         match found.is_empty() || is_beyond {
             true => {
                 Err(UsageError(format!("--run: the plan has {count} runs in {turns} turns, both from 0")))
@@ -220,7 +220,7 @@ impl PlannedSweep {
     }
 
     /// Makes the chosen runs, one after the other.
-    fn make(&self, chosen: Chosen, make: &mut Maker<'_>) -> Result<ExitCode> {
+    fn make(&self, chosen: RunSelection, make: &mut RunMaker<'_>) -> Result<ExitCode> {
         let mut code = ExitCode::SUCCESS;
         for (number, run) in self.chosen(chosen)? {
             let (entry, is_mine) = self.one(number, &run, make)?;
@@ -239,14 +239,14 @@ impl PlannedSweep {
     /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a
     /// whole. One that was made and failed is made again. Returns the run that is there, and
     /// whether this launcher made it: another one may have been faster.
-    fn one(&self, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {
+    fn one(&self, number: usize, run: &OrderedRun, make: &mut RunMaker<'_>) -> Result<(RunEntry, bool)> {
         if let Some(entry) = self.entry(number, run)?.filter(|entry| entry.outline.complete) {
             return Ok((entry, false));
         }
         let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let host = crate::host::machine().hostname;
         let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let draft = self.folder.join(MAKING).join(format!("{host}-{}-{nanos}", std::process::id()));
+        let draft = self.folder.join(IN_PROGRESS).join(format!("{host}-{}-{nanos}", std::process::id()));
         let is_mine = self.within(&draft, number, run, make);
         let _ = fs::remove_dir_all(&draft);
         let is_mine = is_mine?;
@@ -255,7 +255,7 @@ impl PlannedSweep {
 
     /// Makes a run in that folder, and moves it to its place. Returns `false` where another
     /// launcher was faster.
-    fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut Maker<'_>) -> Result<bool> {
+    fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut RunMaker<'_>) -> Result<bool> {
         let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(run)? })?;
         if made.outcome == RunOutcome::Interrupted {
             return Err(Interrupted.into());
@@ -319,12 +319,12 @@ impl PlannedSweep {
         if let Some(place) = first {
             record.machine = Summary::read(&place)?.machine;
         }
-        let shown = Shown::new(sweep::report(&record), &record)?;
+        let shown = PublishableReport::new(sweep::report(&record), &record)?;
         record.save(&self.folder)?;
-        let code = publish(&record, &self.folder, &shown, json, Ended::Complete)?;
+        let code = publish(&record, &self.folder, &shown, json, MeasureEnd::Complete)?;
         if missing.is_empty() {
-            // What killed launchers left. Whoever still makes a run makes it for nobody.
-            let _ = fs::remove_dir_all(self.folder.join(MAKING));
+            // Remains of killed launchers. A run that is still in progress is discarded.
+            let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));
             return Ok(code);
         }
         complain(&format!("error: {} runs are missing:", missing.len()));

@@ -2,16 +2,16 @@
 
 use crate::config::{Common, Settings};
 use crate::experiments::axes::read_values;
-use crate::experiments::flags::Asked;
-use crate::experiments::measure::{Ended, Made, measure};
+use crate::experiments::flags::SweepRequest;
+use crate::experiments::measure::{MeasureEnd, MeasuredRun, measure};
 use crate::experiments::points;
-use crate::experiments::progress::Bar;
+use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{ALL, Axis, Search, SearchRecord, SweepRecord, SweepState, sweep};
+use analysis::experiment::{ALL, Axis, RateSearch, SearchRecord, SweepRecord, SweepState, sweep};
 use analysis::record::RunOutcome;
 use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
@@ -21,9 +21,9 @@ use std::path::Path;
 
 pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
     let machine = fake::plain(2).machine();
-    let mut asked = Asked {
+    let mut asked = SweepRequest {
         axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
-        ..Asked::default()
+        ..SweepRequest::default()
     };
     asked.base.repeats = Some(analysis::units::Count(repeats));
     let layout = points::lay_out(&asked, &machine).unwrap();
@@ -31,7 +31,7 @@ pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
 }
 
 /// A run that took 1 µs, and twice the work on top: its folder exists and has a log.
-fn made(settings: &Settings) -> Made {
+fn made(settings: &Settings) -> MeasuredRun {
     let (seed, work) = (settings.seed.unwrap().0, settings.work.unwrap_or_default().0);
     let isolation = settings.isolation.unwrap();
     let folder = settings.out.as_ref().unwrap().join(format!("{seed}-{work}-{isolation}"));
@@ -43,7 +43,7 @@ fn made(settings: &Settings) -> Made {
     (outline.isolation, outline.work_ns) = (isolation, work);
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilization = Some(0.1 + work as f64 / 10_000.0);
-    Made { folder, outcome: RunOutcome::Complete, outline }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline }
 }
 
 /// A table of a sweep.
@@ -51,12 +51,12 @@ fn table(sweep: &SweepRecord, name: &str) -> Option<Grid> {
     sweep::report(sweep).tables(ALL).find(|grid| grid.name == name).cloned()
 }
 
-fn bar() -> Bar {
-    Bar::new(false, 0)
+fn bar() -> SweepProgress {
+    SweepProgress::new(false, 0)
 }
 
 /// The same; processes take 300 ns more.
-fn made_of_two(settings: &Settings) -> Made {
+fn made_of_two(settings: &Settings) -> MeasuredRun {
     let mut made = made(settings);
     if made.outline.isolation.name() == "process" {
         let figures = made.outline.measures.get_mut("rt_venue").unwrap();
@@ -66,7 +66,7 @@ fn made_of_two(settings: &Settings) -> Made {
 }
 
 /// The same, which holds a rate below 100,000/s or does not.
-fn tried(settings: &Settings, is_good: bool) -> Made {
+fn tried(settings: &Settings, is_good: bool) -> MeasuredRun {
     let mut made = made(settings);
     let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
     let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
@@ -75,8 +75,8 @@ fn tried(settings: &Settings, is_good: bool) -> Made {
 }
 
 fn searched(first_per_s: f64, points: usize) -> Option<SearchRecord> {
-    let points = vec![Search::default(); points];
-    Some(SearchRecord { bound_ns: 100_000, most_steps: 20, first_per_s, points })
+    let points = vec![RateSearch::default(); points];
+    Some(SearchRecord { bound_ns: 100_000, max_steps: 20, first_per_s, points })
 }
 
 fn files(folder: &Path) -> Vec<String> {
@@ -96,7 +96,7 @@ fn every_repeat_has_one_seed_that_all_share_and_logs_go_once_summed_up() {
         Ok(made(settings))
     };
     let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    assert_eq!((ended, sweep.state), (Ended::Complete, SweepState::Complete));
+    assert_eq!((ended, sweep.state), (MeasureEnd::Complete, SweepState::Complete));
     assert_eq!(seeds, [[1; 4], [2; 4], [3; 4]].concat());
     assert_eq!(SweepRecord::read(folder.path()).unwrap(), sweep, "saved as it is");
     assert_eq!(sweep.runs().count(), 12);
@@ -111,19 +111,19 @@ fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 2);
     for (stop, outcome) in [(2, Some(Interrupted)), (1, None)] {
         let mut left = stop;
-        let mut make = |settings: &Settings| -> Result<Made> {
+        let mut make = |settings: &Settings| -> Result<MeasuredRun> {
             left -= 1;
             match (left, outcome) {
                 (0, Some(interrupted)) => {
                     made(settings);
                     Err(interrupted.into())
                 }
-                (0, None) => Ok(Made { outcome: RunOutcome::Interrupted, ..made(settings) }),
+                (0, None) => Ok(MeasuredRun { outcome: RunOutcome::Interrupted, ..made(settings) }),
                 _ => Ok(made(settings)),
             }
         };
         let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-        assert_eq!((ended, sweep.state), (Ended::Interrupted, SweepState::Interrupted));
+        assert_eq!((ended, sweep.state), (MeasureEnd::Interrupted, SweepState::Interrupted));
         assert_eq!(sweep.runs().count(), 1);
         assert_eq!(files(folder.path()), ["1-0-thread", SweepRecord::FILE], "what was not finished is gone");
     }
@@ -223,21 +223,21 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     measure(&mut sweep, folder.path(), &mut |settings| Ok(made_of_two(settings)), &mut bar()).unwrap();
     let [p50, p99, p999] = ["p50", "p99", "p999"].map(|at| table(&sweep, &format!("rt_venue_{at}")).unwrap());
     let wanted = "\
-| orch_work           |  thread | process |
-|---------------------|---------|---------|
-| 0 ns                | **1.0** |     1.3 |
-| 500 ns (505 done)   | **2.0** |     2.3 |
-| 1000 ns (1010 done) | **3.0** |     3.3 |";
+| orch_work           |    thread | process |
+|---------------------|-----------|---------|
+| 0 ns                | **1,000** |   1,300 |
+| 500 ns (505 done)   | **2,000** |   2,300 |
+| 1000 ns (1010 done) | **3,000** |   3,300 |";
     assert!(p50.markdown().contains(wanted), "{}", p50.markdown());
-    assert_eq!(p99.rows[0].cells, ["0 ns", "2.0", "2.0"]);
+    assert_eq!(p99.rows[0].cells, ["0 ns", "2,000", "2,000"]);
     assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);
     let knee = table(&sweep, "knee").unwrap();
     assert_eq!(knee.rows.len(), 6);
     // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two
     // stages.
     let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
-    assert_eq!(cells(0), "19,990 10% 2.0 0.0 – –");
-    assert_eq!(cells(4), "19,990 20% 6.0 4.0 1.0 –");
+    assert_eq!(cells(0), "19,990 10% 2,000 0 – –");
+    assert_eq!(cells(4), "19,990 20% 6,000 4,000 973 –");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one(
         let folder = tempfile::tempdir().unwrap();
         let mut sweep = record(&[(Axis::Isolation, "thread,process")], 5);
         let mut left = runs;
-        let mut make = |settings: &Settings| -> Result<Made> {
+        let mut make = |settings: &Settings| -> Result<MeasuredRun> {
             if left == 0 {
                 return Err(Interrupted.into());
             }
@@ -282,7 +282,7 @@ fn near_and_far_cores_have_columns_of_their_own() {
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
     let grid = table(&sweep, "by_floor").unwrap();
     assert_eq!(grid.head, ["isolation", "runs", "floor 100 ns", "runs", "floor 315 ns"]);
-    assert_eq!(grid.rows[0].cells, ["thread", "3", "1.0", "1", "2.5"]);
+    assert_eq!(grid.rows[0].cells, ["thread", "3", "1,000", "1", "2,500"]);
 }
 
 #[test]
@@ -309,19 +309,22 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
     // Threads hold 100,000/s, processes nothing.
     let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
     let mut left = 5;
-    let mut make = |settings: &Settings| -> Result<Made> {
+    let mut make = |settings: &Settings| -> Result<MeasuredRun> {
         left -= 1;
         if left == 0 { Err(Interrupted.into()) } else { Ok(of_threads(settings)) }
     };
     let ended = search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap();
-    assert_eq!(ended, Ended::Interrupted);
+    assert_eq!(ended, MeasureEnd::Interrupted);
     let mut sweep = SweepRecord::read(folder.path()).unwrap();
     let tried = |sweep: &SweepRecord| -> Vec<usize> {
         sweep.search.as_ref().unwrap().points.iter().map(|search| search.steps.len()).collect()
     };
     assert_eq!(tried(&sweep), [2, 2]);
     let mut make = |settings: &Settings| Ok(of_threads(settings));
-    assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
+    assert_eq!(
+        search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(),
+        MeasureEnd::Complete
+    );
     let found = sweep.search.as_ref().unwrap();
     let highest = found.points[0].highest_per_s.unwrap();
     assert!((95_000.0..=100_000.0).contains(&highest), "{highest}");
@@ -329,18 +332,21 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
     assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
 }
 
-/// Searches on a machine that holds 100,000/s and stalls once, at the first run; with so many runs
-/// a rate. The highest rate found, and in how many runs.
+/// Searches on a machine that holds 100,000/s and stalls once, at the first run, with `repeats`
+/// runs a rate. The highest rate found, and in how many runs.
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], repeats);
     sweep.search = searched(200.0, 1);
     let mut runs = 0;
-    let mut make = |settings: &Settings| -> Result<Made> {
+    let mut make = |settings: &Settings| -> Result<MeasuredRun> {
         runs += 1;
         Ok(tried(settings, runs > 1))
     };
-    assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
+    assert_eq!(
+        search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(),
+        MeasureEnd::Complete
+    );
     let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();
     let first = &saved.points[0].steps[0];
     assert_eq!(first.held, repeats > 1, "{first:?}");

@@ -132,7 +132,7 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
     let words = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
     let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
     narrow(&stdout);
-    for word in ["rt_venue p50", "rt_venue p99.9", "M/D/1", "saturates", "5,000/s", "20000 ns"] {
+    for word in ["rt_venue p50", "too few orders for a p99.9", "M/D/1", "saturates", "5,000/s", "20000 ns"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     let folder = only(&out);
@@ -157,9 +157,10 @@ fn bill_has_comparable_row_for_each_level() {
     let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
     let stdout = ok(&launcher(&out, words, TINY).output().unwrap());
     narrow(&stdout);
-    for word in ["isolation", "CPU s/M", "PSS", "switches", "thread/spsc-mux"] {
+    for word in ["isolation", "CPU s/M", "PSS", "switches", "to thread's"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
+    assert!(stdout.lines().count() <= 60, "fits one screen:\n{stdout}");
     let folder = only(&out);
     let path = folder.to_str().unwrap();
     let bill = json(&folder.join("bill.json"));
@@ -257,7 +258,12 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     let output = command(&["delete", "--dry-run", folder.to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stdout).lines().count(), 3, "{}", text(&output.stdout));
-    assert!(ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap()).contains("verdict"));
+    let shown = ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap());
+    assert!(shown.contains("B (process)") && shown.contains("A (thread)"), "{shown}");
+    let last: Vec<&str> = shown.trim_end().lines().rev().take(1).collect();
+    assert!(last[0].starts_with("Saved in "), "{shown}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<title>Compare</title>") && !page.contains("<td>all</td>"));
 }
 
 #[test]
@@ -271,6 +277,21 @@ fn max_rate_search_ends_with_result() {
     assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
     let sweep = json(&only(&out).join("sweep.json"));
     assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);
+}
+
+#[test]
+fn dry_run_prints_the_runs_and_makes_none() {
+    let out = tempfile::tempdir().unwrap();
+    let words = "sweep --isolation thread,process --repeats 2 --dry-run";
+    let said = ok(&launcher(&out, words, TINY).output().unwrap());
+    let names: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("seed"))
+        .filter_map(|line| line.split("isolation=").nth(1))
+        .collect();
+    assert_eq!(names, ["thread", "process", "process", "thread"], "{said}");
+    assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
+    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
 }
 
 #[test]

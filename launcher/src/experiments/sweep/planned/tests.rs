@@ -2,8 +2,8 @@
 //! one launcher had made them.
 
 use super::*;
-use crate::experiments::measure::{Made, measure};
-use crate::experiments::progress::Bar;
+use crate::experiments::measure::{MeasuredRun, measure};
+use crate::experiments::progress::SweepProgress;
 use crate::experiments::sweep::tests::record;
 use analysis::experiment::Axis;
 use analysis::stats::fixtures;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The file with a made-up run's figures.
 const FIGURES: &str = "figures.json";
 
-/// A plan of two levels, so many times, in a folder of its own.
+/// A plan of two levels with this number of repeats, in a folder of its own.
 fn planned(repeats: u64) -> (TempDir, PlannedSweep) {
     let folder = tempfile::tempdir().unwrap();
     let sweep = record(&[(Axis::Isolation, "thread,process")], repeats);
@@ -23,7 +23,7 @@ fn planned(repeats: u64) -> (TempDir, PlannedSweep) {
 }
 
 /// A run that was made up on that host.
-fn made(settings: &Settings, host: &str) -> Made {
+fn made(settings: &Settings, host: &str) -> MeasuredRun {
     let (seed, isolation) = (settings.seed.unwrap().0, settings.isolation.unwrap());
     let folder = settings.out.as_ref().unwrap().join(format!("{seed}-{isolation}"));
     let mut outline = fixtures::run(seed as usize, 1_000.0 + seed as f64);
@@ -33,10 +33,10 @@ fn made(settings: &Settings, host: &str) -> Made {
     settings.save(&folder).unwrap();
     fs::write(folder.join("engine.stamps"), "x").unwrap();
     fs::write(folder.join(FIGURES), serde_json::to_vec(&outline).unwrap()).unwrap();
-    Made { folder, outcome: RunOutcome::Complete, outline }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline }
 }
 
-fn make(planned: &PlannedSweep, number: usize, make: &mut Maker<'_>) -> Result<(RunEntry, bool)> {
+fn make(planned: &PlannedSweep, number: usize, make: &mut RunMaker<'_>) -> Result<(RunEntry, bool)> {
     planned.one(number, &planned.runs()[number], make)
 }
 
@@ -47,7 +47,7 @@ fn make_all(planned: &PlannedSweep, host: fn(u32) -> &'static str) {
 }
 
 fn in_the_making(planned: &PlannedSweep) -> usize {
-    fs::read_dir(planned.folder.join(MAKING)).map_or(0, Iterator::count)
+    fs::read_dir(planned.folder.join(IN_PROGRESS)).map_or(0, Iterator::count)
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn planned_sweep_reports_what_a_local_one_does() {
     let local = tempfile::tempdir().unwrap();
     let mut sweep = planned.sweep.clone();
     let mut maker = |settings: &Settings| Ok(made(settings, "a"));
-    measure(&mut sweep, local.path(), &mut maker, &mut Bar::new(false, 0)).unwrap();
+    measure(&mut sweep, local.path(), &mut maker, &mut SweepProgress::new(false, 0)).unwrap();
     std::thread::scope(|scope| {
         for worker in 0..3 {
             let planned = &planned;

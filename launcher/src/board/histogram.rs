@@ -11,60 +11,66 @@ use shm::sync::Ordering;
 
 /// Points of a curve for each decade of 1/(1 − p).
 const POINTS_PER_DECADE: f64 = 20.0;
-/// A percentile has at least so many samples beyond it.
+/// The minimum number of samples beyond a percentile.
 const SAMPLES_BEYOND: f64 = 10.0;
 
 /// An agent's counts as the launcher reads them.
-pub struct LogView(ReadOnlyWords);
+pub struct BoardCounts(ReadOnlyWords);
 
-impl LogView {
+impl BoardCounts {
     /// The counts in an account.
     pub fn new(account: &AccountView) -> Self {
         Self(account.own())
     }
 
-    /// A figure.
+    /// Reads one counter.
     pub fn get(&self, field: BoardField) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
     /// A measure over the whole time.
-    pub fn measure(&self, measure: BoardMeasure) -> Tally {
-        Tally::of(&self.0.slice(measure_at(measure as usize), Resolution::FINE.words()), Resolution::FINE)
+    pub fn measure(&self, measure: BoardMeasure) -> HistogramSnapshot {
+        HistogramSnapshot::from_words(
+            &self.0.slice(measure_at(measure as usize), Resolution::FINE.words()),
+            Resolution::FINE,
+        )
     }
 
     /// The first measure over a part of the time.
-    pub fn slice(&self, slice: usize) -> Tally {
-        Tally::of(&self.0.slice(slice_at(slice), Resolution::COARSE.words()), Resolution::COARSE)
+    pub fn slice(&self, slice: usize) -> HistogramSnapshot {
+        HistogramSnapshot::from_words(
+            &self.0.slice(slice_at(slice), Resolution::COARSE.words()),
+            Resolution::COARSE,
+        )
     }
 }
 
-/// What was counted, read and added up. The memory may hold anything: a process that wrote nonsense
-/// gets nonsense figures.
+/// A histogram copied from shared memory, which can be merged. The memory may hold anything: a
+/// misbehaving process gets wrong figures, and nothing worse.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub struct HistogramSnapshot {
     grain: Resolution,
     buckets: Vec<u64>,
-    least: u64,
-    greatest: u64,
+    min: u64,
+    max: u64,
     sum: u128,
 }
 
-impl Tally {
-    /// Nothing yet.
+impl HistogramSnapshot {
+    /// Creates an empty histogram.
     pub fn new(grain: Resolution) -> Self {
-        Self { grain, buckets: vec![0; grain.buckets()], least: u64::MAX, greatest: 0, sum: 0 }
+        Self { grain, buckets: vec![0; grain.buckets()], min: u64::MAX, max: 0, sum: 0 }
     }
 
-    /// Of that memory.
-    pub fn of(view: &ReadOnlyWords, grain: Resolution) -> Self {
+    /// Copies the histogram from shared memory.
+    pub fn from_words(view: &ReadOnlyWords, grain: Resolution) -> Self {
         let mut tally = Self::new(grain);
         let load = |place| view.load(place, Ordering::Relaxed);
         for (place, bucket) in tally.buckets.iter_mut().enumerate() {
             *bucket = load(BUCKETS + place);
         }
-        tally.least = load(MIN_WORD).wrapping_sub(1);
-        tally.greatest = load(MAX_WORD);
+        tally.min = load(MIN_WORD).wrapping_sub(1);
+        tally.max = load(MAX_WORD);
         tally.sum = load(SUM).into();
         tally
     }
@@ -74,29 +80,29 @@ impl Tally {
         for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*other);
         }
-        self.least = self.least.min(other.least);
-        self.greatest = self.greatest.max(other.greatest);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
         self.sum += other.sum;
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
     }
 
-    /// The greatest value in nanoseconds; `None`: there is no value.
-    pub fn greatest_ns(&self, ns_per_tick: f64) -> Option<u64> {
-        (self.count() > 0).then(|| to_ns(self.greatest, ns_per_tick))
+    /// The maximum in nanoseconds. `None`: the histogram is empty.
+    pub fn max_ns(&self, ns_per_tick: f64) -> Option<u64> {
+        (self.count() > 0).then(|| to_ns(self.max, ns_per_tick))
     }
 
     /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer
     /// than ten samples lie beyond it.
     pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
-        self.at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
+        self.value_at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
     }
 
     /// The value at 1 − 1/`inverse`.
-    fn at(&self, inverse: f64, count: u64) -> Option<u64> {
+    fn value_at(&self, inverse: f64, count: u64) -> Option<u64> {
         // A little less than ten: 1 − 0.9 is not a tenth.
         if (count as f64) / inverse < SAMPLES_BEYOND - 1e-6 {
             return None;
@@ -107,7 +113,7 @@ impl Tally {
             seen = seen.saturating_add(*found);
             if seen >= rank {
                 // A bucket's middle may lie beyond the one sample in it.
-                return Some(self.grain.value(bucket).min(self.greatest).max(self.least));
+                return Some(self.grain.value(bucket).min(self.max).max(self.min));
             }
         }
         None
@@ -119,16 +125,16 @@ impl Tally {
         if count == 0 {
             return Distribution::default();
         }
-        let at = |inverse| self.at(inverse, count).map(|ticks| to_ns(ticks, ns_per_tick));
+        let at = |inverse| self.value_at(inverse, count).map(|ticks| to_ns(ticks, ns_per_tick));
         Distribution {
             count,
-            min_ns: Some(to_ns(self.least, ns_per_tick)),
+            min_ns: Some(to_ns(self.min, ns_per_tick)),
             p50_ns: at(2.0),
             p90_ns: at(10.0),
             p99_ns: at(100.0),
             p999_ns: at(1_000.0),
             p9999_ns: at(10_000.0),
-            max_ns: Some(to_ns(self.greatest, ns_per_tick)),
+            max_ns: Some(to_ns(self.max, ns_per_tick)),
             mean_ns: Some(self.sum as f64 * ns_per_tick / count as f64),
         }
     }
@@ -138,7 +144,7 @@ impl Tally {
         let count = self.count();
         let point = |step: i32| {
             let inverse = 10f64.powf(f64::from(step) / POINTS_PER_DECADE);
-            Some((inverse, to_ns(self.at(inverse, count)?, ns_per_tick)))
+            Some((inverse, to_ns(self.value_at(inverse, count)?, ns_per_tick)))
         };
         (0..).map_while(point).collect()
     }
@@ -152,11 +158,11 @@ mod tests {
     use roles::bench::boards::counts::SharedHistogram;
     use shm::memory::Region;
 
-    fn counted(grain: Resolution, values: &[u64]) -> Tally {
+    fn counted(grain: Resolution, values: &[u64]) -> HistogramSnapshot {
         let words = Region::heap(grain.words()).words();
         let counts = SharedHistogram::new(words.clone(), grain);
         values.iter().for_each(|value| counts.add(*value));
-        Tally::of(&words.into(), grain)
+        HistogramSnapshot::from_words(&words.into(), grain)
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! `--a isolation=thread`: settings in words, to choose cells of what was measured, or to measure.
 
-use super::load::Cell;
+use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};
 use crate::experiments::axes::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use analysis::units::Nanos;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct SideWords {
+pub(super) struct SideSelector {
     /// Key and text, as given.
     pub(super) pairs: Vec<(String, String)>,
     pub(super) settings: Settings,
@@ -16,8 +16,8 @@ pub(super) struct SideWords {
 }
 
 /// Reads `isolation=thread,technique=spsc-mux` or the same with spaces.
-pub(super) fn read(flag: &str, text: &str) -> Result<SideWords, UsageError> {
-    let mut words = SideWords::default();
+pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
+    let mut words = SideSelector::default();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
         let wrong = |message: String| UsageError(format!("--{flag} {word:?}: {message}"));
         let Some((key, value)) = word.split_once('=') else {
@@ -44,12 +44,12 @@ pub(super) fn read(flag: &str, text: &str) -> Result<SideWords, UsageError> {
     Ok(words)
 }
 
-impl SideWords {
+impl SideSelector {
     /// The cells that have what the words say.
-    pub(super) fn choose(&self, flag: &str, cells: &[Cell]) -> Result<Vec<Cell>, UsageError> {
+    pub(super) fn choose(&self, flag: &str, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
         for (key, text) in &self.pairs {
             let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();
-            if !texts.iter().any(|found| same(key, found, text)) {
+            if !texts.iter().any(|found| is_same_value(key, found, text)) {
                 let mut there = texts.clone();
                 there.sort_unstable();
                 there.dedup();
@@ -57,10 +57,12 @@ impl SideWords {
                 return Err(UsageError(format!("--{flag} {key}={text}: the folder holds {there}")));
             }
         }
-        let fits = |cell: &&Cell| {
-            self.pairs.iter().all(|(key, text)| value(cell, key).is_some_and(|found| same(key, found, text)))
+        let fits = |cell: &&SettingRuns| {
+            self.pairs
+                .iter()
+                .all(|(key, text)| value(cell, key).is_some_and(|found| is_same_value(key, found, text)))
         };
-        let chosen: Vec<Cell> = cells.iter().filter(fits).cloned().collect();
+        let chosen: Vec<SettingRuns> = cells.iter().filter(fits).cloned().collect();
         if chosen.is_empty() {
             return Err(UsageError(format!("--{flag}: no setting in the folder has all of that")));
         }
@@ -68,12 +70,12 @@ impl SideWords {
     }
 }
 
-fn value<'a>(cell: &'a Cell, key: &str) -> Option<&'a str> {
+fn value<'a>(cell: &'a SettingRuns, key: &str) -> Option<&'a str> {
     cell.key.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
 /// `1us` is `1000ns`.
-fn same(key: &str, found: &str, asked: &str) -> bool {
+fn is_same_value(key: &str, found: &str, asked: &str) -> bool {
     let time = |text: &str| text.parse::<Nanos>().ok();
     let count = |text: &str| text.parse::<analysis::units::Count>().ok();
     match key {
@@ -89,9 +91,9 @@ fn same(key: &str, found: &str, asked: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn cell(isolation: &str, work: &str) -> Cell {
+    fn cell(isolation: &str, work: &str) -> SettingRuns {
         let key = [("isolation", isolation), ("work", work), ("capacity", "1024")];
-        Cell {
+        SettingRuns {
             name: format!("{isolation} {work}"),
             key: key.map(|(key, text)| (key.to_owned(), text.to_owned())).to_vec(),
             runs: Vec::new(),

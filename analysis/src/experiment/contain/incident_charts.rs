@@ -9,13 +9,13 @@ use crate::timeline::Timeline;
 use maud::{Markup, html};
 use std::path::Path;
 
-/// So many are drawn: those in which others waited longest.
-const SHOWN: usize = 12;
-/// So much before the fault and after it.
+/// The maximum number of drawings: those in which others waited longest.
+const MAX_INCIDENTS: usize = 12;
+/// The time that is drawn before the fault and after it.
 const SPAN_NS: u64 = 300_000_000;
 
-/// A fault and the run in which it came.
-struct Seen<'a> {
+/// The timeline of the run that had a fault.
+struct IncidentTimeline<'a> {
     row: &'a Containment,
     at_ns: u64,
     timeline: Timeline,
@@ -30,17 +30,17 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.during_max_ns));
     let see = |row: &Containment| {
-        // A name and no path: whoever wrote the table, nothing outside of its folder is read.
+        // Only a plain name: a damaged or hostile table reads nothing outside of its folder.
         let run = Path::new(&row.folder);
         let run = (run.components().count() == 1 && run.file_name().is_some()).then(|| folder.join(run))?;
         let incident = Summary::read(&run).ok()?.incidents.into_iter().next()?;
         let at_ns = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
         Some((at_ns, Timeline::read(&run).ok()?))
     };
-    let seen: Vec<Seen<'_>> = rows
+    let seen: Vec<IncidentTimeline<'_>> = rows
         .into_iter()
-        .filter_map(|row| see(row).map(|(at_ns, timeline)| Seen { row, at_ns, timeline }))
-        .take(SHOWN)
+        .filter_map(|row| see(row).map(|(at_ns, timeline)| IncidentTimeline { row, at_ns, timeline }))
+        .take(MAX_INCIDENTS)
         .collect();
     let stretches: Vec<TimelineSlice<'_>> = seen.iter().map(stretch).collect();
     let ends = sparkline::shared_range(&stretches);
@@ -54,7 +54,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
                 @for (number, (seen, stretch)) in seen.iter().zip(&stretches).enumerate() {
                     @let name = format!("{}, {} under {}", seen.row.fault, seen.row.technique, seen.row.isolation);
                     figure class="multiple" data-around=(seen.row.folder) {
-                        figcaption { (name) ": " (seen.row.contained.word()) }
+                        figcaption { (name) ": " (seen.row.contained.label()) }
                         (sparkline::draw(&format!("around-{number}"), &name, stretch, ends))
                     }
                 }
@@ -63,7 +63,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
     })
 }
 
-fn stretch<'a>(seen: &'a Seen<'_>) -> TimelineSlice<'a> {
+fn stretch<'a>(seen: &'a IncidentTimeline<'_>) -> TimelineSlice<'a> {
     let to_ns =
         seen.at_ns.saturating_add(SPAN_NS).min(seen.timeline.span_ns()).max(seen.at_ns.saturating_add(1));
     TimelineSlice {

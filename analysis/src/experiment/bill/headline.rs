@@ -1,0 +1,268 @@
+//! The answer of a bill: what a level adds to a technique under threads, as a table and in one
+//! sentence.
+
+use super::report::{cost_columns, latency_unit};
+use super::{Bill, BillRow, LevelCost};
+use crate::experiment::ratio::{is_unclear, verdict_mark};
+use crate::experiment::time_unit::TimeUnit;
+use crate::numbers::{duration, duration_or_dash};
+use crate::stats::Verdict;
+use crate::table::{Grid, GridRow};
+use protocol::plan::{Isolation, Technique};
+
+/// The legend of the cells of the table.
+const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen; unclear: the interval is \
+                     wider than ±25 %";
+
+/// The technique of the answer: the default one, or the first that was measured at another level
+/// than threads.
+fn headline_technique(bill: &Bill) -> Option<Technique> {
+    let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
+    let first = measured.clone().next()?;
+    Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
+}
+
+/// The result of a bill in one sentence.
+pub(super) fn answer(bill: &Bill) -> String {
+    let Some(technique) = headline_technique(bill) else {
+        let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
+        return match lowest.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((row, ns)) => format!(
+                "{} under {} has the lowest rt_venue p50: {}; no level was measured against threads",
+                row.technique,
+                row.level(),
+                duration(ns as u64)
+            ),
+            None => "no level was measured against threads".into(),
+        };
+    };
+    let rows = bill.rows.iter().filter(|row| row.technique == technique);
+    let levels: Vec<(&BillRow, &LevelCost)> = rows.filter_map(|row| Some((row, row.adds.first()?))).collect();
+    let threads = levels.iter().find_map(|(_, cost)| cost.line.a_ns);
+    let (known, unknown): (Vec<_>, Vec<_>) = levels.iter().copied().partition(|(_, cost)| is_telling(cost));
+    let unit = unit_of(known.iter().map(|(_, cost)| *cost));
+    let cost_of = |(row, cost): &(&BillRow, &LevelCost)| {
+        let by = cost.line.difference?.difference;
+        let [value, low, high] = [by.value, by.low, by.high].map(|ns| unit.signed(ns));
+        Some(format!("{} adds {value} {} [{low}, {high}]", row.level(), unit.symbol()))
+    };
+    let mut parts: Vec<String> = known.iter().filter_map(cost_of).collect();
+    let to = format!("to thread's {} for {technique}", duration_or_dash(threads.map(|ns| ns as u64)));
+    match parts.first_mut() {
+        Some(first) => first.push_str(&format!(" {to}")),
+        None => return format!("what a level adds {to} is unclear: {}", why_unclear(&unknown)),
+    }
+    if !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().map(|(row, _)| row.level()).collect();
+        parts.push(format!("{} unclear: {}", names.join(", "), why_unclear(&unknown)));
+    }
+    parts.join("; ")
+}
+
+fn why_unclear(levels: &[(&BillRow, &LevelCost)]) -> String {
+    let why = levels.iter().find_map(|(_, cost)| cost.line.why.first());
+    why.map_or_else(|| "the repeats lie too far apart; repeat more".into(), String::clone)
+}
+
+/// Returns `true` if a level's cost is known well enough to be printed.
+fn is_telling(cost: &LevelCost) -> bool {
+    cost.line.difference.is_some() && cost.line.verdict != Verdict::NotComparable && !is_unclear(&cost.line)
+}
+
+/// The unit of these costs and their intervals.
+fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
+    let figures = |cost: &LevelCost| {
+        let by = cost.line.difference.filter(|_| is_telling(cost)).map(|found| found.difference);
+        by.map_or_else(Vec::new, |by| vec![by.value, by.low, by.high])
+    };
+    TimeUnit::for_durations(costs.flat_map(figures))
+}
+
+/// What each level costs with the technique of the answer, for the terminal: a row for each level.
+pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
+    let technique = headline_technique(bill)?;
+    let unit = latency_unit(bill);
+    let (p50, p99, p999) = (
+        move |row: &BillRow| unit.format_or_dash(row.p50_ns),
+        move |row: &BillRow| unit.format_or_dash(row.p99_ns),
+        move |row: &BillRow| unit.format_or_dash(row.p999_ns),
+    );
+    let mut columns = vec![
+        ("isolation", &BillRow::level as &dyn Fn(&BillRow) -> String),
+        ("p50", &p50),
+        ("p99", &p99),
+        ("p99.9", &p999),
+    ];
+    columns.extend(cost_columns(bill));
+    let rows = bill.rows.iter().filter(|row| row.technique == technique);
+    let title = format!("{technique}: rt_venue in {}, and what else a level costs", unit.name());
+    Some(
+        Grid::from_rows("bill_levels", title, 1, &columns, rows)
+            .note("all techniques: bill.md and report.html"),
+    )
+}
+
+/// The table of what a level adds to the same technique under threads. `None`: no level was
+/// measured against threads. A row for each technique, and one for each placement of the machine's
+/// cores where there were several.
+pub(super) fn headline(bill: &Bill) -> Option<Grid> {
+    let mut levels: Vec<String> = Vec::new();
+    let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();
+    for row in &bill.rows {
+        if !row.adds.is_empty() && !levels.contains(&row.level()) {
+            levels.push(row.level());
+        }
+        for cost in &row.adds {
+            let key = (row.technique, placement_key(cost));
+            if !rows.contains(&key) {
+                rows.push(key);
+            }
+        }
+    }
+    (!levels.is_empty()).then_some(())?;
+    // Technique by technique as the rows have them, all runs first, then from the nearest cores on.
+    let order = |technique: &Technique| rows.iter().position(|(other, _)| other == technique);
+    let mut sorted = rows.clone();
+    sorted.sort_by_key(|(technique, floor)| (order(technique), *floor));
+    let several = sorted.iter().any(|(_, floor)| floor.is_some());
+    let costs = || bill.rows.iter().flat_map(|row| &row.adds);
+    let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
+    let unit = match (TimeUnit::for_durations(threads_ns), unit_of(costs())) {
+        (one, other) if one as u8 > other as u8 => one,
+        (_, other) => other,
+    };
+    let cells = |(technique, floor): &(Technique, Option<u64>)| {
+        let of = |level: &String| {
+            let row = bill.rows.iter().find(|row| row.technique == *technique && row.level() == *level)?;
+            row.adds.iter().find(|cost| placement_key(cost) == *floor)
+        };
+        let threads = levels.iter().find_map(|level| of(level)?.line.a_ns);
+        let mut cells = vec![technique.to_string()];
+        cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
+        cells.push(unit.format_or_dash(threads));
+        cells.extend(
+            levels
+                .iter()
+                .map(|level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit))),
+        );
+        GridRow::plain(cells)
+    };
+    let mut head = vec!["technique".to_owned()];
+    head.extend(several.then(|| "floor".to_owned()));
+    head.push(Isolation::Thread.to_string());
+    head.extend(levels.iter().map(|level| format!("{level} adds")));
+    let mut notes = vec![MARKS.to_owned()];
+    notes.extend(several.then(|| {
+        "floor: core to core; the machine moved its cores between runs, so each placement has a row of its own"
+            .to_owned()
+    }));
+    let incomparable = costs().find(|cost| cost.line.verdict == Verdict::NotComparable);
+    notes
+        .extend(incomparable.and_then(|cost| Some(format!("–: not comparable: {}", cost.line.why.first()?))));
+    Some(Grid {
+        name: "bill_adds".into(),
+        title: format!("What a level adds to the same technique under threads, {}", unit.name()),
+        head,
+        keys: 1 + usize::from(several),
+        rows: sorted
+            .iter()
+            .map(cells)
+            .filter(|row| row.cells[1 + usize::from(several)..].iter().any(|cell| cell != "–"))
+            .collect(),
+        notes,
+    })
+}
+
+/// The placement's floor in whole nanoseconds.
+fn placement_key(cost: &LevelCost) -> Option<u64> {
+    cost.floor_ns.map(|floor| floor.round() as u64)
+}
+
+/// `▲ +12 [+3, +20]`; a dash where the two cannot be compared.
+fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
+    let line = &cost.line;
+    match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
+        Some(_) if is_unclear(line) => "unclear".into(),
+        Some(found) => {
+            let [value, low, high] = [found.difference.value, found.difference.low, found.difference.high]
+                .map(|ns| unit.signed(ns));
+            format!("{}{value} [{low}, {high}]", verdict_mark(line.verdict))
+        }
+        None => "–".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
+    use crate::summary::Measure;
+
+    fn row(isolation: Isolation, runs: usize, adds: &[Option<f64>]) -> BillRow {
+        let side = |ns: f64| (0..runs).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
+        let line =
+            || compare_figure(&pair_runs(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
+        BillRow {
+            isolation,
+            technique: Technique::default(),
+            variant: String::new(),
+            runs,
+            p50_ns: Some(300.0),
+            p99_ns: None,
+            p999_ns: None,
+            stall_free_p99_ns: None,
+            stall_free_p999_ns: None,
+            taken_out: None,
+            reference: None,
+            differences: Vec::new(),
+            adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
+            caveats: Vec::new(),
+            cpu_s_per_million: None,
+            startup_ns: None,
+            pss_bytes: None,
+            page_faults: None,
+            context_switches: None,
+            contains: None,
+        }
+    }
+
+    #[test]
+    fn levels_have_their_costs_for_each_placement() {
+        let costs = [None, Some(45.0), Some(310.0)];
+        let rows = vec![
+            row(Isolation::Thread, 8, &[]),
+            row(Isolation::Process, 8, &costs),
+            row(Isolation::Sandbox, 8, &costs[..1]),
+        ];
+        let bill = Bill { rows, notes: Vec::new() };
+        let grid = headline(&bill).unwrap();
+        assert_eq!(grid.head, ["technique", "floor", "thread", "process adds", "sandbox adds"]);
+        assert_eq!(grid.rows.len(), 3);
+        assert_eq!(grid.rows[0].cells[1..], ["all", "300", "▲ +12 [+12, +12]", "▲ +12 [+12, +12]"]);
+        assert_eq!((grid.rows[1].cells[1].as_str(), grid.rows[2].cells[1].as_str()), ("45 ns", "310 ns"));
+        assert_eq!(grid.rows[1].cells[4], "–");
+        assert_eq!(
+            answer(&bill),
+            "process adds +12 ns [+12, +12] to thread's 300 ns for spsc-mux; sandbox adds +12 ns [+12, +12]"
+        );
+        assert_eq!(levels_of_headline(&bill).unwrap().rows.len(), 3);
+    }
+
+    #[test]
+    fn too_few_pairs_have_no_figure_but_a_reason() {
+        let bill = Bill { rows: vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])], notes: Vec::new() };
+        let grid = headline(&bill).unwrap();
+        assert_eq!(grid.rows[0].cells[2], "–");
+        assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
+        assert!(
+            answer(&bill).starts_with(
+                "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4"
+            ),
+            "{}",
+            answer(&bill)
+        );
+        let threads = Bill { rows: vec![row(Isolation::Thread, 5, &[])], notes: Vec::new() };
+        assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));
+        assert!(answer(&threads).starts_with("spsc-mux under thread has the lowest rt_venue p50: 300 ns"));
+    }
+}

@@ -1,0 +1,136 @@
+//! How a comparison of two latencies is shown: the ratio with its interval, as text and as a row of
+//! a chart.
+
+use crate::chart::interval_plot::IntervalRow;
+use crate::numbers::plain;
+use crate::stats::{self, ComparisonLine, Spread, Verdict};
+
+/// A change that would be one if its interval did not hold 1.
+const UNSURE_MIN_CHANGE: f64 = 0.02;
+/// An interval that reaches further from its estimate than this share of it tells nothing, unless
+/// it excludes "no difference".
+const TELLING_WIDTH: f64 = 0.25;
+
+/// Returns `true` if the interval is so wide that the figure in it says nothing.
+pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
+    let wide = |found: &crate::stats::Difference| {
+        let ratio = found.ratio;
+        ratio.high - ratio.value > TELLING_WIDTH * ratio.value
+            || ratio.value - ratio.low > TELLING_WIDTH * ratio.value
+    };
+    line.verdict == Verdict::NoDifferenceSeen && line.difference.as_ref().is_some_and(wide)
+}
+
+/// The mark in front of a difference.
+pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Slower => "▲ ",
+        Verdict::Faster => "▼ ",
+        Verdict::NoDifferenceSeen | Verdict::NotComparable => "",
+    }
+}
+
+/// The ratio with its interval: a dash where the two cannot be compared, `unclear` where the
+/// interval says nothing.
+pub(super) fn format_ratio(line: &ComparisonLine) -> String {
+    match &line.difference {
+        Some(found) if line.verdict != Verdict::NotComparable => {
+            if is_unclear(line) {
+                "unclear".into()
+            } else {
+                stats::format_ratio(found)
+            }
+        }
+        _ => "–".into(),
+    }
+}
+
+/// The interval of a ratio as it can be drawn. `None`: there is none.
+pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
+    let ratio = line.difference.filter(|_| line.verdict != Verdict::NotComparable)?.ratio;
+    let known = [ratio.low, ratio.value, ratio.high];
+    // An interval that is not ordered and positive comes from a damaged file.
+    let is_interval = known.iter().all(|value| value.is_finite() && *value > 0.0) && known.is_sorted();
+    is_interval.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
+}
+
+/// A row of a chart of ratios.
+pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonLine) -> IntervalRow {
+    IntervalRow { name, note: format_verdict(line), class, interval: interval(line) }
+}
+
+/// `+3.2%, slower`. Where nothing can be said: why.
+pub(super) fn format_verdict(line: &ComparisonLine) -> String {
+    let verdict = line.verdict.text();
+    match (line.verdict, interval(line)) {
+        (Verdict::NotComparable, _) => {
+            let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));
+            if why.is_empty() { verdict.to_owned() } else { why.to_owned() }
+        }
+        (Verdict::NoDifferenceSeen, Some(spread))
+            if (spread.median - 1.0).abs() >= UNSURE_MIN_CHANGE
+                && (spread.low..=spread.high).contains(&1.0) =>
+        {
+            format!("{}, but the bar holds 1", format_change(spread.median))
+        }
+        (_, Some(spread)) => format!("{}, {verdict}", format_change(spread.median)),
+        (_, None) => verdict.to_owned(),
+    }
+}
+
+/// A ratio as a change: `+3.2%`, or `×4.12` where that is shorter.
+fn format_change(ratio: f64) -> String {
+    if ratio >= 2.0 { format!("×{}", plain(ratio)) } else { format!("{:+.1}%", (ratio - 1.0) * 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Difference, Estimate, Method, Percentile};
+
+    fn line(low: f64, value: f64, high: f64) -> ComparisonLine {
+        ComparisonLine {
+            measure: "rt_venue".into(),
+            percentile: Percentile::P50,
+            a_ns: None,
+            b_ns: None,
+            excluded_share: None,
+            difference: Some(Difference {
+                pairs: 9,
+                ratio: Estimate { value, low, high },
+                difference: Estimate { value: 0.0, low: 0.0, high: 0.0 },
+                method: Method::Ranks,
+            }),
+            hosts: Vec::new(),
+            verdict: Verdict::NoDifferenceSeen,
+            why: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ratios_that_say_nothing_are_no_figures() {
+        let incomparable = ComparisonLine { verdict: Verdict::NotComparable, ..line(1.0, 1.0, 1.1) };
+        let shown =
+            [line(0.98, 1.0, 1.02), line(0.4, 0.9, 1.8), incomparable].map(|line| format_ratio(&line));
+        assert_eq!(shown, ["1.000 [0.980–1.020]", "unclear", "–"]);
+        let slower = ComparisonLine { verdict: Verdict::Slower, ..line(1.2, 4.0, 9.0) };
+        assert!(!is_unclear(&slower), "that it is slower is known");
+    }
+
+    #[test]
+    fn damaged_or_missing_intervals_are_not_drawn() {
+        assert_eq!(
+            [1.0, 1.032, 0.97, 4.12, 250.0].map(format_change),
+            ["+0.0%", "+3.2%", "-3.0%", "×4.12", "×250"]
+        );
+        assert_eq!(format_verdict(&line(0.9, 1.0, 1.1)), "+0.0%, no difference seen");
+        assert_eq!(format_verdict(&line(0.9, 1.757, 3.1)), "+75.7%, but the bar holds 1");
+        let why = vec!["too few repeats: 4 of at least 5 pairs".into()];
+        let few = ComparisonLine { verdict: Verdict::NotComparable, why, ..line(1.0, 1.047, 1.1) };
+        assert_eq!(format_verdict(&few), "too few repeats");
+        let none = ComparisonLine { difference: None, ..line(0.9, 1.0, 1.1) };
+        for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), none] {
+            assert_eq!(interval(&line), None);
+        }
+    }
+}

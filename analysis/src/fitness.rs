@@ -1,0 +1,218 @@
+//! Whether latencies may be quoted, in the same words on every screen, page and list.
+//!
+//! A run has its verdict from its summary. An experiment has it from its runs. Benchmarks without
+//! runs of the engine (lab, board) have it from the machine and the cores that they used.
+
+use crate::cpu_list;
+use crate::machine::Machine;
+use crate::numbers::plain;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The verdict on latencies that may be quoted.
+pub const FIT: &str = "fit for latency claims";
+/// The verdict on latencies that may not be quoted.
+pub const UNFIT: &str = "not fit for latency claims";
+/// The number of kinds of reasons that are listed.
+const MAX_REASONS: usize = 12;
+
+/// Whether latencies may be quoted, and why not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fitness {
+    /// Whether they may be quoted.
+    pub is_fit: bool,
+    /// Why they may not be quoted, the gravest first. Empty if they may.
+    pub reasons: Vec<String>,
+}
+
+impl Fitness {
+    /// The verdict of these reasons: fit without any.
+    pub fn new(reasons: Vec<String>) -> Self {
+        Self { is_fit: reasons.is_empty(), reasons }
+    }
+
+    /// The verdict on figures of the deterministic simulation.
+    pub fn simulated() -> Self {
+        Self::new(vec!["simulated time: it counts steps, not nanoseconds".into()])
+    }
+
+    /// The verdict on several runs, each with its own fitness and reasons. `planned` is the number
+    /// of runs that were to be made.
+    pub fn from_runs<'a>(runs: impl Iterator<Item = (bool, &'a [String])>, planned: usize) -> Self {
+        let runs: Vec<_> = runs.collect();
+        let fit = runs.iter().filter(|(is_fit, _)| *is_fit).count();
+        if fit == planned && planned > 0 {
+            return Self { is_fit: true, reasons: Vec::new() };
+        }
+        let mut reasons = vec![format!("{fit} of {planned} runs are fit")];
+        reasons.extend(reason_kinds(runs.iter().flat_map(|(_, reasons)| *reasons)));
+        Self { is_fit: false, reasons }
+    }
+
+    /// The verdict on a benchmark of `agents` threads on `cores`, without runs of the engine.
+    pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize) -> Self {
+        let used: BTreeSet<u32> = cores.iter().copied().collect();
+        let mut reasons = Vec::new();
+        if used.is_empty() {
+            reasons.push(NOT_PINNED.to_owned());
+        } else if used.len() == 1 && agents > 1 {
+            reasons.push(SINGLE_CORE.to_owned());
+        } else if used.len() < agents {
+            let (cores, count) = (cpu_list::format(&used.iter().copied().collect::<Vec<_>>()), used.len());
+            reasons.push(format!(
+                "{agents} threads share {count} cores ({cores}): each waits while another runs. Allow more cores, or use fewer threads"
+            ));
+        }
+        reasons.extend(sibling_reason(machine, &used));
+        reasons.extend((!machine.tsc_invariant).then(|| NO_TSC.to_owned()));
+        reasons.extend(governor_reason(machine));
+        Self::new(reasons)
+    }
+
+    /// The verdict without its reasons.
+    pub const fn verdict(&self) -> &'static str {
+        if self.is_fit { FIT } else { UNFIT }
+    }
+
+    /// The verdict with its first two reasons, on one line.
+    pub fn sentence(&self) -> String {
+        let shown = self.reasons.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let more = match self.reasons.len().saturating_sub(2) {
+            0 => String::new(),
+            1 => " (and 1 more reason)".into(),
+            more => format!(" (and {more} more reasons)"),
+        };
+        if shown.is_empty() { self.verdict().into() } else { format!("{}: {shown}{more}", self.verdict()) }
+    }
+}
+
+/// One reason of each kind, with the number of runs that have one, the most frequent kind first.
+/// Reasons of one kind differ by their figures; the kind is the text in front of the colon.
+fn reason_kinds<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
+    for reason in reasons {
+        let head = reason.split(':').next().unwrap_or(reason);
+        let is_figure = |word: &&str| {
+            word.contains(|c: char| c.is_ascii_digit()) || ["ns", "µs", "ms", "s"].contains(word)
+        };
+        let kind = head.split(' ').filter(|word| !is_figure(word)).collect::<Vec<_>>().join(" ");
+        kinds.entry(kind).or_insert((0, reason)).0 += 1;
+    }
+    let mut kinds: Vec<(usize, &str)> = kinds.into_values().collect();
+    kinds.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let unit = |count| if count == 1 { "run" } else { "runs, e.g." };
+    let mut listed: Vec<String> = kinds
+        .iter()
+        .take(MAX_REASONS)
+        .map(|(count, reason)| format!("{count} {}: {reason}", unit(*count)))
+        .collect();
+    if kinds.len() > MAX_REASONS {
+        listed.push(format!("{} more kinds of reasons", kinds.len() - MAX_REASONS));
+    }
+    listed
+}
+
+/// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
+const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
+
+/// The reason where threads were preempted: `switches` involuntary context switches of a thread in
+/// `running_ns`.
+pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
+    // One or two in a short run are no rate.
+    let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
+    (rate > MAX_PREEMPTIONS_PER_S).then(|| {
+        format!(
+            "{thread} was preempted {} times a second: other threads want its core; isolate it or use fewer threads",
+            plain(rate)
+        )
+    })
+}
+
+/// The reason where no thread is pinned.
+pub const NOT_PINNED: &str =
+    "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
+/// The reason where all threads are on one core.
+pub const SINGLE_CORE: &str =
+    "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more";
+/// The reason where stamps come from the kernel's clock.
+pub const NO_TSC: &str = "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more than the \
+                          hand-offs measured. Use a machine whose clock source is tsc";
+
+/// The reason where the clock rate of the cores follows the load.
+pub fn governor_reason(machine: &Machine) -> Option<String> {
+    let governor = machine.governor.as_deref().filter(|name| *name != "performance")?;
+    Some(format!(
+        "the frequency governor is {governor}: the clock rate follows the load. Set it with \
+         `cpupower frequency-set -g performance`"
+    ))
+}
+
+/// The reason where some of these cores are hardware threads of one physical core.
+pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String> {
+    let pairs: Vec<String> = machine
+        .smt_siblings
+        .iter()
+        .map(|group| group.iter().copied().filter(|core| cores.contains(core)).collect::<Vec<_>>())
+        .filter(|taken| taken.len() > 1)
+        .map(|taken| taken.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
+        .collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let shown = if pairs.len() > 4 {
+        format!("{} and {} more", pairs[..4].join(", "), pairs.len() - 4)
+    } else {
+        pairs.join(", ")
+    };
+    Some(format!(
+        "cores {shown} are hardware threads of one core each and slow one another down. Use fewer roles, or \
+         name whole cores with --cores"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_fit_together_or_say_why_not() {
+        let preempted = |times: u32| vec![format!("engine was preempted {times} times a second: isolate it")];
+        let (one, other, none) = (preempted(12), preempted(40), Vec::new());
+        let of = |runs: &[(bool, &[String])], planned| Fitness::from_runs(runs.iter().copied(), planned);
+        assert_eq!(of(&[(true, &none), (true, &none)], 2).sentence(), FIT);
+        assert_eq!(
+            of(&[(true, &none), (false, &one), (false, &other)], 3).sentence(),
+            "not fit for latency claims: 1 of 3 runs are fit; 2 runs, e.g.: engine was preempted 12 times a second: isolate it"
+        );
+        assert_eq!(
+            of(&[(true, &none)], 2).sentence(),
+            "not fit for latency claims: 1 of 2 runs are fit",
+            "one run is missing"
+        );
+    }
+
+    #[test]
+    fn few_preemptions_are_no_reason() {
+        assert_eq!(preemption_reason("writer", 9, 300_000_000), None);
+        assert!(preemption_reason("writer", 90, 3_000_000_000).unwrap().contains("preempted 30.0 times"));
+    }
+
+    #[test]
+    fn benchmarks_are_judged_by_machine_and_cores() {
+        let machine = Machine { tsc_invariant: true, ..Machine::default() };
+        let reasons = |machine: &Machine, cores: &[u32], agents| {
+            Fitness::from_machine(machine, cores, agents).reasons.join("; ")
+        };
+        assert_eq!(reasons(&machine, &[0, 1], 2), "");
+        for (machine, cores, agents, wanted) in [
+            (&machine, &[][..], 2, "no thread is pinned"),
+            (&machine, &[3, 3], 2, "a single core"),
+            (&machine, &[0, 1, 0], 3, "3 threads share 2 cores (0,1)"),
+            (&Machine { tsc_invariant: false, ..machine.clone() }, &[0, 1], 2, "clock source is tsc"),
+            (&Machine { governor: Some("powersave".into()), ..machine.clone() }, &[0, 1], 2, "powersave"),
+            (&Machine { smt_siblings: vec![vec![0, 1]], ..machine.clone() }, &[0, 1], 2, "cores 0+1 are"),
+        ] {
+            assert!(reasons(machine, cores, agents).contains(wanted), "{wanted}");
+        }
+    }
+}
