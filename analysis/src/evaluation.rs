@@ -1,4 +1,4 @@
-//! Evaluation of a saved run in one call: merge, figures, tail, timeline and reports.
+//! Merges, checks and summarizes a saved run in one call.
 
 use crate::document::{Document, write_atomically};
 use crate::hlog::{self, HLOG_FILE};

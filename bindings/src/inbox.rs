@@ -1,4 +1,4 @@
-//! The strategy behind the interface: buffers the reports of a duty cycle for the caller.
+//! Queues market data and reports until the foreign program polls them.
 
 use protocol::wire::Report;
 use strategy::{BATCH, Orders, Strategy};

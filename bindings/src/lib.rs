@@ -3,7 +3,7 @@
 //! A program that the launcher starts (`--strategy exec:COMMAND`) attaches to its run, takes
 //! reports, sends orders, reads market data and finishes, all on one thread. Numbering, stamping,
 //! validation, doorbells and the heartbeat are those of the [`strategy::Session`] and the
-//! [`protocol::agent::Running`] of every strategy. The guide is `docs/src/languages.md`.
+//! [`protocol::agent::AgentRunner`] of every strategy. The guide is `docs/src/languages.md`.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! The far host's command: `bulkhead-bridge join NAME@HOST:PORT …` waits until the engine's side
-//! answers, and becomes a run of this host with the venue `remote`. After the run it prints the
-//! latencies between the hosts.
+//! `join`: connects this host's strategies to an engine on another host. `bulkhead-bridge join
+//! NAME@HOST:PORT …` waits until the engine's side answers, and becomes a run of this host with the
+//! venue `remote`. After the run it prints the latencies between the hosts.
 
 use crate::bridge_address::BridgeAddress;
 use crate::bridge_dir::BridgeDir;

@@ -1,4 +1,4 @@
-//! The digest of an exchange: one 64-bit number for its whole state.
+//! A hash of the state of an exchange, to compare replicas.
 
 use crate::arena::BookPart;
 use crate::book::Phase;

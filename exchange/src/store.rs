@@ -1,4 +1,5 @@
-//! The state that all books share: orders, queues, index, time and counters.
+//! The arena of orders, the index of ids and the sequence that all books share. Orders, queues,
+//! index, time and counters.
 
 use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::command::{NewOrder, TimeInForce};

@@ -1,4 +1,5 @@
-//! Venues with one report per order: each order is held for a delay and then reported.
+//! A simulated venue that answers each order after a delay. Each order is held for a delay and then
+//! reported.
 
 use crate::timer_wheel::TimerWheel;
 use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};

@@ -297,7 +297,7 @@ pub struct KillTarget {
     pub all: bool,
 }
 
-/// The flags of `kill` and `revive`.
+/// The command-line flags of `launcher kill` and `launcher revive`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct KillFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -310,7 +310,7 @@ pub struct KillFlags {
     pub timeout: Nanos,
 }
 
-/// The flags of `journal`.
+/// The command-line flags of `launcher journal`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JournalFlags {
     /// Choose the action
@@ -353,7 +353,7 @@ pub enum RecordFormat {
     Csv,
 }
 
-/// The flags of `limits`.
+/// The command-line flags of `launcher limits`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LimitsFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -374,7 +374,7 @@ pub struct LimitsFlags {
     pub timeout: Nanos,
 }
 
-/// The flags of `inspect`.
+/// The command-line flags of `launcher inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
     /// Name a run's folder, or one stamp log
@@ -399,7 +399,7 @@ pub struct InspectFlags {
     pub csv: bool,
 }
 
-/// The flags of `report`.
+/// The command-line flags of `launcher report`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct ReportFlags {
     /// Name the run's folder; with --html also that of a sweep or a bill
@@ -415,7 +415,7 @@ pub struct ReportFlags {
     pub html: Option<Option<PathBuf>>,
 }
 
-/// The flags of `doctor`.
+/// The command-line flags of `launcher doctor`.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoctorFlags {
     /// Print the checks as JSON
@@ -423,7 +423,7 @@ pub struct DoctorFlags {
     pub json: bool,
 }
 
-/// The flags of `clean`.
+/// The command-line flags of `launcher clean`.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CleanFlags {
     /// Print what would be removed, and remove nothing
@@ -431,7 +431,7 @@ pub struct CleanFlags {
     pub dry_run: bool,
 }
 
-/// The flags of `completions`.
+/// The command-line flags of `launcher completions`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct CompletionsFlags {
     /// Complete for this shell
@@ -442,7 +442,7 @@ pub struct CompletionsFlags {
     pub name: String,
 }
 
-/// The flags of `man`.
+/// The command-line flags of `launcher man`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ManFlags {
     /// Write a page for each command into this directory instead of the main page to stdout
@@ -450,7 +450,7 @@ pub struct ManFlags {
     pub out: Option<PathBuf>,
 }
 
-/// The flags of `open`.
+/// The command-line flags of `launcher open`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlags {
     /// Name the folder of a run or an experiment, or latest for the newest in runs
@@ -458,7 +458,7 @@ pub struct OpenFlags {
     pub folder: PathBuf,
 }
 
-/// The flags of `launcher join`, which the bridge program reads.
+/// The command-line flags of `launcher join`, which the bridge program reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JoinFlags {
     /// Connect to the engine at NAME@HOST:PORT; then the flags of `run`

@@ -1,4 +1,5 @@
-//! Takes the core's inputs: from the two contended hand-offs, and by recalling queued orders.
+//! Polls rings and control segment, and turns what arrives into inputs of the core. From the two
+//! contended hand-offs, and by recalling queued orders.
 
 use super::{BATCH, Orchestrator};
 use crate::core::Input;

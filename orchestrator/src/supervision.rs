@@ -1,4 +1,4 @@
-//! Exchanges fences, repairs and operators' commands with the launcher.
+//! The engine's side of fences, repairs and operators' commands.
 
 use super::Orchestrator;
 use crate::core::{GatewayState, Input, SessionState, StrategySession};

@@ -43,7 +43,7 @@ impl Checksum {
         self.0 = self.0.wrapping_add(digest);
     }
 
-    /// Removes a message that was added and not sent.
+    /// Removes a message from the checksum that was added and then not sent.
     #[inline(always)]
     pub const fn remove(&mut self, digest: u64) {
         self.0 = self.0.wrapping_sub(digest);

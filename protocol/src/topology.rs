@@ -4,6 +4,10 @@
 //! They follow from the plan, so every process derives the same list. A role without rights to a
 //! segment cannot map it.
 
+mod replay_step;
+
+pub use replay_step::ReplayStep;
+
 use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
 };
@@ -69,27 +73,6 @@ pub const REPLAY_SEGMENT: &str = "turns";
 
 /// The kind of that segment, one word for each order; written by the launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
-
-/// One order in the sequence of a recording: its strategy and its venue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplayStep {
-    /// The strategy that sends the order.
-    pub strategy: u16,
-    /// The venue of the order.
-    pub venue: u16,
-}
-
-impl ReplayStep {
-    /// Encodes the step as a word.
-    pub const fn word(self) -> u64 {
-        (self.venue as u64) << 16 | self.strategy as u64
-    }
-
-    /// Decodes a step.
-    pub const fn from_word(word: u64) -> Self {
-        Self { strategy: word as u16, venue: (word >> 16) as u16 }
-    }
-}
 
 /// Returns the name of a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {

@@ -1,5 +1,5 @@
-//! Agents behind dynamic calls: one a thread where a thread's loop is monomorphised, one for each
-//! role and duty cycle where the roles of a thread are an unusual mixture, or are not measured.
+//! Agents with loops of their own, and agents behind a dynamic call. A thread of an unusual mixture
+//! of roles makes a dynamic call for each role and duty cycle; every other thread makes one.
 
 use super::runner::Runner;
 use anyhow::Result;

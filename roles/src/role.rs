@@ -1,4 +1,5 @@
-//! One process of a run: finds itself in the plan, composes its agents and runs each on its thread.
+//! The entry point of a process of a run. Finds itself in the plan, composes its agents and runs
+//! each on its thread.
 //!
 //! A child process gets its name and the run's id; everything else is derived from the plan in the
 //! control segment.

@@ -33,7 +33,7 @@ use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// Where the flag is in a thread's segment.
+/// The word of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
 /// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at
 /// each message.

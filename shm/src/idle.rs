@@ -62,7 +62,7 @@ const fn nap_ns(idle_cycles: u32) -> u64 {
 }
 
 impl Spin {
-    /// Idle cycles from one pause to the next.
+    /// The number of idle duty cycles between two pauses of the core.
     pub const CYCLES_A_PAUSE: u32 = 8;
 }
 

@@ -78,7 +78,7 @@ pub trait Strategy {
 
     /// Called in each duty cycle for each instrument whose top of book is newer than the last one
     /// delivered, before [`Strategy::on_cycle`]; never if [`Strategy::ON_MARKET_DATA`] is `false`
-    /// or the run has no market data. An order sent in reaction carries [`Tick::version`] as its
+    /// or the run has no market data. An order sent in reaction carries [`MarketTick::version`] as its
     /// trigger.
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         let _ = (tick, orders);

@@ -1,4 +1,5 @@
-//! Experiments: what each saves, and what it shows. Making the runs is for the launcher.
+//! The documents and reports of each kind of experiment. What each saves, and what it shows. Making
+//! the runs is for the launcher.
 //!
 //! ```text
 //! document (NAME.json) ─ report ─▶ ExperimentReport ─┬ terminal()            the terminal

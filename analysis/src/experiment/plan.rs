@@ -1,4 +1,4 @@
-//! `plan.json`: a sweep that is planned in one place and made in many.
+//! `plan.json`: a sweep that is planned on one host and executed on several.
 
 use super::sweep::SweepRecord;
 use crate::document::Document;

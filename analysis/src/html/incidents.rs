@@ -1,5 +1,5 @@
-//! The strategies that died: a table of incidents, what they did to the survivors, and their lanes
-//! under the time line.
+//! The section on strategy deaths: cause, detection and effect on the others. A table of incidents,
+//! what they did to the survivors, and their lanes under the time line.
 
 use super::scale::Scale;
 use super::svg::{Frame, coordinate, line, text};

@@ -1,4 +1,5 @@
-//! The top of a run's page: verdict, headline figures, and the settings and machine.
+//! The verdict, settings and main figures at the top of a run's page. Verdict, headline figures,
+//! and the settings and machine.
 
 use super::page::fact_columns;
 use crate::cpu_list;

@@ -1,4 +1,5 @@
-//! The page around the charts: one file that asks for nothing from anywhere.
+//! The frame of every page: head, styles and navigation. One file that asks for nothing from
+//! anywhere.
 
 use crate::escape::printable;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

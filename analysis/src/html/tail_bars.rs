@@ -1,5 +1,5 @@
-//! Why the slowest orders were slow: for the slowest 1 %, 0.1 % and 0.01 % a bar of all their time
-//! by cause, and below it a bar for each stage, on the same axis.
+//! Bars of the slowest orders' time by its cause. For the slowest 1 %, 0.1 % and 0.01 % a bar of
+//! all their time by cause, and below it a bar for each stage, on the same axis.
 
 use super::axis;
 use super::scale::Scale;

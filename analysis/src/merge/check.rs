@@ -1,4 +1,5 @@
-//! Checks every order after the join: complete, in time order, and accounted for.
+//! Checks each joined order: its stages are complete, its stamps in order, its reports consistent.
+//! Complete, in time order, and accounted for.
 //!
 //! The required stamps depend on the order's incarnation:
 //!

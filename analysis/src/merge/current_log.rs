@@ -1,4 +1,4 @@
-//! The log that is currently read, and its faults as a log.
+//! A cursor on the log that is merged, which reports errors of its format.
 //!
 //! One thread writes a log and reads its clock when it appends a stamp, so times never decrease.
 //! This reveals a strategy that changes its stamps afterwards, unless it moves none past another

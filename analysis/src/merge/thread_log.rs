@@ -1,4 +1,4 @@
-//! Facts about one thread's log other than its stamps.
+//! What is known of a thread's log besides its stamps: incarnation, dropped records, counters.
 
 use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;

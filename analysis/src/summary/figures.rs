@@ -1,4 +1,5 @@
-//! Figures of a run: one histogram for each measure, with the exact minimum, maximum and mean.
+//! The latency percentiles and rates of a run. One histogram for each measure, with the exact
+//! minimum, maximum and mean.
 //!
 //! Durations are differences of ticks and are converted to nanoseconds one by one, with the
 //! calibration of the whole run. Instants are never converted, so that the rounding of a large

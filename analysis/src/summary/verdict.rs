@@ -1,4 +1,4 @@
-//! The verdict on a run: may its latencies be quoted?
+//! Decides whether a run is valid, and whether its latencies may be quoted.
 //!
 //! Each check covers one condition that makes latency figures worthless or weak, and returns one
 //! line that names it and the remedy. A run without such a reason is fit. The thresholds are

@@ -1,4 +1,5 @@
-//! Order traces of a run: the thread of each stamp, and the stage spans sorted by time.
+//! Stamp by stamp traces of the slowest orders. The thread of each stamp, and the stage spans
+//! sorted by time.
 //!
 //! Only the merge's table is stored per order: traces are rebuilt in each iteration. The time range
 //! of each block of the table is kept, so that a search by time reads only the matching blocks.

@@ -16,7 +16,7 @@ pub struct NewOrderMessage {
     pub reserved: [u8; 2],
 }
 
-/// A cancel message (`cancel_t`).
+/// A request to cancel an order: the harness's `cancel_t`.
 #[repr(C)]
 pub struct CancelMessage {
     pub order_id: u64,

@@ -1,5 +1,5 @@
-//! One process of a bench run: attaches, confines and pins itself, and runs the loops of its
-//! agents.
+//! The main function of a benchmark's child process. Attaches, confines and pins itself, and runs
+//! the loops of its agents.
 
 use super::plan::BenchPlan;
 use super::{BenchWork, LoopContext, MeasuredLoop};

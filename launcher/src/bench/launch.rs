@@ -1,4 +1,5 @@
-//! A bench run in the launcher: starts its processes, drives its phases, and notes deaths.
+//! Starts the processes of a benchmark run, waits for them and collects their figures. Starts its
+//! processes, drives its phases, and notes deaths.
 //!
 //! Whatever is killed leaves nothing: segments have no names, dropped processes are killed and
 //! reaped, and the kernel kills the children of a dead launcher.

@@ -1,4 +1,5 @@
-//! The kit under `lab` and `board`: measured loops in pinned processes, over memory without names.
+//! The processes, plan and segments that the benchmarks `lab` and `board` share. Measured loops in
+//! pinned processes, over memory without names.
 //!
 //! ```text
 //! launcher  BenchPlan ─▶ segments ─▶ processes ─▶ all ready ─▶ GO ─▶ watch ─▶ DRAIN ─▶ accounts

@@ -1,4 +1,4 @@
-//! From the accounts of a case to its figures.
+//! Computes the figures of a case from its processes' counters and histograms.
 
 use super::histogram::{BoardCounts, HistogramSnapshot};
 use super::mode::WriteLoad;

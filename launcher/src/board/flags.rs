@@ -20,7 +20,7 @@ const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
 /// The longest case.
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
-/// The flags of `board`. Lists vary what they are about: each combination is a case.
+/// The command-line flags of `launcher board`. Lists vary what they are about: each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BoardFlags {
     /// How writes arrive: poisson:10k, pareto:10k, stress, replay:FILE; a list

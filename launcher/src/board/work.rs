@@ -1,4 +1,4 @@
-//! The work of one board case: writer, readers, board and due times.
+//! Sets up and measures one case of the board benchmark. Writer, readers, board and due times.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;

@@ -1,4 +1,4 @@
-//! `launcher kill` and `launcher revive`: an operator's kill switch.
+//! `launcher kill` and `launcher revive`: turn a kill switch of an active run on and off.
 
 use crate::cli::{KillFlags, KillTarget};
 use crate::config::UsageError;

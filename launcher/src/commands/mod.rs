@@ -19,11 +19,13 @@ use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper, spill};
 use crate::{board, exports, shelf, simulate, watch};
+use analysis::document::DocumentError;
 use analysis::escape::single_line;
 use anyhow::{Context, Result};
 use roles::role;
 use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::ExitCode;
 use system::memory;
 
@@ -82,7 +84,7 @@ pub fn main(cli: Cli) -> ExitCode {
         }
         complain(&format!("error: {}{}", chain(&error), way_out(&error)));
         // A read interrupted by Ctrl-C is not a usage error.
-        let is_usage = error.is::<UsageError>();
+        let is_usage = error.is::<UsageError>() || names_no_folder(&error);
         if is_usage && !signals::is_end_requested() {
             ExitCode::from(2)
         } else if is_usage || error.is::<Interrupted>() {
@@ -91,6 +93,15 @@ pub fn main(cli: Cli) -> ExitCode {
             ExitCode::FAILURE
         }
     })
+}
+
+/// Returns `true` if the error is about a folder of results that does not exist.
+fn names_no_folder(error: &anyhow::Error) -> bool {
+    let absent = |error: &DocumentError| match error {
+        DocumentError::Absent { folder, .. } => !Path::new(folder).exists(),
+        _ => false,
+    };
+    error.downcast_ref().is_some_and(absent)
 }
 
 /// Formats an error and its causes in one line, without repeating a cause that is already included.

@@ -1,5 +1,4 @@
-//! `launcher report` and `launcher open`: a run's report on the terminal, and the HTML page of a
-//! run or an experiment.
+//! `launcher report` and `launcher open`: print a run's report, open its page.
 
 use crate::cli::{OpenFlags, ReportFlags};
 use crate::config::UsageError;

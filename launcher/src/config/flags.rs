@@ -23,7 +23,7 @@ pub struct Common {
     pub start_timeout: Nanos,
 }
 
-/// The flags of `launcher run`.
+/// The command-line flags of `launcher run`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunCommand {
     /// The flags of one run.

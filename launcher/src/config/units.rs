@@ -1,5 +1,5 @@
-//! Values with their own notation: `fixed:5ms`, `0,2-5`, `fifo:50`, `1000/s,reject`, `512MiB`,
-//! `2G`, `5%`.
+//! Values of settings with units: durations, rates, sizes and lists of cores. `fixed:5ms`, `0,2-5`,
+//! `fifo:50`, `1000/s,reject`, `512MiB`, `2G`, `5%`.
 
 use super::DelayRange;
 use super::value::{SettingValue, text_values};

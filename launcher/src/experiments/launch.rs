@@ -1,4 +1,4 @@
-//! Measures an experiment with the real launcher.
+//! Makes the runs of an experiment with real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, measure};
 use super::progress::SweepProgress;

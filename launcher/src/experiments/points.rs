@@ -1,4 +1,5 @@
-//! From axes to points: every combination that the planner accepts, all with the same load.
+//! Expands axes into the list of settings to measure. Every combination that the planner accepts,
+//! all with the same load.
 
 use super::axes::AxisValue;
 use super::flags::SweepRequest;

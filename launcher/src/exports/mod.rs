@@ -38,7 +38,7 @@ Examples:
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
 
-/// The flags of `export`.
+/// The command-line flags of `launcher export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ExportFlags {
     /// Name the run's folder, or latest

@@ -1,5 +1,5 @@
-//! Real-time priority on this machine: the kernel's throttling, the cgroup's budget, this process's
-//! permissions.
+//! Reads whether this user may use `SCHED_FIFO`, and what the kernel leaves to other threads. The
+//! kernel's throttling, the cgroup's budget, this process's permissions.
 
 use super::cgroups;
 use super::read::{field, limit, text};

@@ -1,4 +1,5 @@
-//! Lays out a run: each thread's roles, core, idle strategy and log size.
+//! Assigns roles to threads, processes and cores. Each thread's roles, core, idle strategy and log
+//! size.
 //!
 //! ```text
 //!                threads                                     processes

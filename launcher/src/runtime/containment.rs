@@ -1,5 +1,5 @@
-//! Contained deaths, of every kind: a strategy's death is an incident, an engine's or exchange's
-//! death ends in a restart, and a gateway's death is an outage of its venue.
+//! Records the deaths that did not end the run. A strategy's death is an incident, an engine's or
+//! exchange's death ends in a restart, and a gateway's death is an outage of its venue.
 
 use crate::runtime::incidents::Incidents;
 use crate::runtime::outages::Outages;

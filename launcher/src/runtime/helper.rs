@@ -1,5 +1,5 @@
-//! A helper process of the launcher, the reaper or the spiller: started before the roles, and
-//! restarted if it exits unasked.
+//! Starts and stops the launcher's helper processes, the reaper and the spiller. Started before the
+//! roles, and restarted if it exits unasked.
 
 use super::process::Process;
 use super::progress::complain;
@@ -33,7 +33,7 @@ impl HelperProcess {
         Self::begin(reaper::NAME, segments)
     }
 
-    /// Starts the spiller, if the plan has one.
+    /// Starts the spiller, the process that copies full stamp logs to files, if the plan has one.
     pub fn spiller(segments: &Segments) -> Result<Option<Self>> {
         segments.plan.spill.as_ref().map(|_| Self::begin(spill::NAME, segments)).transpose()
     }

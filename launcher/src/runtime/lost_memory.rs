@@ -1,5 +1,5 @@
-//! Detects memory of an active run that was taken away: truncated segments, and pages for which no
-//! memory was left.
+//! Detects segments that were truncated or removed during a run. Truncated segments, and pages for
+//! which no memory was left.
 //!
 //! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by
 //! every process of the same user. The launcher survives that ([`shm::memory::sigbus`]) and ends

@@ -1,5 +1,5 @@
-//! One process of a run: started by executing this executable or a program, watched through its
-//! pidfd, killed and reaped.
+//! The handle of a started process: its pidfd, output and exit status. Started by executing this
+//! executable or a program, watched through its pidfd, killed and reaped.
 
 use crate::runtime::container::{self, ContainerFailure, ContainerHandle};
 use crate::runtime::usage::ProcessAccount;

@@ -1,5 +1,5 @@
-//! The processes of a run: started by executing this executable, watched through pidfds, and never
-//! left behind.
+//! Starts the processes of a run with their descriptors, sandbox and cores. Started by executing
+//! this executable, watched through pidfds, and never left behind.
 
 use crate::runtime::helper::HelperProcess;
 use crate::runtime::process::Process;

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The flags of `list`.
+/// The command-line flags of `launcher list`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ListFlags {
     /// List the results in this folder
@@ -22,7 +22,7 @@ pub struct ListFlags {
     pub json: bool,
 }
 
-/// The flags of `delete`.
+/// The command-line flags of `launcher delete`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct DeleteFlags {
     /// Name folders of runs and experiments, or latest

@@ -1,5 +1,5 @@
-//! The folder of results: lists runs and experiments, finds them by name, and decides what may be
-//! deleted.
+//! Lists, names and deletes saved runs and experiments. Lists runs and experiments, finds them by
+//! name, and decides what may be deleted.
 
 mod command;
 mod owned;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The flags of `simulate`.
+/// The command-line flags of `launcher simulate`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct SimulateFlags {
     /// Simulate the runs of seeds 0 to N − 1

@@ -1,5 +1,6 @@
-//! Judges a simulated run: conditions that must hold whatever happened. The merge determines what
-//! became of every order; this module knows which deviations a fault justifies.
+//! Checks the logs and positions of a simulated run against the invariants. Conditions that must
+//! hold whatever happened. The merge determines what became of every order; this module knows which
+//! deviations a fault justifies.
 //!
 //! | event | the run | survivors | culprits |
 //! |---|---|---|---|

@@ -31,6 +31,7 @@ mod hostile;
 mod judge;
 mod launcher;
 mod machine;
+mod no_agent;
 mod processes;
 mod recovery;
 pub mod scenario;

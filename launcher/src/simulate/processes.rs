@@ -4,6 +4,7 @@
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;
 use super::machine::SimulatedMachine;
+use super::no_agent::NoAgent;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::incidents::ProcessControl;
@@ -99,15 +100,6 @@ struct SimulatedProcess {
 impl SimulatedProcess {
     const fn new(name: String, pid: u32) -> Self {
         Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false }
-    }
-}
-
-/// The agent of a process that died before it had one.
-struct NoAgent;
-
-impl Agent<clock::AnyClock> for NoAgent {
-    fn duty_cycle(&mut self, _: &mut Cycle<clock::AnyClock>) -> usize {
-        0
     }
 }
 

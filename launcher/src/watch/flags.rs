@@ -3,7 +3,7 @@
 use analysis::units::Nanos;
 use clap::Args;
 
-/// The flags of `watch`.
+/// The command-line flags of `launcher watch`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct WatchFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest

@@ -1,5 +1,5 @@
-//! The terminal of the view: the alternate screen in raw mode, drawn line by line, and restored on
-//! drop.
+//! Enters the alternate screen, draws frames, and restores the terminal. The alternate screen in
+//! raw mode, drawn line by line, and restored on drop.
 
 use super::styled_line::StyledLine;
 use crate::host::raw_mode;

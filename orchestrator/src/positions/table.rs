@@ -1,4 +1,5 @@
-//! Open orders, found by their ids: a hash table of fixed size with open addressing.
+//! A hash table of the open orders that do not fit into the window of recent sequences. A hash
+//! table of fixed size with open addressing.
 //!
 //! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps
 //! everywhere. Removing moves later slots back, so there are no tombstones.

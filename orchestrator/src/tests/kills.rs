@@ -1,4 +1,4 @@
-//! Operators' commands at the desk.
+//! Tests of operators' kill, revive and limit commands.
 
 use super::*;
 use protocol::commands::{

@@ -86,7 +86,7 @@ impl AgentAccount {
         self.0[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the number of events.
+    /// Adds to the number of events that this agent has sent or received.
     #[inline(always)]
     pub fn add(&self, more: u64) {
         // Relaxed: this agent is the only writer.

@@ -12,7 +12,7 @@ impl Draws {
     pub const SIGNALS: u64 = 1;
     /// Stream for the planner.
     pub const PLANNING: u64 = 2;
-    /// Stream for the addresses and values of a scribbler.
+    /// The random stream of the addresses and values that a scribbling strategy writes.
     pub const SCRIBBLES: u64 = 3;
     /// Stream for the technique of a simulated run.
     pub const TECHNIQUE: u64 = 4;

@@ -1,4 +1,5 @@
-//! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
+//! Maps and unmaps files and sealed memory. Named segments in `/dev/shm`, anonymous files, and the
+//! control segment.
 
 use super::calls::{c_string, checked, effective_user};
 #[cfg(feature = "control")]

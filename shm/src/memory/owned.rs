@@ -1,5 +1,5 @@
-//! Segments with an owner: each appears under its name whole and locked, and is a leftover once
-//! nobody has it locked.
+//! Named segments that are removed when their creator drops them or dies. Each appears under its
+//! name whole and locked, and is a leftover once nobody has it locked.
 //!
 //! The lock ends with its process, however that ends, and says the same in every PID namespace
 //! ([`lock`]). A process id does neither: it may belong to another process by now. Only the holder

@@ -1,6 +1,6 @@
-//! One type owns every mapping: a [`Region`] is a fixed number of zero-initialised atomic words,
-//! wherever they live. Rings, logs and headers are safe code over [`AtomicWords`] and see no
-//! file descriptor.
+//! The type that owns every mapping of shared memory. A [`Region`] is a fixed number of
+//! zero-initialised atomic words, wherever they live. Rings, logs and headers are safe code over
+//! [`AtomicWords`] and see no file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
 //! nothing else: another process may write any word at any time, which would be undefined behaviour

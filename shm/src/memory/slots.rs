@@ -1,5 +1,5 @@
-//! Words that are reached again and again: checked once, when they are chosen, and from then on
-//! reached without a check.
+//! Pointers to hot atomic words whose bounds are checked once. Checked once, when they are chosen,
+//! and from then on reached without a check.
 
 use super::{AtomicWords, ReadOnlyWords};
 use crate::prefetch::prefetch_ahead;

@@ -1,4 +1,5 @@
-//! The steps of a push: where a producer can die, and what of its message is in the ring then.
+//! Named points within a push at which tests kill a producer. Where a producer can die, and what of
+//! its message is in the ring then.
 
 use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};

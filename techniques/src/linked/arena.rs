@@ -19,7 +19,7 @@ pub const FREE_TAIL: usize = FREE_HEAD + 16;
 pub const HEAD: usize = FREE_TAIL + 16;
 /// Offset of the consumer's current block, followed by the previous one, which it has not freed.
 pub const CURRENT: usize = HEAD + 1;
-/// Offset of the free ring.
+/// The offset in the segment of the ring of free nodes.
 pub const FREE_RING: usize = HEAD + 16;
 
 /// Messages per block, as in the standard library.

@@ -6,6 +6,8 @@
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any
 //! instruction in the launcher's tests.
 
+mod standby;
+
 use core::cell::Cell;
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Disk, Durability, Options};
@@ -20,6 +22,7 @@ use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Si
 use shm::board;
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc;
+use standby::StandbyReplica;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
@@ -159,60 +162,6 @@ fn setup() -> MarketSetup {
 }
 
 pub type ReplicaFollower = journal::JournalFollower<venue::ExchangeReplica>;
-
-/// A standby replica that follows the exchange's journal.
-struct StandbyReplica {
-    follower: Option<ReplicaFollower>,
-    how: Successor,
-    turns: usize,
-    /// All segments that there ever were: what the journal said before it was cut behind snapshots.
-    archive: tempfile::TempDir,
-    snapshots: usize,
-}
-
-impl StandbyReplica {
-    fn new(how: Successor) -> Self {
-        Self { follower: None, how, turns: 0, archive: tempfile::tempdir().unwrap(), snapshots: 0 }
-    }
-
-    /// A turn: it follows, not as fast as the exchange goes, and writes a snapshot now and then.
-    fn turn(&mut self, world: &World, folder: &Path) {
-        for file in std::fs::read_dir(folder).unwrap().flatten() {
-            let name = file.file_name();
-            if name.to_str().is_some_and(|name| name.starts_with("log-")) {
-                // Under the same name may have been one that was prepared for nothing.
-                let link = self.archive.path().join(name);
-                let _ = std::fs::remove_file(&link);
-                let _ = std::fs::hard_link(file.path(), link);
-            }
-        }
-        if self.how < Successor::HasSnapshots {
-            return;
-        }
-        self.turns += 1;
-        let begin = || ReplicaFollower::open(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
-        let follower = self.follower.get_or_insert_with(begin);
-        follower.poll(7).unwrap();
-        let published =
-            |[_, reports]: &[AtomicWords; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
-        let published: Vec<u64> = world.rings.iter().map(published).collect();
-        follower.state.confirm_sent(if self.how == Successor::ForgetsReports {
-            &[u64::MAX; 2]
-        } else {
-            &published
-        });
-        if self.turns.is_multiple_of(3) && follower.is_snapshot_due(5) {
-            follower.snapshot().unwrap();
-            self.snapshots += 1;
-        }
-    }
-
-    /// Returns the follower from which a successor is promoted.
-    fn take(&mut self) -> Option<ReplicaFollower> {
-        let follows = matches!(self.how, Successor::Follows | Successor::ForgetsReports);
-        self.follower.take().filter(|_| follows)
-    }
-}
 
 impl World {
     fn heard(self, gateways: Gateways) -> Heard {

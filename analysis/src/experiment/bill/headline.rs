@@ -1,7 +1,7 @@
-//! The answer of a bill: what a level adds to a technique under threads, as a table and in one
-//! sentence.
+//! The headline of a bill: what isolation costs, in one sentence and a short table. What a level
+//! adds to a technique under threads, as a table and in one sentence.
 
-use super::report::{cost_columns, latency_unit};
+use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
@@ -234,7 +234,7 @@ mod tests {
             row(Isolation::Process, 8, &costs),
             row(Isolation::Sandbox, 8, &costs[..1]),
         ];
-        let bill = Bill { rows, notes: Vec::new() };
+        let bill = Bill { rows, conditions: String::new(), notes: Vec::new() };
         let grid = headline(&bill).unwrap();
         assert_eq!(grid.head, ["technique", "floor", "thread", "process adds", "sandbox adds"]);
         assert_eq!(grid.rows.len(), 3);
@@ -250,7 +250,11 @@ mod tests {
 
     #[test]
     fn too_few_pairs_have_no_figure_but_a_reason() {
-        let bill = Bill { rows: vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])], notes: Vec::new() };
+        let bill = Bill {
+            rows: vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])],
+            conditions: String::new(),
+            notes: Vec::new(),
+        };
         let grid = headline(&bill).unwrap();
         assert_eq!(grid.rows[0].cells[2], "–");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
@@ -261,7 +265,8 @@ mod tests {
             "{}",
             answer(&bill)
         );
-        let threads = Bill { rows: vec![row(Isolation::Thread, 5, &[])], notes: Vec::new() };
+        let threads =
+            Bill { rows: vec![row(Isolation::Thread, 5, &[])], conditions: String::new(), notes: Vec::new() };
         assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));
         assert!(answer(&threads).starts_with("spsc-mux under thread has the lowest rt_venue p50: 300 ns"));
     }

@@ -1,5 +1,6 @@
 //! `bill.json`: what each isolation level costs with each technique.
 
+mod columns;
 mod headline;
 mod report;
 
@@ -15,6 +16,9 @@ use serde::{Deserialize, Serialize};
 pub struct Bill {
     /// By isolation level, then by technique.
     pub rows: Vec<BillRow>,
+    /// The measuring conditions in one line; empty if they are not known.
+    #[serde(default)]
+    pub conditions: String,
     /// What to know about it. One line each.
     pub notes: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! The report of a bill: what a level adds to a technique, latencies, costs, and ratios to the
 //! reference.
 
+use super::columns::{BillColumns, cost_columns, latency_unit, time_or_dash};
 use super::headline::{answer, headline, levels_of_headline};
 use super::{Bill, BillRow};
 use crate::chart::axis;
@@ -8,15 +9,13 @@ use crate::chart::interval_plot::{self, IntervalRow};
 use crate::experiment::ratio::{format_ratio, interval_row, verdict_mark};
 use crate::experiment::report::legend;
 use crate::experiment::sweep::{point_sections, report_frame};
-use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{
     ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
 };
-use crate::numbers::{duration_or_dash, percent, plain, short};
+use crate::numbers::percent;
 use crate::stats::{ComparisonLine, Percentile};
 use crate::summary::Measure;
-use crate::table::{Column, Grid};
-use crate::units::human_bytes;
+use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::Isolation;
 
@@ -51,32 +50,6 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
         sections: [vec![section], point_sections(sweep)].concat(),
         ..report_frame(sweep, "The bill")
     }
-}
-
-/// The columns of a table with a row for each row of the bill.
-pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
-
-/// What a row costs in addition to latency.
-pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
-    let mut costs: BillColumns<'a> = vec![
-        ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
-        ("start", &|row| time_or_dash(row.startup_ns)),
-        ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
-        ("faults", &|row| count_or_dash(row.page_faults)),
-        ("switches", &|row| count_or_dash(row.context_switches)),
-    ];
-    // This column is there once there is something in it.
-    if bill.rows.iter().any(|row| row.contains.is_some()) {
-        costs.push(("contains", &|row| row.contains.clone().unwrap_or_else(|| "–".into())));
-    }
-    costs
-}
-
-/// The unit of all latencies of a bill.
-pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
-    let of =
-        |row: &BillRow| [row.p50_ns, row.p99_ns, row.p999_ns, row.stall_free_p99_ns, row.stall_free_p999_ns];
-    TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
 }
 
 /// The tables of the page with a row for each row of the bill, and one wide table for documents and
@@ -150,14 +123,6 @@ fn tables(bill: &Bill) -> Vec<SectionPart> {
     let wide = grid("bill", title, &[keys, latencies, rest, costs]);
     let shown = shown.into_iter().map(|grid| SectionPart::Table(grid, PAGE));
     shown.chain([SectionPart::Table(wide, FILES)]).collect()
-}
-
-fn time_or_dash(ns: Option<f64>) -> String {
-    duration_or_dash(ns.map(|ns| ns as u64))
-}
-
-fn count_or_dash(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".into(), |value| short(value.round() as u64))
 }
 
 /// The share of the orders that no stall of the machine touched.

@@ -127,7 +127,7 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
             data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
             title {
                 (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.label()) ", repair " (known(row.repair_ns))
-                ", others' worst wait " (known(row.during_max_ns)) ", seen " (super::report::quoted_bytes(&row.seen))
+                ", others' worst wait " (known(row.during_max_ns)) ", seen " (quoted_bytes(&row.seen))
             }
         }
         @if let Some(others) = row.during_max_ns {
@@ -139,4 +139,16 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
             circle cx=(coordinate(at(repair))) cy=(coordinate(middle)) r="3.6" class="dot c1" {}
         }
     }
+}
+
+/// A text whose unprintable bytes, written by a strategy, are shown in hexadecimal, in quotes.
+pub(super) fn quoted_bytes(text: &str) -> String {
+    const MAX_BYTES: usize = 16;
+    let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let Some(at) = text.find(is_byte) else { return text.to_owned() };
+    let start = text[..at].rfind(": ").map_or(0, |colon| colon + 2);
+    let (known, bytes) = text.split_at(start);
+    let hex: Vec<String> = bytes.bytes().take(MAX_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let more = if bytes.len() > MAX_BYTES { " …" } else { "" };
+    format!("{known}\"{}{more}\"", hex.join(" "))
 }

@@ -53,6 +53,9 @@ pub struct Containments {
     pub roles: Vec<RoleContainment>,
     /// What the protection costs a push and a pop.
     pub cost: Option<ProtectionCost>,
+    /// The measuring conditions in one line; empty if they are not known.
+    #[serde(default)]
+    pub conditions: String,
     /// Remarks, one line each.
     pub notes: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! The report of a containment table: where each fault stayed, by level, and what survivors
 //! noticed.
 
-use super::matrix::{self, techniques_and_faults};
+use super::matrix::{self, quoted_bytes, techniques_and_faults};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
 use crate::experiment::{
     ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
@@ -159,18 +159,6 @@ fn recovery_times(all: &Containments) -> Grid {
         all.rows.iter().filter(|row| row.repair_ns.is_some()),
     )
     .note("detect: from the fault. repair: from the detection. before, during: the others' worst order.")
-}
-
-/// A text whose unprintable bytes, written by a strategy, are shown in hexadecimal, in quotes.
-pub(super) fn quoted_bytes(text: &str) -> String {
-    const MAX_BYTES: usize = 16;
-    let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
-    let Some(at) = text.find(is_byte) else { return text.to_owned() };
-    let start = text[..at].rfind(": ").map_or(0, |colon| colon + 2);
-    let (known, bytes) = text.split_at(start);
-    let hex: Vec<String> = bytes.bytes().take(MAX_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    let more = if bytes.len() > MAX_BYTES { " …" } else { "" };
-    format!("{known}\"{}{more}\"", hex.join(" "))
 }
 
 /// One table with every figure.

@@ -1,4 +1,4 @@
-//! The drawings of a lab: latency against CPU, and how the run times are spread.
+//! The charts of the queue benchmark `lab`. Latency against CPU, and how the run times are spread.
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};

@@ -1,4 +1,4 @@
-//! The figures of a cell over its runs.
+//! Aggregates the repeated runs of one combination of queue and waiting.
 
 use super::{LabCell, LabLatency, LabRun, Speed, percentile};
 use crate::stats::Spread;

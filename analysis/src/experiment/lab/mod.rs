@@ -173,7 +173,7 @@ pub struct SideCost {
 }
 
 impl SideCost {
-    /// Adds the costs of two sides.
+    /// Adds the CPU time and switches of producers and consumers.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {

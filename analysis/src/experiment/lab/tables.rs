@@ -1,4 +1,5 @@
-//! The tables of a lab: the headline, a table for each queue, everything, fairness.
+//! The tables of the queue benchmark `lab`. The headline, a table for each queue, everything,
+//! fairness.
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, LabRun, Speed, Wait};

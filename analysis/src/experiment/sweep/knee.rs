@@ -1,5 +1,5 @@
-//! Where queueing sets in: measured waiting at the orchestrator against M/D/1, over a sweep's work
-//! or rate.
+//! Estimates the rate at which queueing begins to dominate latency. Measured waiting at the
+//! orchestrator against M/D/1, over a sweep's work or rate.
 
 use super::tables::axis_values;
 use super::{SweepPoint, SweepRecord};

@@ -11,7 +11,7 @@ mod tables;
 
 pub use conditions::conditions;
 pub use csv::runs_csv;
-pub use report::{notes, report};
+pub use report::{condition_line, notes, report};
 pub(super) use report::{point_sections, report_frame};
 pub use search::{RateSearch, RateStep, SearchRecord};
 

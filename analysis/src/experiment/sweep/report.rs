@@ -76,7 +76,7 @@ fn heading(sweep: &SweepRecord) -> String {
 }
 
 /// The measuring conditions in one line; empty where none is known.
-fn condition_line(sweep: &SweepRecord) -> String {
+pub fn condition_line(sweep: &SweepRecord) -> String {
     let named: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
     if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }
 }

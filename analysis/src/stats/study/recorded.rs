@@ -1,6 +1,4 @@
-//! Recorded repeats of one setting: rt_venue of 40 consecutive runs on a 2-core virtual machine on
-//! which other builds ran at the same time (`sweep --rate 20k --window 700ms --repeats 40`; not fit
-//! for any other purpose).
+//! Measured repeats of one setting, as input of the study.
 //!
 //! An extreme case: consecutive runs differ up to threefold, depending on which process had the
 //! cores.

@@ -54,6 +54,7 @@ fn containment_table_draws_each_cell() {
         venues: vec![],
         roles: vec![],
         cost: None,
+        conditions: String::new(),
         notes,
     };
     table.save(folder.path()).unwrap();

@@ -17,7 +17,7 @@ pub fn each_broken_ring_is_found_and_replays() {
             let found = simulate(&format!("simulate --seeds 80 --technique {ring}"));
             let stderr = text(&found.stderr);
             assert_eq!(found.status.code(), Some(1), "{ring} {defect}: {stderr}");
-            let again = stderr.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
+            let again = stderr.lines().find_map(|line| line.trim().strip_prefix("replay: ")).unwrap();
             let (_, words) = again.split_once(' ').unwrap();
             let (once, twice) = (simulate(words), simulate(words));
             assert_eq!((once.status.code(), &once.stdout), (Some(1), &twice.stdout), "{again}");

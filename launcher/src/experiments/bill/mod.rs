@@ -1,4 +1,5 @@
-//! `launcher bill`: the headline table. What does every isolation level cost, with every technique?
+//! `launcher bill`: measures what each isolation level costs, by technique. What does every
+//! isolation level cost, with every technique?
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
 //! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,
@@ -24,7 +25,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The flags of `bill`.
+/// The command-line flags of `launcher bill`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct BillFlags {
     /// A sweep that was measured before; without it one is measured
@@ -110,7 +111,11 @@ fn too_few_repeats_note(record: &SweepRecord) -> String {
 
 /// What a bill shows.
 pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
-    let mut bill = Bill { rows: rows::rows(record)?, notes: sweep::notes(record) };
+    let mut bill = Bill {
+        rows: rows::rows(record)?,
+        conditions: sweep::condition_line(record),
+        notes: sweep::notes(record),
+    };
     if let Some(containments) = containments {
         for row in &mut bill.rows {
             row.contains = containments.summary_for(row.isolation, row.technique);

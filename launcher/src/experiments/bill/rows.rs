@@ -1,4 +1,4 @@
-//! The rows of the bill.
+//! The runs that each row of the bill needs.
 
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;

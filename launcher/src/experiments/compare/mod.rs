@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// The repeats of a comparison that is measured now.
 const REPEATS: u64 = 10;
 
-/// The flags of `compare`.
+/// The command-line flags of `launcher compare`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct CompareFlags {
     /// Two runs or folders of runs (`latest`: the last run in runs); or one, with --a and --b; or

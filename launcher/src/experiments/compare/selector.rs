@@ -1,4 +1,4 @@
-//! `--a isolation=thread`: settings in words, to choose cells of what was measured, or to measure.
+//! Parses `--a isolation=thread`: which saved runs, or which settings to measure.
 
 use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};

@@ -1,5 +1,6 @@
-//! `launcher contain`: what isolation buys. Every fault against every technique at every isolation
-//! level, each in a real run, and the table of what came of it.
+//! `launcher contain`: injects each fault at each isolation level, and records what survives. Every
+//! fault against every technique at every isolation level, each in a real run, and the table of
+//! what came of it.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
 //! one has a fault, and the others go on or do not. Under `process` and `sandbox` the launcher
@@ -29,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The flags of `contain`: technique and isolation may be lists, fault says what is tried.
+/// The command-line flags of `launcher contain`: technique and isolation may be lists, fault says what is tried.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct ContainFlags {
     #[command(flatten)]
@@ -125,6 +126,7 @@ pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<PublishableRe
         venues: Vec::new(),
         roles: Vec::new(),
         cost: Some(cost),
+        conditions: sweep::condition_line(record),
         notes: sweep::notes(record),
     };
     all.notes.push(cost.note());

@@ -19,7 +19,7 @@ const MAX_EVENTS: u64 = 50_000_000;
 /// The largest capacity of a queue.
 const MAX_CAPACITY: u64 = 1 << 20;
 
-/// The flags of `lab`. Lists are separated by commas; each combination is a cell.
+/// The command-line flags of `launcher lab`. Lists are separated by commas; each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct LabFlags {
     /// What carries the events [default: array-queue,linked]

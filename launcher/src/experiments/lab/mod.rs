@@ -1,4 +1,4 @@
-//! `launcher lab`: which queue, and which way of waiting.
+//! `launcher lab`: measures every queue with every way of waiting.
 //!
 //! ```text
 //! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
@@ -45,7 +45,7 @@ pub(crate) fn role(name: &str, address: &str) -> Result<()> {
     bench::child::<work::LabWork>(name, address)
 }
 
-/// Does what `launcher lab` says.
+/// Runs `launcher lab`: measures each queue with each way of waiting, saves, prints and draws.
 ///
 /// # Errors
 /// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a

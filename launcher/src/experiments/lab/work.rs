@@ -1,4 +1,5 @@
-//! The work of one lab run: producers, consumers, and the queue of each consumer.
+//! Sets up and measures one run of the queue benchmark. Producers, consumers, and the queue of each
+//! consumer.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};

@@ -1,5 +1,4 @@
-//! `launcher sweep`: settings measured against each other, or any experiment that was stopped gone
-//! on with.
+//! `launcher sweep`: measures combinations of settings, or resumes an experiment.
 
 mod planned;
 #[cfg(test)]
@@ -25,7 +24,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The flags of `sweep`.
+/// The command-line flags of `launcher sweep`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct SweepFlags {
     #[command(flatten)]

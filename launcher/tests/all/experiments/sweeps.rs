@@ -303,12 +303,12 @@ fn impossible_sweep_is_refused_before_running() {
         ("sweep", 2, "nothing to sweep over"),
         ("sweep --capacity 64,100", 2, "capacity=100: --capacity 100: rings have a power of two"),
         ("sweep --find-max-rate", 2, "--p999"),
-        ("sweep --resume /nowhere", 1, "not the folder of a sweep"),
+        ("sweep --resume /nowhere", 2, "not the folder of a sweep"),
         ("sweep --resume /nowhere --seed 4", 2, "--seed with --resume"),
         ("bill --work 0ns,1us", 2, "launcher sweep --work"),
-        ("bill /nowhere", 1, "/nowhere"),
+        ("bill /nowhere", 2, "/nowhere"),
         ("compare", 2, "--a and --b"),
-        ("compare /nowhere /nothing", 1, "/nowhere"),
+        ("compare /nowhere /nothing", 2, "/nowhere"),
         ("compare --a isolation=thread --b isolation=none", 2, "isolation=none"),
     ] {
         fails(&line.split_whitespace().collect::<Vec<_>>(), code, &[wanted]);
