@@ -1,8 +1,5 @@
-//! The segments of a run as data: purpose, rights of each role, and the role whose death resets
-//! each.
-//!
-//! They follow from the plan, so every process derives the same list. A role without rights to a
-//! segment cannot map it.
+//! The segments of a run as data: purpose, rights of each role, and whose death resets each.
+//! Every process derives the same list from the plan. A role without rights cannot map a segment.
 
 mod replay_step;
 

@@ -3,6 +3,7 @@
 
 use super::matrix::{self, quoted_bytes, techniques_and_faults};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
+use crate::experiment::sweep::report_frame;
 use crate::experiment::{
     ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
 };
@@ -60,9 +61,10 @@ pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -
             || Fitness::new(vec!["the runs' verdicts are not in this folder".into()]),
             SweepRecord::fitness,
         ),
+        conditions: all.conditions.clone(),
         notes: all.notes.clone(),
         sections,
-        ..ExperimentReport::default()
+        ..record.map_or_else(ExperimentReport::default, |record| report_frame(record, "What isolation buys"))
     }
 }
 

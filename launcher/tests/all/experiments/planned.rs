@@ -122,7 +122,7 @@ fn killed_sweep_worker_is_replaced() {
 fn impossible_sweep_plan_is_refused_first() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
-    refused(sweep(&["--run", "0"], &folder), 1, &["not the folder of a planned sweep", "--plan FOLDER"]);
+    refused(sweep(&["--run", "0"], &folder), 2, &["not the folder of a planned sweep", "--plan FOLDER"]);
     refused(sweep(&[], &folder), 2, &["--plan, --run K or --join"]);
     refused(sweep(&["--plan"], &folder), 2, &["nothing to sweep over"]);
     refused(
