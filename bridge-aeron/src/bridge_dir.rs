@@ -58,7 +58,7 @@ impl BridgeDir {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Guard)
     }
 
-    /// Returns the path of the directory.
+    /// Returns the path of the bridge's directory in `/dev/shm`.
     pub fn path(&self) -> PathBuf {
         directory::path(&self.name)
     }

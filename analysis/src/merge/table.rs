@@ -84,7 +84,7 @@ impl Lane {
         grow_to(&mut self.at_exchange, sequence)
     }
 
-    /// Returns the claimed trigger version of an order.
+    /// Returns the market data version that an order claims to react to.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)

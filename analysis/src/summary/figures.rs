@@ -197,8 +197,8 @@ impl Figures {
         figures
     }
 
-    /// Adds the orders that no stall of the machine affected: `untouched` has a bit for each
-    /// measured order of the merge.
+    /// Adds to the latency figures the orders that no stall of the machine affected: `untouched`
+    /// has a bit for each measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));

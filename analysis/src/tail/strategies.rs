@@ -19,7 +19,7 @@ pub(super) struct StrategyTails {
 }
 
 impl StrategyTails {
-    /// Creates empty totals.
+    /// Creates the tail totals of no orders.
     pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();

@@ -45,7 +45,8 @@ fn check_file(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The program that meets other hosts. It is built by itself: see `docs/src/remote.md`.
+/// The file name of the program that connects a run to other hosts. It is built by itself: see
+/// `docs/src/remote.md`.
 pub const BRIDGE: &str = "bulkhead-bridge";
 
 /// Finds the bridge program: in this program's folder, or in PATH.

@@ -21,7 +21,7 @@ pub struct KernelThread {
     pub cpu: u64,
 }
 
-/// Reads a thread of a process; `None` if it does not exist.
+/// Reads a thread's state and CPU time from `/proc`; `None` if it does not exist.
 pub fn thread(pid: u32, tid: u64) -> Option<KernelThread> {
     let tid = process::host_thread_id(pid, tid)?;
     read(&Path::new("/proc").join(pid.to_string()).join("task").join(tid.to_string()))

@@ -130,7 +130,7 @@ impl AccountView {
         Self(words.into())
     }
 
-    /// Loads the state: 0, [`READY`] or [`DONE`].
+    /// Loads how far the benchmark's process is: 0 (starting), [`READY`] or [`DONE`].
     pub fn state(&self) -> u64 {
         // Acquire: pairs with the Release store in `AgentAccount::set_state`.
         self.0.load(Field::State as usize, Ordering::Acquire)

@@ -12,7 +12,7 @@ use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use serde::{Deserialize, Serialize};
 
-/// All cases of one `launcher board`.
+/// The cases of one `launcher board`, the benchmark of a value board with many readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.

@@ -170,7 +170,8 @@ pub struct RoleContainment {
     pub folder: String,
 }
 
-/// A push and a pop of `array-queue` (and `channel`, which is the same ring), in nanoseconds.
+/// What crash repair costs: a push and a pop of `array-queue` (and `channel`, the same ring), in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
     /// Without the protection, median.

@@ -10,7 +10,7 @@ use crate::table::{Column, Grid, GridRow};
 /// The name of the table of a queue.
 pub const CARRIER: &str = "carrier";
 
-/// The headline: CPU and latency of each way of waiting as a multiple of busy's, the median over
+/// The headline: CPU and latency of each way of waiting over those of busy polling, the median over
 /// the carriers.
 pub fn against_busy(lab: &Lab) -> Option<Grid> {
     let waits: Vec<Wait> =

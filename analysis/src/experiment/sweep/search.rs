@@ -57,7 +57,8 @@ pub struct RateStep {
 }
 
 impl SearchRecord {
-    /// Whether the latencies may be quoted: never, since the verdicts of the runs are not saved.
+    /// Returns that the latencies may not be quoted: a search for the highest rate saves no
+    /// verdicts.
     pub fn fitness(&self) -> Fitness {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])

@@ -49,7 +49,8 @@ pub(super) fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) 
     sent_and_settled_on(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
 }
 
-/// Like `sent_and_settled`, for a thread with these roles.
+/// Returns the orders sent and answered by the strategy on a thread that runs `roles`, as its own
+/// counters say.
 pub fn sent_and_settled_on(thread: &ReadOnlyWords, roles: &[Role], orders: u64) -> (u64, u64) {
     let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
     let mine = role.map(|role| status::counters_of(thread, roles, *role));

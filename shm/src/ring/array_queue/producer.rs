@@ -113,7 +113,8 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         Err(Full)
     }
 
-    /// Takes back what stands announced; see [`ring::Producer::withdraw`].
+    /// Withdraws the announcement of a push that was not completed; see
+    /// [`ring::Producer::withdraw`].
     pub fn withdraw(&mut self) {
         self.intent.withdraw();
     }
