@@ -31,7 +31,7 @@ benches() {
   local command=$1 package
   package=$(sed -E 's/^cargo bench -p ([a-z-]+).*/\1/' <<<"$command")
   if [[ $command != *" --bench "* ]]; then
-    command=${command/-p $package/-p $package$(sed -n '/^\[\[bench\]\]/{n;s/^name = "\(.*\)"/ --bench \1/p}' "$package/Cargo.toml" | tr -d '\n')}
+    command=${command/-p $package/-p $package$(sed -n '/^\[\[bench\]\]/{n;s/^name = "\(.*\)"/ --bench \1/p}' "${package#bulkhead-}/Cargo.toml" | tr -d '\n')}
   fi
   echo "${command/-p $package/-p launcher -p $package}"
 }
