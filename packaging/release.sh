@@ -18,7 +18,7 @@ rustup target add "$target" >/dev/null 2>&1 || { echo "rustup could not add the 
 
 unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS CARGO_PROFILE_RELEASE_DEBUG
 remap="--remap-path-prefix=$root=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
-RUSTFLAGS="$remap" CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=true \
+RUSTFLAGS="$remap" CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols \
   cargo build --release --quiet --locked --package launcher --target "$target"
 
 rm -rf "$out/$name"
