@@ -99,8 +99,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let durable = self.journal.durable();
         while let Some((_, message)) = self.outputs.deferred.pop_front_if(|(record, _)| *record <= durable) {
             let Ok(report) = Report::from_message(message) else { continue };
-            // Also if the strategy has died since: which reports are stamped follows from their
-            // order.
+            // Also if the strategy has died since: the stamps follow from the order of reports.
             cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             if self.core.sessions[strategy].is_current(report.id) {

@@ -91,8 +91,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 repairs.quarantine(strategy, epoch, why, now());
             }
             Notice::Retired { strategy, epoch, noticed } => {
-                // Before the repair is published: the launcher then reads no blocked slot of the
-                // dead strategy.
+                // Before the repair is published: the launcher then reads no slot of the dead.
                 if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
                     *standstill = None;
                     repairs.set_blocked(None);

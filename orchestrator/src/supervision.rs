@@ -120,8 +120,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 repairs.set_damaged(ProtocolViolation::RingDamaged);
             }
         }
-        // Timed from the first inspection: a producer may be about to write the slot, or to
-        // withdraw its announcement.
+        // Timed from the first inspection: a producer may be about to write or to withdraw.
         let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
             let known = self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));

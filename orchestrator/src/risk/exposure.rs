@@ -261,8 +261,7 @@ impl Risk {
         if reference == 0 {
             return None;
         }
-        // The fill counts at the previous reference price; the change then applies to all
-        // positions.
+        // The fill counts at the previous reference price; the change then applies to all.
         let before = i128::from(reference.wrapping_sub(moved));
         let gained = i128::from(change.filled).wrapping_mul(before - i128::from(price));
         let profit = &mut self.strategies[strategy].profit;
