@@ -1,9 +1,9 @@
 //! A bridge's directory in `/dev/shm`, for the driver's files and the session history. It is named
 //! like a segment of its run, so that it is removed with the run even after crashes.
 
+use launcher::BRIDGE as STEM;
+use launcher::RunId;
 use launcher::protocol::plan::Plan;
-use launcher::runtime::run_id::RunId;
-use launcher::runtime::setup::BRIDGE as STEM;
 use launcher::shm::memory::{PREFIX, directory, unlink};
 use launcher::shm::process::start_time;
 use std::fs;

@@ -22,6 +22,8 @@ pub mod simulate;
 mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
+pub use runtime::run_id::RunId;
+pub use runtime::setup::BRIDGE;
 // The crates that user-defined parts are written with.
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 

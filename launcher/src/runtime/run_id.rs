@@ -13,6 +13,7 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
+/// The id of a run: when it started, and the launcher's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.
