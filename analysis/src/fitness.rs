@@ -118,7 +118,7 @@ const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 /// The reason where threads were preempted: `switches` involuntary context switches of a thread in
 /// `running_ns`.
 pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
-    // One or two in a short run are no rate.
+    // One or two in a short run do not make a rate.
     let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
     (rate > MAX_PREEMPTIONS_PER_S).then(|| {
         format!(
