@@ -127,7 +127,7 @@ pub fn measure_until(
 
 /// Shortens a record to the repeats that every setting has, at least one: without a whole repeat, to
 /// the settings that were measured.
-fn shorten(record: &mut SweepRecord) {
+pub(super) fn shorten(record: &mut SweepRecord) {
     let whole = record.points.iter().map(|point| point.runs.len()).min().unwrap_or(0) as u32;
     record.repeats = whole.max(1);
     record.points.retain(|point| !point.runs.is_empty());

@@ -1,14 +1,17 @@
-//! The card of a survey: the answers for one machine, as text of 80 columns.
+//! The card of a survey: the answers for one machine, as text of 80 columns and as a picture.
 
+use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
+use crate::chart::svg::{coordinate, line, text};
 use crate::escape::single_line;
 use crate::experiment::ratio::format_ratio;
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{bill, contain};
+use crate::experiment::{Comparison, bill, contain};
 use crate::numbers::{count, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
 use crate::summary::Measure;
 use crate::units::human_bytes;
+use maud::{Markup, PreEscaped, html};
 
 /// Columns of the text card.
 const WIDTH: usize = 80;
@@ -17,15 +20,15 @@ const NAMES: usize = 13;
 
 /// A row of the card: a part and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CardRow {
+struct CardRow {
     /// The part.
-    pub part: SurveyPart,
+    part: SurveyPart,
     /// The answer, or why there is none.
-    pub answer: String,
+    answer: String,
 }
 
 /// Returns the rows of a survey's card, one for each part.
-pub fn card_rows(survey: &Survey) -> Vec<CardRow> {
+fn card_rows(survey: &Survey) -> Vec<CardRow> {
     SurveyPart::ALL.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
 }
 
@@ -64,6 +67,58 @@ pub fn text_card(survey: &Survey) -> String {
         text += &format!("{:NAMES$}{}\n", row.part.name(), wrapped(&row.answer, WIDTH - NAMES).join(&gap));
     }
     text
+}
+
+/// Width of the picture, its margin, and the left edges of answers and drawings.
+const CARD_WIDTH: f64 = 860.0;
+const MARGIN: f64 = 24.0;
+const ANSWERS: f64 = 136.0;
+const DRAWINGS: f64 = CARD_WIDTH - MARGIN - SIZE.0;
+/// Characters in a line of an answer, and of the whole width.
+const ANSWER_CHARS: usize = 68;
+const LINE_CHARS: usize = 116;
+/// Height of a line of text.
+const LINE: f64 = 18.0;
+
+/// Returns the card as a picture: a whole SVG file.
+pub fn svg_card(survey: &Survey) -> String {
+    let mut top = 34.0;
+    let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
+    let class = if survey.fitness.is_fit { "dim" } else { "warning" };
+    for (class, words) in [("dim", machine_line(survey)), (class, survey.fitness.sentence())] {
+        for words in wrapped(&words, LINE_CHARS) {
+            top += LINE;
+            parts.push(text(MARGIN, top, "start", class, &words));
+        }
+    }
+    top += LINE;
+    for row in card_rows(survey) {
+        let lines = wrapped(&row.answer, ANSWER_CHARS);
+        parts.push(html! {
+            (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
+            (text(MARGIN, top + 24.0, "start", "strong", row.part.name()))
+            @for (number, words) in lines.iter().enumerate() {
+                (text(ANSWERS, top + 24.0 + LINE * number as f64, "start", "", words))
+            }
+            g transform={ "translate(" (coordinate(DRAWINGS)) " " (coordinate(top + 10.0)) ")" } { (picture::draw(survey, row.part)) }
+        });
+        top += (LINE * lines.len() as f64 + 20.0).max(SIZE.1 + 18.0);
+    }
+    svg_file(CARD_WIDTH, top, &headline(survey), &html! { @for part in &parts { (part) } })
+}
+
+/// Returns a whole SVG file with the survey's colors.
+pub(super) fn svg_file(width: f64, height: f64, title: &str, content: &Markup) -> String {
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(width)) " " (coordinate(height)) } width=(coordinate(width))
+            height=(coordinate(height)) role="img" aria-labelledby="title" {
+            title id="title" { (title) }
+            style { (PreEscaped(STYLE)) }
+            rect class="paper" width=(coordinate(width)) height=(coordinate(height)) {}
+            (content)
+        }
+    };
+    drawing.into_string() + "\n"
 }
 
 /// Splits a text into lines of at most `width` characters, two less from the second line on.
@@ -171,8 +226,8 @@ fn difference(line: &ComparisonLine, what: &str) -> String {
 }
 
 /// `400k/s p50 0.861 [0.840–0.880], p99 0.930 [0.900–0.960]`.
-fn queue_ratio(comparison: &crate::experiment::Comparison) -> String {
-    let rate = comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or("");
+fn queue_ratio(comparison: &Comparison) -> String {
+    let rate = rate_of(comparison);
     let at = |percentile: Percentile| {
         let line = figure(&comparison.lines, percentile)?;
         let why = line.why.first().map(|why| why.split(':').next().unwrap_or(why).to_owned());
@@ -186,4 +241,9 @@ fn queue_ratio(comparison: &crate::experiment::Comparison) -> String {
         figures.pop();
     }
     format!("{rate}/s {}", figures.join(", "))
+}
+
+/// Returns the rate that a comparison names: `400k`; empty if it names none.
+pub(super) fn rate_of(comparison: &Comparison) -> &str {
+    comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
 }

@@ -1,8 +1,11 @@
 //! `survey.json`: what one machine showed in a survey, with the documents of its experiments.
 
 mod card;
+mod index;
+mod picture;
 
-pub use card::{CardRow, card_rows, text_card};
+pub use card::{svg_card, text_card};
+pub use index::{SurveyIndex, survey_index};
 
 use super::{Bill, Comparisons, Containments};
 use crate::document::Document;

@@ -7,6 +7,7 @@
 
 mod budget;
 mod cores;
+mod index;
 mod parts;
 
 use crate::host::Machine;
@@ -14,7 +15,7 @@ use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
-use analysis::document::{Document, write_atomically};
+use analysis::document::Document;
 use analysis::experiment::survey::text_card;
 use analysis::experiment::{PartRecord, Survey, SurveyCheck, SurveyPart};
 use analysis::fitness::Fitness;
@@ -39,6 +40,9 @@ pub struct SurveyFlags {
     /// Save it in a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = RUNS)]
     out: PathBuf,
+    /// Measure nothing: draw the cards of the surveys in FOLDER again, and its page
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["minutes", "quick", "out"])]
+    index: Option<PathBuf>,
 }
 
 /// What the parts of a survey share.
@@ -57,6 +61,11 @@ struct SurveyRun {
 /// # Errors
 /// A folder that cannot be made or written. A part that cannot run is no error.
 pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Result<ExitCode> {
+    if let Some(folder) = &flags.index {
+        let count = index::write(folder)?;
+        writeln!(stdout(), "{count} surveys: {}", folder.join("README.md").display())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let began = Instant::now();
     let minutes = if flags.quick { 1 } else { flags.minutes };
     let budget = TimeBudget::new(began, minutes);
@@ -156,9 +165,8 @@ impl SurveyRun {
 /// Saves the survey with its card, and prints the card.
 fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     survey.save(folder)?;
-    let card = text_card(survey);
-    write_atomically(&folder.join("card.txt"), card.as_bytes())?;
-    writeln!(stdout(), "{card}\nSaved in {}", folder.display())?;
+    index::save_cards(survey, folder)?;
+    writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
     }

@@ -22,7 +22,8 @@ use analysis::stats::MIN_PAIRS;
 use analysis::summary::{Measure, Summary};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The repeats that are asked for; the time decides how many are made.
@@ -33,6 +34,21 @@ const RUN_TIME: Duration = Duration::from_millis(1_400);
 const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
 /// The load of the runs of bill and journal: 20,000 orders a second.
 const LOAD: &str = "--idle spin --orders 10k --window 500ms";
+const CONTAINMENT: &str = "--technique spsc-mux --isolation process,sandbox";
+const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
+/// What the bill varies, from wide to narrow, with the number of its settings.
+const BILL: [(u32, &str); 4] = [
+    (16, "--technique spsc-mux,array-queue,channel,linked --isolation thread,process,container,sandbox"),
+    (8, "--technique spsc-mux,array-queue --isolation thread,process,container,sandbox"),
+    (4, "--technique spsc-mux --isolation thread,process,container,sandbox"),
+    (2, "--technique spsc-mux --isolation thread,process"),
+];
+/// What is varied of two queues, likewise.
+const QUEUE: [(u32, &str); 2] = [
+    (6, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 100k,400k,800k"),
+    (2, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 400k"),
+];
+/// The roles that are killed, with the run of each.
 const RECOVERY: [(&str, &str); 2] = [
     (
         "engine",
@@ -46,16 +62,14 @@ const RECOVERY: [(&str, &str); 2] = [
     ),
 ];
 
-/// Parses the flags of a command. `every DUR` of a fault stays one word with its fault.
-fn flags<F: Args>(words: &str) -> Result<F> {
-    let mut all: Vec<String> = vec!["launcher".into()];
-    let mut words = words.split_whitespace();
-    while let Some(word) = words.next() {
-        match (word, all.last_mut()) {
-            ("every", Some(last)) => *last += &format!(" every {}", words.next().unwrap_or_default()),
-            _ => all.push(word.to_owned()),
-        }
-    }
+/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with its
+/// fault.
+fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
+    let words = words.replace(" every ", "\u{a0}every\u{a0}");
+    let words =
+        words.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
+    let out = out.into_iter().flat_map(|out| ["--out".into(), out.into()]);
+    let all = std::iter::once(OsString::from("launcher")).chain(words).chain(out);
     let matches = F::augment_args(clap::Command::new("launcher")).try_get_matches_from(all)?;
     Ok(F::from_arg_matches(&matches)?)
 }
@@ -98,8 +112,7 @@ impl SurveyRun {
             }
             self.bar.set_message(format!("{role} is killed"));
             commands.push(typed("run", words));
-            let settings = flags::<RunFlags>(words)?.settings()?;
-            let settings = crate::config::Settings { out: Some(self.folder.clone()), ..settings };
+            let settings = self.flags::<RunFlags>(words)?.settings()?;
             let how = Presentation {
                 quiet: true,
                 weaker_sandbox: false,
@@ -122,9 +135,8 @@ impl SurveyRun {
         until: Instant,
         commands: &mut Vec<String>,
     ) -> Result<Option<String>> {
-        let words = "--technique spsc-mux --isolation process,sandbox";
-        commands.push(typed("contain", words));
-        let (record, folder) = contain::begin(&flags::<ContainFlags>(&self.saved_here(words))?)?;
+        commands.push(typed("contain", CONTAINMENT));
+        let (record, folder) = contain::begin(&self.flags::<ContainFlags>(CONTAINMENT)?)?;
         let (_, folder, shortfall) = self.measure(record, folder, until)?;
         let mut found = Containments::read(&folder)?;
         found.notes.clear();
@@ -138,11 +150,9 @@ impl SurveyRun {
         until: Instant,
         commands: &mut Vec<String>,
     ) -> Result<Option<String>> {
-        let words = format!(
-            "--a journal=none --b journal=process --venue book --venues 1 --repeats {REPEATS} {LOAD}"
-        );
+        let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
         commands.push(typed("compare", &words));
-        let (record, folder) = compare::begin(&flags::<CompareFlags>(&self.saved_here(&words))?)?;
+        let (record, folder) = compare::begin(&self.flags::<CompareFlags>(&words)?)?;
         let (record, folder, shortfall) = self.measure(record, folder, until)?;
         self.count_runs(&record);
         self.survey.journal = Some(shortened(Comparisons::read(&folder)?));
@@ -151,21 +161,10 @@ impl SurveyRun {
 
     /// Measures the isolation levels with the memory techniques.
     pub(super) fn make_bill(&mut self, until: Instant, commands: &mut Vec<String>) -> Result<Option<String>> {
-        let settings = choose(
-            until,
-            &[
-                (
-                    16,
-                    "--technique spsc-mux,array-queue,channel,linked --isolation thread,process,container,sandbox",
-                ),
-                (8, "--technique spsc-mux,array-queue --isolation thread,process,container,sandbox"),
-                (4, "--technique spsc-mux --isolation thread,process,container,sandbox"),
-                (2, "--technique spsc-mux --isolation thread,process"),
-            ],
-        );
+        let settings = choose(until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
         commands.push(typed("bill", &words));
-        let (record, folder) = bill::begin(&flags::<BillFlags>(&self.saved_here(&words))?)?;
+        let (record, folder) = bill::begin(&self.flags::<BillFlags>(&words)?)?;
         let (record, folder, shortfall) = self.measure(record, folder, until)?;
         self.count_runs(&record);
         let mut found = Bill::read(&folder)?;
@@ -182,14 +181,11 @@ impl SurveyRun {
         until: Instant,
         commands: &mut Vec<String>,
     ) -> Result<Option<String>> {
-        let rates = choose(until, &[(6, "100k,400k,800k"), (2, "400k,")]).trim_end_matches(',');
-        let words = format!(
-            "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate {rates} --repeats {REPEATS} \
-             --idle spin --window 400ms{}",
-            strategies(&self.machine)
-        );
+        let settings = choose(until, &QUEUE);
+        let window = "--idle spin --window 400ms";
+        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
         commands.push(typed("sweep", &words));
-        let (record, folder) = sweep::begin(&flags::<SweepFlags>(&self.saved_here(&words))?)?;
+        let (record, folder) = sweep::begin(&self.flags::<SweepFlags>(&words)?)?;
         let (record, folder, shortfall) = self.measure(record, folder, until)?;
         self.count_runs(&record);
         let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
@@ -199,9 +195,9 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// The words of a command with the survey's folder as that of its results.
-    fn saved_here(&self, words: &str) -> String {
-        format!("{words} --out {}", self.folder.display())
+    /// The flags of a command whose results are saved in the survey's folder.
+    fn flags<F: Args>(&self, words: &str) -> Result<F> {
+        flags(words, Some(&self.folder))
     }
 
     /// Measures an experiment until its time is over, and saves its report. Returns what was
@@ -266,4 +262,49 @@ fn shortened(mut found: Comparisons) -> Comparisons {
 
 fn is_shown(measure: &str) -> bool {
     [Measure::RtVenue, Measure::StallFree].iter().any(|shown| shown.name() == measure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Choice;
+    use crate::host::fake;
+    use protocol::plan::Threading;
+
+    #[test]
+    fn every_command_can_be_typed() {
+        for (_, words) in RECOVERY {
+            let settings = flags::<RunFlags>(words, Some(Path::new("a b"))).unwrap().settings().unwrap();
+            assert_eq!((settings.out.as_deref(), settings.repeats), (Some(Path::new("a b")), None));
+            assert_eq!(settings.fault.as_ref().unwrap().0.len(), 1);
+            planner::resolve(&settings, &fake::plain(2).machine()).unwrap();
+        }
+        flags::<ContainFlags>(CONTAINMENT, None).unwrap();
+        flags::<CompareFlags>(&format!("{JOURNAL} --repeats {REPEATS} {LOAD}"), None).unwrap();
+        BILL.iter().for_each(|(_, words)| drop(flags::<BillFlags>(words, None).unwrap()));
+        QUEUE.iter().for_each(|(_, words)| drop(flags::<SweepFlags>(words, None).unwrap()));
+        assert!(flags::<BillFlags>("--no-such-flag", None).is_err());
+        assert!(typed("run", RECOVERY[0].1).ends_with("'kill:engine@100ms every 400ms'"));
+    }
+
+    #[test]
+    fn roles_have_dedicated_cores_where_possible() {
+        let of = |cores| strategies(&fake::plain(cores).machine());
+        assert_eq!(
+            [2, 7, 8, 16, 64].map(of),
+            ["", "", " --strategies 1", " --strategies 8", " --strategies 8"]
+        );
+        for cores in [8, 12, 16] {
+            let settings = flags::<RunFlags>(&of(cores), None).unwrap().settings().unwrap();
+            let threading =
+                planner::resolve(&settings, &fake::plain(cores).machine()).unwrap().settings.threading;
+            assert_eq!(threading, Some(Choice::Fixed(Threading::Dedicated)), "{cores} cores");
+        }
+    }
+
+    #[test]
+    fn short_time_measures_fewer_settings() {
+        let of = |seconds| choose(Instant::now() + Duration::from_secs(seconds), &QUEUE);
+        assert_eq!([of(0), of(20), of(200)], [QUEUE[1].1, QUEUE[1].1, QUEUE[0].1]);
+    }
 }
