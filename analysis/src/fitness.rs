@@ -6,7 +6,7 @@
 use crate::cpu_list;
 use crate::machine::Machine;
 use crate::numbers::plain;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verdict on latencies that may be quoted.
@@ -17,7 +17,7 @@ pub const UNFIT: &str = "not fit for latency claims";
 const MAX_REASONS: usize = 12;
 
 /// Whether latencies may be quoted, and why not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fitness {
     /// Whether they may be quoted.
     pub is_fit: bool,

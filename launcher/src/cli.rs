@@ -11,6 +11,7 @@ use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::lab::LabFlags;
+use crate::experiments::survey::SurveyFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::exports::ExportFlags;
 use crate::shelf::{DeleteFlags, ListFlags};
@@ -93,6 +94,9 @@ pub enum Command {
     /// Compare queues and ways of waiting: what each costs and buys
     #[command(after_help = LAB_EXAMPLES)]
     Lab(Box<LabFlags>),
+    /// Survey this machine: every experiment in short, and one card
+    #[command(after_help = SURVEY_EXAMPLES)]
+    Survey(SurveyFlags),
     /// Simulate runs with crashes and attacks, and check each; starts no process
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
@@ -232,6 +236,11 @@ Examples:
 
 Every run checks that each event came once, whole and in its producer's
 order. Exit code 1 if one did not.";
+
+const SURVEY_EXAMPLES: &str = "\
+Examples:
+  launcher survey                       at most fifteen minutes
+  launcher survey --minutes 5           fewer settings and repeats";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:

@@ -19,6 +19,7 @@ pub mod lab;
 mod plan;
 mod ratio;
 mod report;
+pub mod survey;
 pub mod sweep;
 mod time_unit;
 
@@ -34,6 +35,7 @@ pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wa
 pub use plan::SweepPlan;
 pub(crate) use report::with_figures;
 pub use report::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
+pub use survey::{CoreMatrix, CorePair, PartRecord, Recovery, Survey, SurveyCheck, SurveyPart};
 pub use sweep::{
     AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPoint, SweepRecord,
     SweepState, conditions,

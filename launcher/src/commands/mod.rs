@@ -44,6 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Bill(flags) => experiments::bill::run(&flags),
         Command::Contain(flags) => experiments::contain::run(&flags),
         Command::Lab(flags) => experiments::lab::lab(&flags),
+        Command::Survey(flags) => experiments::survey::run(&flags, doctor::survey_checks),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect::inspect(&flags),

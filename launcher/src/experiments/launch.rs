@@ -1,19 +1,20 @@
 //! Makes the runs of an experiment with real processes.
 
-use super::measure::{MeasureEnd, MeasuredRun, RunMaker, measure};
+use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
 use super::progress::SweepProgress;
 use super::search::search;
 use crate::config::Settings;
 use crate::host::Machine;
 use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::run::{self, Presentation};
-use crate::runtime::signals::Signals;
-use analysis::experiment::SweepRecord;
+use crate::runtime::run::{self, Interrupted, Presentation};
+use crate::runtime::signals::{self, Signals};
+use analysis::document::Document;
+use analysis::experiment::{SweepRecord, SweepState};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An experiment that takes longer announces its expected time.
 const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
@@ -89,4 +90,49 @@ pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> 
     });
     bar.clear();
     ended
+}
+
+/// Measures what a record lacks until its time is over, and then shortens the record to the repeats
+/// that are whole: if not even the first is, to the settings that were measured. `show` is called
+/// with the name of each setting.
+pub fn measure_until(
+    record: &mut SweepRecord,
+    folder: &Path,
+    until: Instant,
+    show: &dyn Fn(&str),
+) -> Result<MeasureEnd> {
+    let (began, mut made) = (Instant::now(), 0);
+    let mut bar = SweepProgress::new(false, 0);
+    let kind = record.kind.clone();
+    let ended = with_maker(&record.clone(), |make| {
+        let mut make_in_time = |settings: &Settings| -> Result<MeasuredRun> {
+            let each = began.elapsed() / u32::max(made, 1);
+            if Instant::now() + each > until {
+                return Err(Interrupted.into());
+            }
+            made += 1;
+            show(&format!("{kind}, run {made}"));
+            make(settings)
+        };
+        measure(record, folder, &mut make_in_time, &mut bar)
+    })?;
+    if ended == MeasureEnd::Complete || signals::is_end_requested() {
+        return Ok(ended);
+    }
+    shorten(record);
+    record.save(folder)?;
+    discard_unrecorded_runs(record, folder);
+    Ok(MeasureEnd::Complete)
+}
+
+/// Shortens a record to the repeats that every setting has, at least one: without a whole repeat, to
+/// the settings that were measured.
+pub(super) fn shorten(record: &mut SweepRecord) {
+    let whole = record.points.iter().map(|point| point.runs.len()).min().unwrap_or(0) as u32;
+    record.repeats = whole.max(1);
+    record.points.retain(|point| !point.runs.is_empty());
+    for point in &mut record.points {
+        point.runs.retain(|run| run.repeat < record.repeats);
+    }
+    record.state = SweepState::Complete;
 }

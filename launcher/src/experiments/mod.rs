@@ -31,6 +31,7 @@ mod progress;
 pub(crate) mod publish;
 mod record;
 mod search;
+pub mod survey;
 pub mod sweep;
 
 use crate::config::UsageError;

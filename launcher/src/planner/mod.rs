@@ -32,6 +32,11 @@ pub(crate) fn pick_cores(wanted: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(wanted, &machine.cores_allowed, machine)
 }
 
+/// Counts the physical cores that may be used.
+pub(crate) fn count_whole_cores(machine: &Machine) -> usize {
+    cores::count_physical(&machine.cores_allowed, machine)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

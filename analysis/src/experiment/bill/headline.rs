@@ -23,7 +23,7 @@ fn headline_technique(bill: &Bill) -> Option<Technique> {
 }
 
 /// The result of a bill in one sentence.
-pub(super) fn answer(bill: &Bill) -> String {
+pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
         return match lowest.min_by(|a, b| a.1.total_cmp(&b.1)) {

@@ -4,6 +4,7 @@ mod columns;
 mod headline;
 mod report;
 
+pub(super) use headline::answer;
 pub use report::report;
 
 use crate::document::Document;

@@ -4,6 +4,7 @@ mod incident_charts;
 mod matrix;
 mod report;
 
+pub(super) use report::answer;
 pub use report::report;
 
 use crate::document::Document;

@@ -82,7 +82,7 @@ fn outcomes(all: &Containments) -> impl Iterator<Item = Contained> {
 }
 
 /// The result of a containment table in one sentence.
-fn answer(all: &Containments) -> String {
+pub(in crate::experiment) fn answer(all: &Containments) -> String {
     let [contained, late, spread, nothing] = outcome_counts(outcomes(all));
     let tried = contained + late + spread + nothing;
     let mut exceptions = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::{golden, golden_file};
 use analysis::document::{Document, DocumentError};
-use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, SweepPlan, SweepRecord};
+use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, Survey, SweepPlan, SweepRecord};
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use analysis::tail::{NoiseSlice, Tail};
@@ -139,6 +139,7 @@ fn experiment_documents_keep_their_formats() {
     check::<Containments>();
     check::<Lab>();
     check::<Boards>();
+    check::<Survey>();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod documents;
 mod histograms;
+mod surveys;
 
 use analysis::document::Document;
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@ use crate::planner::{self, Input, OrderCounts, RunIdentity};
 use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
 use analysis::cpu_list;
+use analysis::experiment::SurveyCheck;
 use analysis::units::human_bytes;
 use anyhow::Result;
 use protocol::plan::{ClockSource, Plan};
@@ -56,11 +57,27 @@ pub struct Check {
 
 /// Prints the checks.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
-    let system = System { no_container, unlimited, ..System::read() };
-    let checks = check(&crate::host::machine(), &system, &ActiveRun::all());
+    let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs all checks on this machine.
+fn check_here() -> Vec<Check> {
+    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
+    let system = System { no_container, unlimited, ..System::read() };
+    check(&crate::host::machine(), &system, &ActiveRun::all())
+}
+
+/// Runs all checks, as a survey saves them.
+pub fn survey_checks() -> Vec<SurveyCheck> {
+    let saved = |check: Check| SurveyCheck {
+        name: check.name.to_owned(),
+        state: check.state.name().to_lowercase(),
+        found: check.found,
+        fix: check.fix,
+    };
+    check_here().into_iter().map(saved).collect()
 }
 
 /// Runs all checks; `active` are the active runs.

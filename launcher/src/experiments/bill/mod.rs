@@ -73,7 +73,7 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
 }
 
 /// The record of a bill to measure and its folder.
-fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
+pub(super) fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let mut asked = flags.swept.request(None, flags.common.config.as_ref())?;
     let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;

@@ -55,17 +55,13 @@ pub struct CompareFlags {
 /// Compares what the flags name, or measures it.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
-    let side = |flag: &str, text: &Option<String>| {
-        text.as_deref().map(|text| selector::read(flag, text)).transpose()
-    };
-    let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
+    let (a, b) = sides(flags)?;
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
-    let named: Vec<&str> =
-        a.iter().chain(&b).flat_map(|words| &words.pairs).map(|(key, _)| key.as_str()).collect();
+    let named = named_keys(a.iter().chain(&b));
     let mut code = ExitCode::SUCCESS;
     let comparisons = match (&folders[..], &a, &b) {
-        ([], Some(a), Some(b)) => {
-            let (mut record, folder) = begin(flags, a, b)?;
+        ([], Some(_), Some(_)) => {
+            let (mut record, folder) = begin(flags)?;
             let ended = measure_missing(&mut record, &folder, json)?;
             code = publish(&record, &folder, &super::report_of(&record, &folder, ended)?, json, ended)?;
             if ended == MeasureEnd::Interrupted {
@@ -81,13 +77,8 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             of_record(&record)?
         }
         ([one], Some(a), Some(b)) => {
-            let cells = load(one)?;
-            let found = compare_settings(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
+            let found = compare_within(one, a, b)?;
             show(&found, json)?;
-            // A folder of runs may hold anything; a sweep's is its own.
-            if one.join(SweepRecord::FILE).exists() {
-                PublishableReport::new(compare::report(&found), &found)?.save(one)?;
-            }
             found
         }
         ([left, right], a, b) => {
@@ -125,13 +116,44 @@ fn usage<T>(message: &str) -> Result<T> {
     Err(UsageError(message.into()).into())
 }
 
+/// What the flags say of both sides.
+fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelector>)> {
+    let side = |flag: &str, text: &Option<String>| {
+        text.as_deref().map(|text| selector::read(flag, text)).transpose()
+    };
+    Ok((side("a", &flags.a)?, side("b", &flags.b)?))
+}
+
+/// The keys that the words of sides name.
+fn named_keys<'a>(sides: impl Iterator<Item = &'a SideSelector>) -> Vec<&'a str> {
+    sides.flat_map(|words| &words.pairs).map(|(key, _)| key.as_str()).collect()
+}
+
+/// Compares two sides, in words, of what was measured in a folder.
+pub(super) fn within(folder: &Path, a: &str, b: &str) -> Result<Comparisons> {
+    compare_within(folder, &selector::read("a", a)?, &selector::read("b", b)?)
+}
+
+/// Compares two sides in a folder. The comparison is saved in that of a sweep.
+fn compare_within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<Comparisons> {
+    let cells = load(folder)?;
+    let named = named_keys([a, b].into_iter());
+    let found = compare_settings(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
+    // A folder of runs may hold anything; a sweep's is its own.
+    if folder.join(SweepRecord::FILE).exists() {
+        PublishableReport::new(compare::report(&found), &found)?.save(folder)?;
+    }
+    Ok(found)
+}
+
 /// The record of both sides, alternated, to be measured now.
-fn begin(flags: &CompareFlags, a: &SideSelector, b: &SideSelector) -> Result<(SweepRecord, PathBuf)> {
+pub(super) fn begin(flags: &CompareFlags) -> Result<(SweepRecord, PathBuf)> {
+    let (Some(a), Some(b)) = sides(flags)? else { return usage("give both --a and --b") };
     let machine = crate::host::machine();
     let common = &flags.run.common;
     let base = flags.run.settings()?;
     let asked = SweepRequest { base, weaker_sandbox: common.allow_weaker_sandbox, ..SweepRequest::default() };
-    let sides = [("A", a), ("B", b)].map(|(letter, side)| ComparedSide {
+    let sides = [("A", &a), ("B", &b)].map(|(letter, side)| ComparedSide {
         name: format!("{letter}: {}", format_setting(&side.pairs)),
         settings: side.settings.clone(),
         rate: side.rate.clone(),

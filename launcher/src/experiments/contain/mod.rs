@@ -85,7 +85,7 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>), UsageErro
 }
 
 /// The record of a matrix to try and its folder.
-fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
+pub(super) fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let (base, cases) = asked(flags)?;
     let point = |case: &ContainCase| -> Result<SweepPoint> {

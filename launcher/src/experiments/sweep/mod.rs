@@ -84,6 +84,13 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     measure_and_publish(record, &folder, flags.common.json)
 }
 
+/// The record of a sweep to measure and its folder.
+pub(super) fn begin(flags: &SweepFlags) -> Result<(SweepRecord, PathBuf)> {
+    let mut record = new_sweep(flags, crate::host::machine())?;
+    let folder = create(&mut record)?;
+    Ok((record, folder))
+}
+
 /// Prints the runs that a sweep would make, in their order, and how long they would take.
 fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     let mut out = crate::output::stdout();

@@ -3,6 +3,7 @@
 use crate::config::{Common, Settings};
 use crate::experiments::axes::read_values;
 use crate::experiments::flags::SweepRequest;
+use crate::experiments::launch::shorten;
 use crate::experiments::measure::{MeasureEnd, MeasuredRun, measure};
 use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
@@ -84,6 +85,25 @@ fn files(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn shortened_record_keeps_whole_repeats() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs_of = |limit: usize| {
+        let mut sweep = record(&[(Axis::Isolation, "thread,process")], 9);
+        let mut count = 0;
+        let mut make = |settings: &Settings| -> Result<MeasuredRun> {
+            count += 1;
+            if count > limit { Err(Interrupted.into()) } else { Ok(made(settings)) }
+        };
+        measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+        shorten(&mut sweep);
+        let runs: Vec<usize> = sweep.points.iter().map(|point| point.runs.len()).collect();
+        (sweep.repeats, runs, sweep.state)
+    };
+    assert_eq!(runs_of(7), (3, vec![3, 3], SweepState::Complete), "the fourth repeat was half made");
+    assert_eq!(runs_of(1), (1, vec![1], SweepState::Complete), "the other setting has no run");
 }
 
 #[test]

@@ -2,4 +2,5 @@
 
 mod contain;
 mod planned;
+mod survey;
 mod sweeps;

@@ -1,0 +1,249 @@
+//! The card of a survey: the answers for one machine, as text of 80 columns and as a picture.
+
+use super::picture::{self, SIZE, STYLE};
+use super::{Recovery, Survey, SurveyPart};
+use crate::chart::svg::{coordinate, line, text};
+use crate::escape::single_line;
+use crate::experiment::ratio::format_ratio;
+use crate::experiment::time_unit::TimeUnit;
+use crate::experiment::{Comparison, bill, contain};
+use crate::numbers::{count, duration, plain};
+use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
+use crate::summary::Measure;
+use crate::units::human_bytes;
+use maud::{Markup, PreEscaped, html};
+
+/// Columns of the text card.
+const WIDTH: usize = 80;
+/// Columns of the names of the rows.
+const NAMES: usize = 13;
+
+/// A row of the card: a part and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CardRow {
+    /// The part.
+    part: SurveyPart,
+    /// The answer, or why there is none.
+    answer: String,
+}
+
+/// Returns the rows of a survey's card, one for each part.
+fn card_rows(survey: &Survey) -> Vec<CardRow> {
+    SurveyPart::ALL.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
+}
+
+/// Returns the headline of the card: date, length and whether the survey is complete.
+pub(super) fn headline(survey: &Survey) -> String {
+    let day = survey.started.split('T').next().unwrap_or_default();
+    let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
+    format!("bulkhead {} survey of {day}, {} min{incomplete}", survey.version, survey.minutes)
+}
+
+/// Returns the machine in one line.
+pub(super) fn machine_line(survey: &Survey) -> String {
+    let machine = &survey.machine;
+    let virtual_by =
+        machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
+    format!(
+        "{}, {} of {} CPUs{virtual_by}, {} memory, Linux {}",
+        machine.cpu_model,
+        machine.cores_allowed.len(),
+        machine.cores_online,
+        human_bytes(machine.memory_bytes),
+        machine.kernel
+    )
+}
+
+/// Returns the card as text: machine, fitness, a row for each part.
+pub fn text_card(survey: &Survey) -> String {
+    let mut text = String::new();
+    for line in [headline(survey), machine_line(survey), survey.fitness.sentence()] {
+        text += &wrapped(&line, WIDTH).join("\n  ");
+        text.push('\n');
+    }
+    text.push('\n');
+    for row in card_rows(survey) {
+        let gap = format!("\n{:NAMES$}", "");
+        text += &format!("{:NAMES$}{}\n", row.part.name(), wrapped(&row.answer, WIDTH - NAMES).join(&gap));
+    }
+    text
+}
+
+/// Width of the picture, its margin, and the left edges of answers and drawings.
+const CARD_WIDTH: f64 = 860.0;
+const MARGIN: f64 = 24.0;
+const ANSWERS: f64 = 136.0;
+const DRAWINGS: f64 = CARD_WIDTH - MARGIN - SIZE.0;
+/// Characters in a line of an answer, and of the whole width.
+const ANSWER_CHARS: usize = 68;
+const LINE_CHARS: usize = 116;
+/// Height of a line of text.
+const LINE: f64 = 18.0;
+
+/// Returns the card as a picture: a whole SVG file.
+pub fn svg_card(survey: &Survey) -> String {
+    let mut top = 34.0;
+    let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
+    let class = if survey.fitness.is_fit { "dim" } else { "warning" };
+    for (class, words) in [("dim", machine_line(survey)), (class, survey.fitness.sentence())] {
+        for words in wrapped(&words, LINE_CHARS) {
+            top += LINE;
+            parts.push(text(MARGIN, top, "start", class, &words));
+        }
+    }
+    top += LINE;
+    for row in card_rows(survey) {
+        let lines = wrapped(&row.answer, ANSWER_CHARS);
+        parts.push(html! {
+            (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
+            (text(MARGIN, top + 24.0, "start", "strong", row.part.name()))
+            @for (number, words) in lines.iter().enumerate() {
+                (text(ANSWERS, top + 24.0 + LINE * number as f64, "start", "", words))
+            }
+            g transform={ "translate(" (coordinate(DRAWINGS)) " " (coordinate(top + 10.0)) ")" } { (picture::draw(survey, row.part)) }
+        });
+        top += (LINE * lines.len() as f64 + 20.0).max(SIZE.1 + 18.0);
+    }
+    svg_file(CARD_WIDTH, top, &headline(survey), &html! { @for part in &parts { (part) } })
+}
+
+/// Returns a whole SVG file with the survey's colors.
+pub(super) fn svg_file(width: f64, height: f64, title: &str, content: &Markup) -> String {
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(width)) " " (coordinate(height)) } width=(coordinate(width))
+            height=(coordinate(height)) role="img" aria-labelledby="title" {
+            title id="title" { (title) }
+            style { (PreEscaped(STYLE)) }
+            rect class="paper" width=(coordinate(width)) height=(coordinate(height)) {}
+            (content)
+        }
+    };
+    drawing.into_string() + "\n"
+}
+
+/// Splits a text into lines of at most `width` characters, two less from the second line on.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let (text, mut lines) = (single_line(text), vec![String::new()]);
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is always a line");
+        let indent = if last.is_empty() { 0 } else { 1 };
+        if last.chars().count() + indent + word.chars().count() > width - 2 && !last.is_empty() {
+            lines.push(word.to_owned());
+        } else {
+            last.push_str(&" ".repeat(indent));
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Returns the answer of a part, followed by what is missing in it.
+fn answer(survey: &Survey, part: SurveyPart) -> String {
+    let found = match part {
+        SurveyPart::Cores => survey.cores.as_ref().and_then(|matrix| {
+            let synchronized = matrix.spread(|pair| pair.synchronized_ns)?;
+            let unsynchronized = matrix.spread(|pair| pair.unsynchronized_ns)?;
+            Some(format!(
+                "a cache line takes {} there and back synchronized, {} unsynchronized ({} cores)",
+                times(synchronized),
+                times(unsynchronized),
+                matrix.cores.len()
+            ))
+        }),
+        SurveyPart::Recovery => recovery(&survey.recovery),
+        SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
+        SurveyPart::Journal => survey.journal.as_ref().and_then(|found| {
+            let line = figure(&found.comparisons.first()?.lines, Percentile::P50)?;
+            Some(difference(line, "a journal that survives the process"))
+        }),
+        SurveyPart::Bill => survey.bill.as_ref().map(bill::answer),
+        SurveyPart::Queue => survey.queue.as_ref().and_then(|found| {
+            let loads: Vec<String> = found.comparisons.iter().map(queue_ratio).collect();
+            (!loads.is_empty()).then(|| {
+                format!("spsc-mux against crossbeam's ArrayQueue, ratio of rt_venue: {}", loads.join("; "))
+            })
+        }),
+    };
+    match (found, survey.shortfall(part)) {
+        (Some(found), None) => found,
+        (Some(found), Some(why)) => format!("{found} ({why})"),
+        (None, Some(why)) => format!("not measured: {why}"),
+        (None, None) => "not measured".into(),
+    }
+}
+
+/// `68.2 ns`, or `65.0 to 310 ns (median 120)` over several pairs of cores.
+fn times(spread: Spread) -> String {
+    if spread.low == spread.high {
+        return format!("{} ns", plain(spread.median));
+    }
+    format!("{} to {} ns (median {})", plain(spread.low), plain(spread.high), plain(spread.median))
+}
+
+fn recovery(runs: &[Recovery]) -> Option<String> {
+    let (sent, returned) = (runs.iter().map(|run| run.sent).sum(), runs.iter().map(|run| run.returned).sum());
+    let deaths: Vec<String> =
+        runs.iter().map(|run| format!("{} killed {} ×", run.role, run.killed)).collect();
+    let all = runs.iter().flat_map(|run| &run.recover_ns).map(|ns| *ns as f64);
+    let median = Spread::from_values(all).map_or_else(String::new, |spread| {
+        format!(", back after {} (median)", duration(spread.median as u64))
+    });
+    let problems: Vec<&str> =
+        runs.iter().map(|run| run.problem.as_str()).filter(|problem| !problem.is_empty()).collect();
+    let problems =
+        if problems.is_empty() { String::new() } else { format!("; NOT VALID: {}", problems.join("; ")) };
+    let (sent, returned): (u64, u64) = (sent, returned);
+    (!runs.is_empty()).then(|| {
+        format!(
+            "{} of {} orders came back; {}{median}{problems}",
+            count(returned),
+            count(sent),
+            deaths.join(", ")
+        )
+    })
+}
+
+/// Returns the line of rt_venue at a percentile.
+fn figure(lines: &[ComparisonLine], percentile: Percentile) -> Option<&ComparisonLine> {
+    lines.iter().find(|line| line.measure == Measure::RtVenue.name() && line.percentile == percentile)
+}
+
+/// `a journal adds +80 ns [+70, +90] to 721 ns at p50`, or why that is not known.
+fn difference(line: &ComparisonLine, what: &str) -> String {
+    let base = line.a_ns.map_or_else(|| "an unknown time".into(), |ns| duration(ns as u64));
+    match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
+        Some(found) => {
+            let by = found.difference;
+            let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
+            let [value, low, high] = [by.value, by.low, by.high].map(|ns| unit.signed(ns));
+            format!("{what} adds {value} {} [{low}, {high}] to {base} at p50", unit.symbol())
+        }
+        None => {
+            let why = line.why.first().map_or("no reason known", String::as_str);
+            format!("what {what} adds to {base} at p50 is unclear: {why}")
+        }
+    }
+}
+
+/// `400k/s p50 0.861 [0.840–0.880], p99 0.930 [0.900–0.960]`.
+fn queue_ratio(comparison: &Comparison) -> String {
+    let rate = rate_of(comparison);
+    let at = |percentile: Percentile| {
+        let line = figure(&comparison.lines, percentile)?;
+        let why = line.why.first().map(|why| why.split(':').next().unwrap_or(why).to_owned());
+        Some(match why {
+            Some(why) => format!("{} unclear ({why})", percentile.name()),
+            None => format!("{} {}", percentile.name(), format_ratio(line)),
+        })
+    };
+    let mut figures: Vec<String> = [Percentile::P50, Percentile::P99].into_iter().filter_map(at).collect();
+    if figures.len() == 2 && figures[0].contains('(') && figures[1].contains('(') {
+        figures.pop();
+    }
+    format!("{rate}/s {}", figures.join(", "))
+}
+
+/// Returns the rate that a comparison names: `400k`; empty if it names none.
+pub(super) fn rate_of(comparison: &Comparison) -> &str {
+    comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
+}

@@ -1,0 +1,175 @@
+//! `survey.json`: what one machine showed in a survey, with the documents of its experiments.
+
+mod card;
+mod index;
+mod picture;
+
+pub use card::{svg_card, text_card};
+pub use index::{SurveyIndex, survey_index};
+
+use super::{Bill, Comparisons, Containments};
+use crate::document::Document;
+use crate::fitness::Fitness;
+use crate::machine::Machine;
+use crate::stats::Spread;
+use serde::{Deserialize, Serialize};
+use system::named_enum;
+
+named_enum! {
+    /// A part of a survey, in the order in which they are measured.
+    SurveyPart {
+        /// The round trip of a cache line between each two cores.
+        Cores = "cores",
+        /// Engine and exchange are killed and recover from their journals.
+        Recovery = "recovery",
+        /// Faults of a strategy.
+        Containment = "containment",
+        /// What a journal costs an order.
+        Journal = "journal",
+        /// What each isolation level costs.
+        Bill = "bill",
+        /// Rings per producer against one shared queue.
+        Queue = "queue",
+    }
+}
+
+/// A survey of one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Version of bulkhead.
+    pub version: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The time limit, in minutes.
+    pub minutes: u32,
+    /// The time that it took, in seconds.
+    pub took_s: f64,
+    /// Whether it ran to its end; `false` while it runs and after an interruption.
+    pub complete: bool,
+    /// The machine, without its host name.
+    pub machine: Machine,
+    /// Whether its latencies may be quoted.
+    pub fitness: Fitness,
+    /// The checks of `launcher doctor`, made before anything was measured.
+    pub checks: Vec<SurveyCheck>,
+    /// The parts that were begun.
+    pub parts: Vec<PartRecord>,
+    /// Round trips of a cache line.
+    pub cores: Option<CoreMatrix>,
+    /// Recoveries of engine and exchange.
+    pub recovery: Vec<Recovery>,
+    /// Faults of a strategy.
+    pub containment: Option<Containments>,
+    /// A run with a journal against one without.
+    pub journal: Option<Comparisons>,
+    /// What isolation costs, with the memory techniques.
+    pub bill: Option<Bill>,
+    /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
+    pub queue: Option<Comparisons>,
+}
+
+/// A check of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SurveyCheck {
+    /// Name of the check.
+    pub name: String,
+    /// `ok`, `note` or `bad`.
+    pub state: String,
+    /// What was found.
+    pub found: String,
+    /// How to fix it; null if nothing needs fixing.
+    pub fix: Option<String>,
+}
+
+/// How a part of a survey went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// The part.
+    pub part: SurveyPart,
+    /// The commands that measure the same.
+    pub commands: Vec<String>,
+    /// The time that it took, in seconds.
+    pub took_s: f64,
+    /// Why it has no result, or less than planned; null if nothing is missing.
+    pub shortfall: Option<String>,
+}
+
+/// The round trips of a cache line between cores.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreMatrix {
+    /// The measured cores.
+    pub cores: Vec<u32>,
+    /// Each pair that was measured, `a` before `b` in `cores`.
+    pub pairs: Vec<CorePair>,
+}
+
+/// The round trip of a cache line between two cores, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorePair {
+    /// The asking core.
+    pub a: u32,
+    /// The answering core.
+    pub b: u32,
+    /// Both sides wait for each other in lockstep; median.
+    pub synchronized_ns: f64,
+    /// Both sides work for a random time before each store; median.
+    pub unsynchronized_ns: f64,
+}
+
+/// A run in which a role was killed again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The role.
+    pub role: String,
+    /// Deaths of the role.
+    pub killed: usize,
+    /// Successors that recovered with the whole state of the journal.
+    pub recovered: usize,
+    /// Orders sent.
+    pub sent: u64,
+    /// Orders whose report came back.
+    pub returned: u64,
+    /// Time from each detection until the successor worked, in nanoseconds.
+    pub recover_ns: Vec<u64>,
+    /// Why the run was not valid; empty if it was.
+    pub problem: String,
+}
+
+impl CoreMatrix {
+    /// Returns the spread over all pairs of a round trip.
+    pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
+        Spread::from_values(self.pairs.iter().map(of))
+    }
+
+    /// Returns the pair of two cores, in either order.
+    pub fn pair(&self, a: u32, b: u32) -> Option<&CorePair> {
+        self.pairs.iter().find(|pair| (pair.a, pair.b) == (a, b) || (pair.a, pair.b) == (b, a))
+    }
+}
+
+impl Survey {
+    /// Returns why a part has no result, or less than planned.
+    pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
+        self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()
+    }
+}
+
+impl Document for Survey {
+    const FILE: &'static str = "survey.json";
+    const NAME: &'static str = "bulkhead.survey";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of a survey";
+    const REMEDY: &'static str = "launcher survey measures it again";
+    const SYNCED: bool = true;
+
+    fn check(&self) -> Result<(), String> {
+        let pairs = self.cores.iter().flat_map(|matrix| matrix.pairs.iter().map(move |pair| (matrix, pair)));
+        for (matrix, pair) in pairs {
+            if !matrix.cores.contains(&pair.a) || !matrix.cores.contains(&pair.b) {
+                return Err(format!("cores {} and {}: not among the measured cores", pair.a, pair.b));
+            }
+        }
+        let lost = self.recovery.iter().find(|run| run.returned > run.sent || run.recovered > run.killed);
+        lost.map_or(Ok(()), |run| Err(format!("{}: more came back than there were", run.role)))
+    }
+}

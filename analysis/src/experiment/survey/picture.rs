@@ -1,0 +1,148 @@
+//! Small pictures of a survey's answers, with the same axes for every machine: on the card one below
+//! the other, on the index page machine by machine.
+
+use super::{Survey, SurveyPart};
+use crate::chart::scale::Scale;
+use crate::chart::svg::{coordinate, line, text};
+use crate::experiment::{Contained, ratio};
+use crate::stats::{ComparisonLine, Percentile, Spread};
+use crate::summary::Measure;
+use maud::{Markup, html};
+use protocol::plan::Technique;
+
+/// Width and height of a picture.
+pub const SIZE: (f64, f64) = (232.0, 62.0);
+/// The colors, for the card and the index page.
+pub const STYLE: &str = include_str!("survey.css");
+/// The ends of the axis of ratios, and of that of a cache line's round trip in nanoseconds. What is
+/// beyond them is drawn at the edge.
+const RATIOS: (f64, f64) = (0.5, 2.0);
+const ROUND_TRIPS: (f64, f64) = (20.0, 2_000.0);
+/// Left edge of the axes: names are left of it.
+const LEFT: f64 = 66.0;
+const AXIS: f64 = 48.0;
+/// The side of a square that stands for a fault.
+const FAULT: f64 = 10.0;
+
+/// Draws the answer of a part into a box of [`SIZE`]; nothing where there is none.
+pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
+    match part {
+        SurveyPart::Cores => cores(survey),
+        SurveyPart::Recovery => recovery(survey),
+        SurveyPart::Containment => containment(survey),
+        SurveyPart::Journal => {
+            let found = survey.journal.iter().flat_map(|found| &found.comparisons);
+            ratios(&found.map(|one| ("journal".into(), median(&one.lines))).collect::<Vec<_>>())
+        }
+        SurveyPart::Bill => {
+            let rows = survey.bill.iter().flat_map(|bill| &bill.rows);
+            let rows = rows.filter(|row| row.technique == Technique::default() && !row.adds.is_empty());
+            let line = |row: &crate::experiment::BillRow| {
+                row.adds.first().and_then(|cost| ratio::interval(&cost.line))
+            };
+            ratios(&rows.map(|row| (row.level(), line(row))).collect::<Vec<_>>())
+        }
+        SurveyPart::Queue => {
+            let found = survey.queue.iter().flat_map(|found| &found.comparisons);
+            ratios(
+                &found
+                    .map(|one| (format!("{}/s", super::card::rate_of(one)), median(&one.lines)))
+                    .collect::<Vec<_>>(),
+            )
+        }
+    }
+}
+
+/// The interval of the ratio at the median of rt_venue.
+fn median(lines: &[ComparisonLine]) -> Option<Spread> {
+    let is_median = |line: &&ComparisonLine| {
+        line.measure == Measure::RtVenue.name() && line.percentile == Percentile::P50
+    };
+    ratio::interval(lines.iter().find(is_median)?)
+}
+
+/// Draws ratios with their intervals on one logarithmic axis, with a line at 1.
+fn ratios(rows: &[(String, Option<Spread>)]) -> Markup {
+    let x = Scale::log_exact(RATIOS.0, RATIOS.1, (LEFT, SIZE.0 - 8.0));
+    let at = |ratio: f64| x.at(ratio.clamp(RATIOS.0, RATIOS.1));
+    let step = (AXIS - 4.0) / rows.len().max(1) as f64;
+    html! {
+        @if !rows.is_empty() {
+            (axis(&x, &[(0.5, "× 0.5"), (1.0, "1"), (2.0, "2")]))
+            (line((at(1.0), 0.0), (at(1.0), AXIS), "one"))
+        }
+        @for (number, (name, spread)) in rows.iter().enumerate() {
+            @let y = (number as f64 + 0.5) * step;
+            (text(LEFT - 6.0, y + 4.0, "end", "small", name))
+            @if let Some(spread) = spread {
+                (line((at(spread.low), y), (at(spread.high), y), "bar"))
+                circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="3.5" {}
+            } @else {
+                (text(at(1.0) + 8.0, y + 4.0, "start", "small", "unclear"))
+            }
+        }
+    }
+}
+
+/// Draws the round trip of every pair of cores, synchronized above and unsynchronized below.
+fn cores(survey: &Survey) -> Markup {
+    let Some(matrix) = &survey.cores else { return html! {} };
+    let x = Scale::log_exact(ROUND_TRIPS.0, ROUND_TRIPS.1, (LEFT, SIZE.0 - 8.0));
+    let at = |ns: f64| x.at(ns.clamp(ROUND_TRIPS.0, ROUND_TRIPS.1));
+    html! {
+        (axis(&x, &[(20.0, "20 ns"), (200.0, "200 ns"), (2_000.0, "2 µs")]))
+        (text(LEFT - 6.0, 15.0, "end", "small", "lockstep"))
+        (text(LEFT - 6.0, 37.0, "end", "small", "random"))
+        @for pair in &matrix.pairs {
+            circle class="pair" cx=(coordinate(at(pair.synchronized_ns))) cy="11" r="3.5" {}
+            circle class="pair" cx=(coordinate(at(pair.unsynchronized_ns))) cy="33" r="3.5" {}
+        }
+    }
+}
+
+/// Draws the share of the orders that came back.
+fn recovery(survey: &Survey) -> Markup {
+    let step = (AXIS - 4.0) / survey.recovery.len().max(1) as f64;
+    let width = SIZE.0 - 8.0 - LEFT;
+    html! {
+        @for (number, run) in survey.recovery.iter().enumerate() {
+            @let y = (number as f64 + 0.5) * step;
+            @let share = if run.sent == 0 { 0.0 } else { run.returned as f64 / run.sent as f64 };
+            (text(LEFT - 6.0, y + 4.0, "end", "small", run.role.trim_end_matches("-0")))
+            rect class="no" x=(coordinate(LEFT)) y=(coordinate(y - 5.0)) width=(coordinate(width)) height="10" {}
+            rect class="yes" x=(coordinate(LEFT)) y=(coordinate(y - 5.0)) width=(coordinate(width * share)) height="10" {}
+        }
+    }
+}
+
+/// Draws a square for each fault: stayed, others waited, spread, or never came.
+fn containment(survey: &Survey) -> Markup {
+    let rows = survey.containment.iter().flat_map(|found| &found.rows);
+    let columns = (SIZE.0 / (FAULT + 2.0)) as usize;
+    html! {
+        @for (number, row) in rows.enumerate() {
+            @let class = match row.contained {
+                Contained::Yes => "yes",
+                Contained::Waited => "late",
+                Contained::No => "no",
+                Contained::Nothing => "nothing",
+            };
+            @let (x, y) = ((number % columns) as f64 * (FAULT + 2.0), (number / columns) as f64 * (FAULT + 2.0));
+            rect class=(class) x=(coordinate(x)) y=(coordinate(y)) width=(FAULT) height=(FAULT) {
+                title { (row.fault) ", " (row.isolation) ": " (row.contained.label()) }
+            }
+        }
+    }
+}
+
+/// Draws an axis with these values labeled.
+fn axis(x: &Scale, labels: &[(f64, &str)]) -> Markup {
+    html! {
+        (line((x.at(labels[0].0), AXIS), (x.at(labels[labels.len() - 1].0), AXIS), "axis"))
+        @for (number, (value, label)) in labels.iter().enumerate() {
+            @let anchor = if number + 1 == labels.len() { "end" } else { "middle" };
+            (line((x.at(*value), AXIS), (x.at(*value), AXIS + 3.0), "axis"))
+            (text(x.at(*value), AXIS + 14.0, anchor, "tick", label))
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Surveys: the card of the golden one, and the surveys in the folder `results`, whose cards and
+//! index page are what this build draws.
+
+use super::{golden, golden_file};
+use analysis::document::{Document, write_atomically};
+use analysis::experiment::Survey;
+use analysis::experiment::survey::{survey_index, svg_card, text_card};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Compares a drawing with its golden file; `BULKHEAD_GOLDEN=1` writes it again.
+fn check(name: &str, drawn: &str) {
+    let path = golden_file::<Survey>().with_file_name(name);
+    if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
+        write_atomically(&path, drawn.as_bytes()).unwrap();
+    }
+    assert_eq!(drawn, fs::read_to_string(&path).unwrap(), "BULKHEAD_GOLDEN=1 writes {name} again");
+}
+
+#[test]
+fn card_of_golden_survey_is_unchanged() {
+    let survey: Survey = golden();
+    let text = text_card(&survey);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    check("card.txt", &text);
+    check("card.svg", &svg_card(&survey));
+}
+
+#[test]
+fn incomplete_survey_says_so_everywhere() {
+    let survey = Survey { complete: false, ..golden() };
+    assert!(text_card(&survey).contains("INCOMPLETE"));
+    assert!(svg_card(&survey).contains("INCOMPLETE"));
+    assert!(survey_index(&[("a".into(), survey)]).markdown.contains("| incomplete |"));
+}
+
+#[test]
+fn missing_answers_name_the_reason() {
+    let empty = Survey { cores: None, recovery: Vec::new(), bill: None, queue: None, ..golden() };
+    let text = text_card(&Survey { parts: Vec::new(), ..empty.clone() });
+    assert_eq!(text.matches("not measured\n").count(), 5, "{text}");
+    assert!(text_card(&empty).contains("not measured: no time for one run of each of 2 settings"));
+}
+
+fn results() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../results")
+}
+
+/// Returns what in a folder of surveys is not as this build draws it.
+fn stale_files(folder: &Path) -> Vec<String> {
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    let mut expected = Vec::new();
+    let mut surveys = Vec::new();
+    for path in folders {
+        let survey = Survey::read(&path).unwrap();
+        assert!(survey.complete && survey.machine.hostname.is_empty(), "{}", path.display());
+        expected.push((path.join("card.txt"), text_card(&survey)));
+        expected.push((path.join("card.svg"), svg_card(&survey)));
+        surveys.push((path.file_name().unwrap().to_string_lossy().into_owned(), survey));
+    }
+    let index = survey_index(&surveys);
+    expected.extend([(folder.join("README.md"), index.markdown), (folder.join("index.svg"), index.svg)]);
+    let stale = expected.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text));
+    stale.map(|(path, _)| path.display().to_string()).collect()
+}
+
+#[test]
+fn results_are_surveys_with_current_cards() {
+    let stale = stale_files(&results());
+    assert!(stale.is_empty(), "launcher survey --index results draws them again: {stale:?}");
+}
+
+#[test]
+fn stale_card_and_index_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = folder.path().join("a-machine");
+    fs::create_dir(&machine).unwrap();
+    let survey: Survey = golden();
+    survey.save(&machine).unwrap();
+    fs::write(machine.join("card.txt"), text_card(&survey)).unwrap();
+    fs::write(machine.join("card.svg"), svg_card(&survey)).unwrap();
+    assert_eq!(stale_files(folder.path()).len(), 2, "the index page is missing");
+    fs::write(machine.join("card.txt"), "another card").unwrap();
+    assert_eq!(stale_files(folder.path()).len(), 3);
+}

@@ -1,0 +1,175 @@
+//! `launcher survey`: measures what this machine shows of every experiment, within a time limit, and
+//! draws one card of it.
+//!
+//! Each part is the command that a user would give, with a list of settings that fits into its share
+//! of the time: nothing is measured in another way. A part ends with its share of the time and keeps
+//! the repeats that are whole. One that cannot run is left out, with the reason.
+
+mod budget;
+mod cores;
+mod index;
+mod parts;
+
+use crate::host::Machine;
+use crate::output::{complain, stdout};
+use crate::runtime::folder;
+use crate::runtime::signals::{self, Signals};
+use crate::shelf::RUNS;
+use analysis::document::Document;
+use analysis::experiment::survey::text_card;
+use analysis::experiment::{PartRecord, Survey, SurveyCheck, SurveyPart};
+use analysis::fitness::Fitness;
+use anyhow::{Context, Result};
+use budget::TimeBudget;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The command-line flags of `launcher survey`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct SurveyFlags {
+    /// Take at most N minutes, shared among the parts
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
+    minutes: u32,
+    /// Take one minute: --minutes 1
+    #[arg(long, conflicts_with = "minutes")]
+    quick: bool,
+    /// Save it in a new folder in this one
+    #[arg(long, value_name = "FOLDER", default_value = RUNS)]
+    out: PathBuf,
+    /// Measure nothing: draw the cards of the surveys in FOLDER again, and its page
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["minutes", "quick", "out"])]
+    index: Option<PathBuf>,
+}
+
+/// What the parts of a survey share.
+struct SurveyRun {
+    survey: Survey,
+    machine: Machine,
+    folder: PathBuf,
+    signals: Signals,
+    bar: ProgressBar,
+    /// The fitness and the reasons of each run whose latencies are shown.
+    runs: Vec<(bool, Vec<String>)>,
+}
+
+/// Surveys this machine. `check` makes the checks of `launcher doctor`.
+///
+/// # Errors
+/// A folder that cannot be made or written. A part that cannot run is no error.
+pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Result<ExitCode> {
+    if let Some(folder) = &flags.index {
+        let count = index::write(folder)?;
+        writeln!(stdout(), "{count} surveys: {}", folder.join("README.md").display())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let began = Instant::now();
+    let minutes = if flags.quick { 1 } else { flags.minutes };
+    let budget = TimeBudget::new(began, minutes);
+    let machine = crate::host::machine();
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let survey = Survey {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        minutes,
+        took_s: 0.0,
+        complete: false,
+        // A survey is made to be sent to others.
+        machine: Machine { hostname: String::new(), ..machine.clone() },
+        fitness: Fitness::new(vec!["the survey is not complete".into()]),
+        checks: check(),
+        parts: Vec::new(),
+        cores: None,
+        recovery: Vec::new(),
+        containment: None,
+        journal: None,
+        bill: None,
+        queue: None,
+    };
+    let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
+    survey.save(&folder)?;
+    let bar = progress_bar(minutes);
+    let mut run = SurveyRun { survey, machine, folder, signals, bar, runs: Vec::new() };
+    for part in SurveyPart::ALL {
+        if signals::is_end_requested() {
+            break;
+        }
+        run.bar.set_prefix(part.name());
+        run.make(*part, budget.end_of(*part))?;
+        run.survey.took_s = began.elapsed().as_secs_f64();
+        run.survey.save(&run.folder)?;
+    }
+    run.survey.complete = !signals::is_end_requested();
+    run.survey.fitness = run.fitness();
+    run.bar.disable_steady_tick();
+    run.bar.finish_and_clear();
+    finish(&run.survey, &run.folder)
+}
+
+/// The progress line: time, part and setting. Hidden unless stderr is a terminal.
+fn progress_bar(minutes: u32) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+    let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(250));
+    }
+    bar
+}
+
+impl SurveyRun {
+    /// Makes a part until its time is over, and records how it went.
+    fn make(&mut self, part: SurveyPart, until: Instant) -> Result<()> {
+        let began = Instant::now();
+        let mut record = PartRecord { part, commands: Vec::new(), took_s: 0.0, shortfall: None };
+        let made = match part {
+            SurveyPart::Cores => self.make_cores(until),
+            SurveyPart::Recovery => self.make_recovery(until, &mut record.commands),
+            SurveyPart::Containment => self.make_containment(until, &mut record.commands),
+            SurveyPart::Journal => self.make_journal(until, &mut record.commands),
+            SurveyPart::Bill => self.make_bill(until, &mut record.commands),
+            SurveyPart::Queue => self.make_queue(until, &mut record.commands),
+        };
+        record.shortfall = match made {
+            _ if signals::is_end_requested() => Some("interrupted".into()),
+            Ok(shortfall) => shortfall,
+            // The machine lacks something, which is an answer too. A disk that is full ends the
+            // survey when it is saved.
+            Err(error) => Some(format!("{error:#}").lines().next().unwrap_or_default().to_owned()),
+        };
+        record.took_s = began.elapsed().as_secs_f64();
+        self.survey.parts.push(record);
+        Ok(())
+    }
+
+    /// Whether the latencies may be quoted: by the machine's checks and by every run whose latencies
+    /// are shown.
+    fn fitness(&self) -> Fitness {
+        let bad = self.survey.checks.iter().filter(|check| check.state == "bad");
+        let mut reasons: Vec<String> =
+            bad.map(|check| format!("doctor: {}: {}", check.name, check.found)).collect();
+        let runs = self.runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
+        reasons.extend(Fitness::from_runs(runs, self.runs.len()).reasons);
+        if !self.survey.complete {
+            reasons.insert(0, "the survey is not complete".into());
+        }
+        Fitness::new(reasons)
+    }
+}
+
+/// Saves the survey with its card, and prints the card.
+fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
+    survey.save(folder)?;
+    index::save_cards(survey, folder)?;
+    writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
+    if survey.complete {
+        return Ok(ExitCode::SUCCESS);
+    }
+    complain("interrupted: the survey is not complete; what was measured is saved");
+    Ok(signals::exit_code())
+}

@@ -1,0 +1,310 @@
+//! The parts of a survey that make runs: their commands, and how they are measured within their
+//! time.
+
+use super::SurveyRun;
+use crate::config::RunFlags;
+use crate::experiments::bill::{self, BillFlags};
+use crate::experiments::compare::{self, CompareFlags};
+use crate::experiments::contain::{self, ContainFlags};
+use crate::experiments::launch::measure_until;
+use crate::experiments::measure::{MeasureEnd, discard_logs};
+use crate::experiments::report_of;
+use crate::experiments::sweep::{self, SweepFlags};
+use crate::host::Machine;
+use crate::planner;
+use crate::runtime::clean::{self, CleanScope};
+use crate::runtime::run::{self, Presentation};
+use analysis::document::Document;
+use analysis::experiment::{Bill, Comparisons, Containments, Recovery, SweepRecord};
+use analysis::html;
+use analysis::record::RunOutcome;
+use analysis::stats::MIN_PAIRS;
+use analysis::summary::{Measure, Summary};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The repeats that are asked for; the time decides how many are made.
+const REPEATS: u32 = 40;
+/// The time that a run takes, about.
+const RUN_TIME: Duration = Duration::from_millis(1_400);
+/// The repeats that should fit into a part's time: for a verdict, and one in reserve.
+const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
+/// The load of the runs of bill and journal: 20,000 orders a second.
+const LOAD: &str = "--idle spin --orders 10k --window 500ms";
+const CONTAINMENT: &str = "--technique spsc-mux --isolation process,sandbox";
+const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
+/// What the bill varies, from wide to narrow, with the number of its settings.
+const BILL: [(u32, &str); 4] = [
+    (16, "--technique spsc-mux,array-queue,channel,linked --isolation thread,process,container,sandbox"),
+    (8, "--technique spsc-mux,array-queue --isolation thread,process,container,sandbox"),
+    (4, "--technique spsc-mux --isolation thread,process,container,sandbox"),
+    (2, "--technique spsc-mux --isolation thread,process"),
+];
+/// What is varied of two queues, likewise.
+const QUEUE: [(u32, &str); 2] = [
+    (6, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 100k,400k,800k"),
+    (2, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 400k"),
+];
+/// The roles that are killed, with the run of each.
+const RECOVERY: [(&str, &str); 2] = [
+    (
+        "engine",
+        "--venue book --venues 1 --idle park --journal process --on-death restart --orders 40k --window 2s \
+         --fault kill:engine@100ms every 400ms",
+    ),
+    (
+        "exchange-0",
+        "--venue book --venues 1 --exchange process --journal process --on-death restart --orders 40k \
+         --window 2s --fault kill:exchange@100ms every 400ms",
+    ),
+];
+
+/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with its
+/// fault.
+fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
+    let words = words.replace(" every ", "\u{a0}every\u{a0}");
+    let words =
+        words.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
+    let out = out.into_iter().flat_map(|out| ["--out".into(), out.into()]);
+    let all = std::iter::once(OsString::from("launcher")).chain(words).chain(out);
+    let matches = F::augment_args(clap::Command::new("launcher")).try_get_matches_from(all)?;
+    Ok(F::from_arg_matches(&matches)?)
+}
+
+/// A command as a user would type it.
+fn typed(name: &str, words: &str) -> String {
+    let words = words.replace("kill:", "'kill:");
+    let end = if words.contains('\'') { "'" } else { "" };
+    format!("launcher {name} {words}{end}")
+}
+
+/// The strategies of the bill's and the queue's runs: as many as leave every role a core of its own.
+/// Empty where there are too few cores, and the planner decides.
+fn strategies(machine: &Machine) -> String {
+    // Four venues, the engine, and two cores for the rest.
+    match planner::count_whole_cores(machine).saturating_sub(7).min(8) {
+        0 => String::new(),
+        strategies => format!(" --strategies {strategies}"),
+    }
+}
+
+/// The widest of several lists of settings, from wide to narrow, whose repeats fit into the time.
+fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
+    let time = until.saturating_duration_since(Instant::now());
+    let fits = |(runs, _): &&(u32, &str)| RUN_TIME * *runs * REPEATS_WANTED <= time;
+    lists.iter().find(fits).or(lists.last()).map_or("", |(_, words)| words)
+}
+
+impl SurveyRun {
+    /// Kills the engine and an exchange again and again.
+    pub(super) fn make_recovery(
+        &mut self,
+        until: Instant,
+        commands: &mut Vec<String>,
+    ) -> Result<Option<String>> {
+        clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
+        for (role, words) in RECOVERY {
+            if Instant::now() > until {
+                return Ok(Some(format!("no time for {role}")));
+            }
+            self.bar.set_message(format!("{role} is killed"));
+            commands.push(typed("run", words));
+            let settings = self.flags::<RunFlags>(words)?.settings()?;
+            let how = Presentation {
+                quiet: true,
+                weaker_sandbox: false,
+                start_timeout: Duration::from_secs(10),
+                signals: &self.signals,
+            };
+            let finished = run::run(&planner::resolve(&settings, &self.machine)?, &self.machine, &how)?;
+            if finished.outcome == RunOutcome::Interrupted {
+                break;
+            }
+            discard_logs(&finished.folder);
+            self.survey.recovery.push(recovery(role, &finished.summary));
+        }
+        Ok(None)
+    }
+
+    /// Tries the faults of a strategy in a process and in a sandbox.
+    pub(super) fn make_containment(
+        &mut self,
+        until: Instant,
+        commands: &mut Vec<String>,
+    ) -> Result<Option<String>> {
+        commands.push(typed("contain", CONTAINMENT));
+        let (record, folder) = contain::begin(&self.flags::<ContainFlags>(CONTAINMENT)?)?;
+        let (_, folder, shortfall) = self.measure(record, folder, until)?;
+        let mut found = Containments::read(&folder)?;
+        found.notes.clear();
+        self.survey.containment = Some(found);
+        Ok(shortfall)
+    }
+
+    /// Compares the engine with a journal and without.
+    pub(super) fn make_journal(
+        &mut self,
+        until: Instant,
+        commands: &mut Vec<String>,
+    ) -> Result<Option<String>> {
+        let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
+        commands.push(typed("compare", &words));
+        let (record, folder) = compare::begin(&self.flags::<CompareFlags>(&words)?)?;
+        let (record, folder, shortfall) = self.measure(record, folder, until)?;
+        self.count_runs(&record);
+        self.survey.journal = Some(shortened(Comparisons::read(&folder)?));
+        Ok(shortfall)
+    }
+
+    /// Measures the isolation levels with the memory techniques.
+    pub(super) fn make_bill(&mut self, until: Instant, commands: &mut Vec<String>) -> Result<Option<String>> {
+        let settings = choose(until, &BILL);
+        let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
+        commands.push(typed("bill", &words));
+        let (record, folder) = bill::begin(&self.flags::<BillFlags>(&words)?)?;
+        let (record, folder, shortfall) = self.measure(record, folder, until)?;
+        self.count_runs(&record);
+        let mut found = Bill::read(&folder)?;
+        for row in &mut found.rows {
+            row.differences.retain(|line| is_shown(&line.measure));
+        }
+        self.survey.bill = Some(found);
+        Ok(shortfall)
+    }
+
+    /// Compares `spsc-mux` with crossbeam's `ArrayQueue` at three rates.
+    pub(super) fn make_queue(
+        &mut self,
+        until: Instant,
+        commands: &mut Vec<String>,
+    ) -> Result<Option<String>> {
+        let settings = choose(until, &QUEUE);
+        let window = "--idle spin --window 400ms";
+        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
+        commands.push(typed("sweep", &words));
+        let (record, folder) = sweep::begin(&self.flags::<SweepFlags>(&words)?)?;
+        let (record, folder, shortfall) = self.measure(record, folder, until)?;
+        self.count_runs(&record);
+        let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
+        commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
+        let found = compare::within(&folder, a, b)?;
+        self.survey.queue = Some(shortened(found));
+        Ok(shortfall)
+    }
+
+    /// The flags of a command whose results are saved in the survey's folder.
+    fn flags<F: Args>(&self, words: &str) -> Result<F> {
+        flags(words, Some(&self.folder))
+    }
+
+    /// Measures an experiment until its time is over, and saves its report. Returns what was
+    /// measured, and what is missing.
+    fn measure(
+        &mut self,
+        mut record: SweepRecord,
+        folder: PathBuf,
+        until: Instant,
+    ) -> Result<(SweepRecord, PathBuf, Option<String>)> {
+        let planned = record.points.len();
+        let bar = self.bar.clone();
+        let ended = measure_until(&mut record, &folder, until, &|name| bar.set_message(name.to_owned()))?;
+        if ended == MeasureEnd::Interrupted {
+            bail!("interrupted");
+        }
+        let made = record.points.len();
+        let shortfall = (made < planned).then(|| format!("time for {made} of {planned}"));
+        if made == 0 || made < planned && !record.keeps_failures {
+            bail!("no time for one run of each of {planned} settings");
+        }
+        report_of(&record, &folder, MeasureEnd::Complete)?.save(&folder)?;
+        html::write(&folder, &folder.join(html::HTML_FILE))?;
+        Ok((record, folder, shortfall))
+    }
+
+    /// Counts the runs of an experiment for the fitness of the survey.
+    fn count_runs(&mut self, record: &SweepRecord) {
+        let runs = record.runs().map(|run| &run.outline);
+        self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
+    }
+}
+
+/// What a run shows in which a role was killed again and again.
+fn recovery(role: &str, summary: &Summary) -> Recovery {
+    let deaths: Vec<_> = summary.role_restarts.iter().filter(|restart| restart.role == role).collect();
+    let recover_ns: Vec<u64> = deaths.iter().filter_map(|death| death.detect_to_recovery_ns).collect();
+    let problem = match (&summary.outcome, summary.violations.first()) {
+        (RunOutcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
+        (_, Some(violation)) => violation.first.clone(),
+        _ => String::new(),
+    };
+    Recovery {
+        role: role.to_owned(),
+        killed: deaths.len(),
+        recovered: recover_ns.len(),
+        sent: summary.orders.sent,
+        returned: summary.orders.returned,
+        recover_ns,
+        problem,
+    }
+}
+
+/// The figures of a comparison that a survey keeps: the engine's share of the round trip, in all and
+/// without the machine's stalls.
+fn shortened(mut found: Comparisons) -> Comparisons {
+    for comparison in &mut found.comparisons {
+        comparison.lines.retain(|line| is_shown(&line.measure));
+    }
+    found
+}
+
+fn is_shown(measure: &str) -> bool {
+    [Measure::RtVenue, Measure::StallFree].iter().any(|shown| shown.name() == measure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Choice;
+    use crate::host::fake;
+    use protocol::plan::Threading;
+
+    #[test]
+    fn every_command_can_be_typed() {
+        for (_, words) in RECOVERY {
+            let settings = flags::<RunFlags>(words, Some(Path::new("a b"))).unwrap().settings().unwrap();
+            assert_eq!((settings.out.as_deref(), settings.repeats), (Some(Path::new("a b")), None));
+            assert_eq!(settings.fault.as_ref().unwrap().0.len(), 1);
+            planner::resolve(&settings, &fake::plain(2).machine()).unwrap();
+        }
+        flags::<ContainFlags>(CONTAINMENT, None).unwrap();
+        flags::<CompareFlags>(&format!("{JOURNAL} --repeats {REPEATS} {LOAD}"), None).unwrap();
+        BILL.iter().for_each(|(_, words)| drop(flags::<BillFlags>(words, None).unwrap()));
+        QUEUE.iter().for_each(|(_, words)| drop(flags::<SweepFlags>(words, None).unwrap()));
+        assert!(flags::<BillFlags>("--no-such-flag", None).is_err());
+        assert!(typed("run", RECOVERY[0].1).ends_with("'kill:engine@100ms every 400ms'"));
+    }
+
+    #[test]
+    fn roles_have_dedicated_cores_where_possible() {
+        let of = |cores| strategies(&fake::plain(cores).machine());
+        assert_eq!(
+            [2, 7, 8, 16, 64].map(of),
+            ["", "", " --strategies 1", " --strategies 8", " --strategies 8"]
+        );
+        for cores in [8, 12, 16] {
+            let settings = flags::<RunFlags>(&of(cores), None).unwrap().settings().unwrap();
+            let threading =
+                planner::resolve(&settings, &fake::plain(cores).machine()).unwrap().settings.threading;
+            assert_eq!(threading, Some(Choice::Fixed(Threading::Dedicated)), "{cores} cores");
+        }
+    }
+
+    #[test]
+    fn short_time_measures_fewer_settings() {
+        let of = |seconds| choose(Instant::now() + Duration::from_secs(seconds), &QUEUE);
+        assert_eq!([of(0), of(20), of(200)], [QUEUE[1].1, QUEUE[1].1, QUEUE[0].1]);
+    }
+}

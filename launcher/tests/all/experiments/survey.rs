@@ -1,0 +1,74 @@
+//! `launcher survey`: interrupted, wrong flags, the index page.
+
+use crate::common::{Running, assert_nothing_left, command, signal, text, wait_until};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+
+/// The golden survey of the crate `analysis`.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/golden/survey.json");
+
+fn only(folder: &Path) -> std::path::PathBuf {
+    std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn interrupted_survey_is_saved_as_incomplete() {
+    let out = tempfile::tempdir().unwrap();
+    let mut survey = command(&["survey", "--quick", "--out", out.path().to_str().unwrap()]);
+    let child = survey.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running = Running { child };
+    let read = || -> Value {
+        let folder = std::fs::read_dir(out.path()).unwrap().next().map(|entry| entry.unwrap().path());
+        let text = folder.and_then(|folder| std::fs::read_to_string(folder.join("survey.json")).ok());
+        text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+    };
+    wait_until("the cores are measured", || {
+        read()["parts"].as_array().is_some_and(|parts| !parts.is_empty())
+    });
+    let pid = running.pid();
+    signal(pid, "INT");
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_nothing_left(pid);
+    let survey = read();
+    assert_eq!((&survey["complete"], &survey["machine"]["hostname"]), (&false.into(), &"".into()));
+    assert!(!survey["cores"]["pairs"].as_array().unwrap().is_empty(), "what was measured is kept");
+    for card in ["card.txt", "card.svg"] {
+        let card = std::fs::read_to_string(only(out.path()).join(card)).unwrap();
+        assert!(card.contains("INCOMPLETE"), "{card}");
+    }
+    assert!(
+        stderr.contains("not complete") && stdout.contains("not fit for latency claims"),
+        "{stdout}{stderr}"
+    );
+}
+
+#[test]
+fn wrong_flags_are_usage_errors() {
+    for flags in
+        [&["--minutes", "0"][..], &["--minutes", "5", "--quick"], &["--index", "x", "--quick"], &["5"]]
+    {
+        let said = command(&["survey"]).args(flags).output().unwrap();
+        assert_eq!(said.status.code(), Some(2), "{flags:?}: {}", text(&said.stderr));
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let said = command(&["survey", "--index", empty.path().to_str().unwrap()]).output().unwrap();
+    assert_eq!(said.status.code(), Some(2), "{}", text(&said.stderr));
+    assert!(text(&said.stderr).contains("--index"), "{}", text(&said.stderr));
+}
+
+#[test]
+fn index_draws_cards_of_every_survey() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["b-machine", "a-machine"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::copy(GOLDEN, folder.path().join(name).join("survey.json")).unwrap();
+    }
+    let said = command(&["survey", "--index", folder.path().to_str().unwrap()]).output().unwrap();
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let page = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    let rows: Vec<usize> = ["a-machine", "b-machine"].iter().map(|name| page.find(name).unwrap()).collect();
+    assert!(rows[0] < rows[1], "{page}");
+    assert!(folder.path().join("a-machine/card.svg").exists() && folder.path().join("index.svg").exists());
+}
