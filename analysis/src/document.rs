@@ -26,8 +26,8 @@ pub trait Document: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Version that this build reads and writes, from 1.
     const VERSION: u32;
-    /// What a folder without the file is not, as text for the error. The default is for results
-    /// computed from the logs of a run.
+    /// Description of a folder that lacks the file, as text for the error. The default is for
+    /// results computed from the logs of a run.
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
     /// Remedy for a damaged file, as text for the error. The default is for results computed from
     /// the logs of a run.

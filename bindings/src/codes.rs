@@ -39,7 +39,7 @@ pub const BH_NO_MARKET_DATA: i32 = -22;
 /// A defect of this library. The strategy is detached, and the launcher is notified.
 pub const BH_DEFECT: i32 = -23;
 
-/// All codes.
+/// All return codes with their names and texts.
 pub const ALL: [i32; 14] = [
     BH_OK,
     BH_BUSY,

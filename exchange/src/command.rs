@@ -1,6 +1,6 @@
 //! Commands: the input of a matching engine.
 
-/// The side of an order.
+/// The side of an order: buy or sell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {

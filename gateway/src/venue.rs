@@ -24,7 +24,7 @@ impl VenueInfo {
     /// One report per order, never immediately, at a release time that [`Venue::accept`] returns.
     pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
-    /// Returns the same value after checking its ranges.
+    /// Returns the same properties after checking their ranges.
     ///
     /// # Panics
     /// If a number is out of its range; at compile time, where a [`Venue`] is used.

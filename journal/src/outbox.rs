@@ -30,7 +30,7 @@ impl<T> Outbox<T> {
         self.unconfirmed.push_back(output);
     }
 
-    /// Returns the number of outputs produced so far.
+    /// Returns the number of outputs produced so far, sent or not.
     pub const fn produced(&self) -> u64 {
         self.produced
     }

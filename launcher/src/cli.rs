@@ -1,4 +1,4 @@
-//! The command line. Nothing else reads it:
+//! The command line of `launcher`: its commands and their flags. Nothing else reads it:
 //! [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into
 //! [`Settings`](crate::config::Settings).
 //!
@@ -341,7 +341,7 @@ pub enum JournalAction {
     Cut,
 }
 
-/// How records are printed.
+/// The output format of a journal's records.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordFormat {
     /// For people

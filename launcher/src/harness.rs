@@ -75,7 +75,7 @@ pub enum HarnessError {
     Technique(#[from] RegisterError),
 }
 
-/// A user-defined strategy and its name.
+/// A user-defined strategy with its name.
 pub struct OwnStrategy<S> {
     name: &'static str,
     make: MakeStrategy<S>,
@@ -144,7 +144,7 @@ impl Harness {
     }
 }
 
-/// Runs the program with the built-in parts: what `launcher` and `bulkhead` do. Not generic, so
+/// Runs the program with the built-in parts only, as `launcher` and `bulkhead` do. Not generic, so
 /// that every technique, strategy and venue is compiled once in this crate, not again in each
 /// program.
 #[inline(never)]
@@ -183,7 +183,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Harness { strategies: self.strategies, venues, _techniques: PhantomData }
     }
 
-    /// Adds a technique, for `--technique NAME`, under the name in its own record.
+    /// Adds a technique, for `--technique NAME`, under the name in its own description.
     #[must_use]
     pub fn technique<L: Link>(self) -> Harness<(L, T), S, V> {
         Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }

@@ -41,7 +41,7 @@ impl Outputs {
         Self { gateways, strategies, work, ..Self::default() }
     }
 
-    /// Takes operators' commands from `desk`.
+    /// Makes the outputs answer operators' commands through `desk`.
     #[must_use]
     pub fn with_commands(self, desk: CommandChannel) -> Self {
         Self { commands: Some(desk), ..self }

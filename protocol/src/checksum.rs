@@ -49,7 +49,7 @@ impl Checksum {
         self.0 = self.0.wrapping_sub(digest);
     }
 
-    /// Returns the sum so far; 0 before the first message.
+    /// Returns the sum of the digests so far; 0 before the first message.
     pub const fn value(self) -> u64 {
         self.0
     }

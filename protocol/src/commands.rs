@@ -343,7 +343,7 @@ impl CommandAnswers {
         Self(segment.slice(0, ANSWERS_WORDS))
     }
 
-    /// The engine's answer to a command.
+    /// Returns the engine's answer to a command.
     pub fn answer(&self, number: u32) -> CommandAnswer {
         let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
         let Some(place) = answer_offset(number) else { return nothing };

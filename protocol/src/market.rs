@@ -19,7 +19,7 @@
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
-/// Words of a value.
+/// Words of a top of book on a board.
 pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;

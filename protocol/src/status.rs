@@ -15,7 +15,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, LINE_WORDS, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Words of the block.
+/// Words of a thread's status block.
 pub const STATUS_WORDS: usize = 64;
 /// Offset of the agents' counters in a thread's segment (words).
 pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
@@ -67,7 +67,8 @@ impl ThreadState {
     }
 }
 
-/// The words of the block. Units are in the names; counts are since the start of the run.
+/// The fields of a thread's status block, one word each. Units are in the names; counts are since
+/// the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum StatusField {
@@ -130,13 +131,13 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
 /// Words of that state.
 const SPILL_WORDS: usize = 4;
-/// Its word with the chunk that the thread writes.
+/// Offset in a spilled log's state of the chunk that the thread writes.
 pub(crate) const SPILL_CHUNK: usize = 0;
-/// Its word with the number of records that found no free chunk.
+/// Offset in a spilled log's state of the number of records that found no free chunk.
 pub(crate) const SPILL_LOST: usize = 1;
-/// Number of records in the log when the first one was lost.
+/// Offset in a spilled log's state of the number of records when the first one was lost.
 pub(crate) const SPILL_LOST_FROM: usize = 2;
-/// Number of records in the log when the last one was lost.
+/// Offset in a spilled log's state of the number of records when the last one was lost.
 pub(crate) const SPILL_LOST_TO: usize = 3;
 
 const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
@@ -301,7 +302,7 @@ impl StatusWriter {
     }
 }
 
-/// Copies the block out of a thread's segment.
+/// Copies the status block out of a thread's segment.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].

@@ -41,7 +41,7 @@ use system::process;
 
 /// The repairs segment's name within the run.
 pub const REPAIRS: &str = "repairs";
-/// Words in it.
+/// Words in the repairs segment.
 pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Offset of the number of the engine's reports; a futex.
 const REPORT_COUNT: usize = HEADER_WORDS;

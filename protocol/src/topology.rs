@@ -58,7 +58,7 @@ pub const CONTROL_KIND: SegmentKind = {
     SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
 };
 
-/// Words in a schedule entry: see `strategy::schedule`.
+/// Words of an entry in a strategy's schedule segment: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
 /// The kind of a strategy's schedule; written by the launcher before the start.
@@ -68,7 +68,8 @@ pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry
 /// The name within the run of the segment with the sequence of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The kind of that segment, one word for each order; written by the launcher before the start.
+/// The segment kind of a recording's order sequence, one word for each order; written by the
+/// launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
 /// Returns the name of a strategy's schedule within the run.

@@ -34,7 +34,7 @@ impl Peers for SameProcess {
     }
 }
 
-/// Locates the segments of a run and holds the rights of this process.
+/// The rules by which a process finds the segments of its run, and its access rights to them.
 pub trait Source {
     /// The full name of one of the run's segments, in `/dev/shm`.
     fn name(&self, what: &str) -> String;
@@ -42,7 +42,7 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
-    /// The header that the segment was created with, if a plan says it. The
+    /// Returns the header that the plan gives for a segment; `None` if the plan has none. The
     /// header in memory is then ignored, since any writer of the segment can overwrite it. `None`:
     /// the header in memory is checked.
     fn header(&self, what: &str) -> Option<Header> {
@@ -50,11 +50,11 @@ pub trait Source {
         None
     }
 
-    /// What this process may do with it; `None`: nothing.
+    /// Returns the access rights of this process to a segment; `None` for no access.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// The descriptors that processes of the run inherit. A segment that is not among them is
-    /// opened by its name.
+    /// Returns the open file descriptors of segments that processes of the run inherit. A segment
+    /// that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
     /// Returns the processes at the ends of a link. By default this process alone.
@@ -118,7 +118,7 @@ impl<'a> Attached<'a> {
         self.source.name(what)
     }
 
-    /// Who is at the ends of a link of the run.
+    /// Returns the processes at the ends of a link of the run.
     pub fn peers(&self, link: &str) -> Box<dyn Peers> {
         self.source.peers(link)
     }
@@ -223,7 +223,7 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Attaches one end of the structure in a segment.
+    /// Attaches one end of a ring or board in a segment.
     ///
     /// # Errors
     /// As [`Attached::region`]; what `attach` says.

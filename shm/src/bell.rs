@@ -33,23 +33,23 @@ use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// The word of the doorbell's flag in a thread's segment: set while the thread is asleep.
+/// Index of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at
-/// each message.
+/// Index of the word by which the launcher and operators ring. Two cache lines behind the flag,
+/// which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
-/// Where the words are by which the thread rings others.
+/// Index of the first of the words by which the thread rings other threads.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the segment of a thread that rings nobody, and one of them to spare.
+/// Words in the segment of a thread that rings no other thread, with one to spare.
 pub const BELL_WORDS: usize = bell_words(1);
-/// A thread's doorbell.
+/// The segment kind of a thread's doorbell.
 pub const KIND: SegmentKind =
     SegmentKind::new(5, "bell", &[("bell", BELL), ("outside", OUTSIDE), ("rung", RUNG)]).of_slots(RUNG, 1);
 
 /// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
 
-/// Returns `true` if a flag is that of a listener that sleeps or is about to.
+/// Returns `true` if the value of a doorbell's flag means that its listener sleeps or is about to.
 pub(crate) const fn is_armed(flag: u64) -> bool {
     flag & SLEEPING != 0
 }
@@ -73,8 +73,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own
-    /// segment.
+    /// Creates the end that rings the listener with the segment `listener`, through the word `slot`
+    /// of the sender's own segment.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
@@ -82,7 +82,8 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Rings the listener of this segment from outside: for a process that may write all of it.
+    /// Creates the end that rings a listener from outside: for a process that may write all of its
+    /// segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -127,8 +128,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Attaches the listener of this segment, with no senders yet. A successor of a crashed
-    /// listener continues its count of parks.
+    /// Attaches the listener of a segment, with no senders yet. A successor of a crashed listener
+    /// continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -139,7 +140,7 @@ impl Listener {
         Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Also wakes for [`Doorbell::from_outside`].
+    /// Makes [`Doorbell::from_outside`] wake the listener as well.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -149,7 +150,7 @@ impl Listener {
         self
     }
 
-    /// Also wakes for the sender that has the segment `sender` and rings by its word `slot`.
+    /// Adds a sender that has the segment `sender` and rings through its word `slot`.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
@@ -166,8 +167,8 @@ impl Listener {
         }
     }
 
-    /// Says that the listener is about to sleep. It must poll once more after this and before
-    /// [`Listener::wait`].
+    /// Announces that the listener is about to sleep, so that senders wake it. It must poll once
+    /// more after this and before [`Listener::wait`].
     #[inline]
     pub fn arm(&mut self) {
         self.park = self.park.wrapping_add(PARK);
@@ -176,14 +177,14 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Cancels a [`Listener::arm`].
+    /// Cancels [`Listener::arm`].
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
-    /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
-    /// disarmed. Returns the reason for waking.
+    /// Sleeps until a sender rings or the time is over, then disarms the listener. Returns the
+    /// reason for waking.
     pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;

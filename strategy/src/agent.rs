@@ -1,4 +1,4 @@
-//! The agent around a strategy: delivers reports and market data, sends orders.
+//! The agent around a strategy: delivers reports and market data to it, and sends its orders.
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};

@@ -19,7 +19,7 @@ pub(crate) trait OrderShaper {
     /// session refused it.
     fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// Called once the order that it returned last is sent.
+    /// Called once the order that was returned last is sent.
     fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
@@ -178,7 +178,7 @@ impl Player {
         self.due
     }
 
-    /// Sends the due orders, converted by `shape`. Returns the number of scheduled orders
+    /// Sends the orders that are due, converted by `shape`. Returns the number of scheduled orders
     /// processed.
     #[inline(never)]
     pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl OrderShaper) -> usize {

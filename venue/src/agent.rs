@@ -1,4 +1,4 @@
-//! The exchange's agent: sessions around a market, with a write-ahead journal.
+//! The agent of an exchange: sessions with gateways around a market, with a write-ahead journal.
 //!
 //! ```text
 //!  take ─▶ stamp ─▶ journal ─▶ release slot ─▶ match ─▶ (await group commit) ─▶ stamp ─▶ send

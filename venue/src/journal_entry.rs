@@ -43,7 +43,7 @@ impl JournalEntry {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends it to a journal, before it is applied.
+    /// Appends the input to a journal, before it is applied.
     #[inline]
     pub(crate) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
         self.encode(now, |payload| journal.append(payload)).map(drop)

@@ -21,8 +21,8 @@ pub struct IntervalRow {
     pub interval: Option<crate::stats::Spread>,
 }
 
-/// Draws the rows on one common axis. With `reference`, a vertical line marks the value that means
-/// no difference.
+/// Draws the rows of an interval plot on one common axis. With `reference`, a vertical line marks
+/// the value that means no difference.
 pub fn draw(
     id: &str,
     title: &str,

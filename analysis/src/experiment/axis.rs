@@ -47,7 +47,7 @@ impl Axis {
         Axis::Rate,
     ];
 
-    /// Its flag without the dashes.
+    /// Returns the name of the axis' flag, without the dashes.
     pub const fn name(self) -> &'static str {
         [
             "technique",
@@ -64,13 +64,13 @@ impl Axis {
         ][self as usize]
     }
 
-    /// The axis of that name.
+    /// Returns the axis with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|axis| axis.name() == name)
     }
 
-    /// Whether its values are alternated against each other, rather than being a condition that
-    /// both sides share.
+    /// Returns `true` if the axis' values are alternated against each other, rather than being a
+    /// condition that both sides share.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

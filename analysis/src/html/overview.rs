@@ -10,7 +10,7 @@ use crate::summary::{Distribution, Summary, ThreadSummary};
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan};
 
-/// May the latencies be quoted, and if not, why.
+/// Returns the verdict on the latencies, with its reasons.
 pub fn verdict(summary: &Summary) -> Markup {
     let (class, mark) =
         if summary.fit_for_latency { ("verdict good", "✔") } else { ("verdict bad", "✘") };
@@ -30,7 +30,7 @@ pub fn verdict(summary: &Summary) -> Markup {
     }
 }
 
-/// The figures that are quoted, in large.
+/// Returns the main figures, in large type.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
     // Where a tail stands, it stands without the machine's stalls as well, with the share that is
@@ -66,7 +66,7 @@ pub fn headline(summary: &Summary) -> Markup {
     }
 }
 
-/// One line that says what was run.
+/// Describes the run in one line.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -82,7 +82,7 @@ pub fn subject(summary: &Summary) -> String {
     )
 }
 
-/// The machine and what was run on it, then the plan.
+/// Returns the machine, the settings and the plan of the run.
 pub fn facts(summary: &Summary) -> Markup {
     let input = &summary.input;
     let [_, (_, on)] = setup_fields(summary);
@@ -157,7 +157,7 @@ fn span(first: &str, last: &str) -> String {
 /// More threads than this are not listed one by one.
 const THREADS: usize = 40;
 
-/// What each thread cost and suffered; of many, those with the longest gaps.
+/// Returns cost and disturbances of each thread; of many, those with the longest gaps.
 pub fn threads(summary: &Summary) -> Markup {
     let mut shown: Vec<(usize, &ThreadSummary)> = summary.processes.iter().enumerate().collect();
     let hidden = shown.len().saturating_sub(THREADS);

@@ -1,4 +1,4 @@
-//! Latency over time, with the stalls and the deaths of strategies marked.
+//! Draws latency over time, with stalls and strategy deaths marked.
 
 use super::axis;
 use super::incidents::Lanes;
@@ -18,7 +18,7 @@ const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
 
-/// The chart and the table of stalls, or what there is to say instead.
+/// Draws the chart and the table of stalls, or a text if there is nothing to draw.
 pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     let died = &summary.incidents;
     html! {

@@ -71,8 +71,8 @@ impl CurrentLog {
         });
     }
 
-    /// Counts a violation in this log: with its sole author as the witness, if it has one.
-    /// `example` receives the file name.
+    /// Counts a violation in this log: with the strategy that alone writes it as the witness, if
+    /// there is one. `example` receives the file name.
     #[cold]
     pub fn add_violation(
         &mut self,

@@ -1,4 +1,4 @@
-//! Further reports: the reports of an order after its first one.
+//! The reports of an order after its first one (called further reports).
 //!
 //! The row of an order is its path to the first report. Each further report has its own t5 to t8,
 //! under the order's id and the report's number. Orders with one report need no memory here.
@@ -15,7 +15,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of one further report.
+/// The stamps of a further report: one after an order's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
@@ -52,7 +52,7 @@ impl FurtherReport {
     }
 }
 
-/// All further reports of a run, by order and number.
+/// All further reports of a run (those after an order's first), by order and number.
 #[derive(Debug, Default)]
 pub(super) struct FurtherReports {
     reports: BTreeMap<(OrderId, u8), FurtherReport>,
@@ -63,7 +63,7 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns the report `number` of an order, created if new.
+    /// Returns an order's further report with that number, created if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -102,12 +102,13 @@ impl FurtherReports {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
 
-    /// Iterates over all further reports, including those that only strategies stamped.
+    /// Iterates over all reports after their orders' first ones, including those that only
+    /// strategies stamped.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
-    /// Returns the number of further reports.
+    /// Returns the number of reports after their orders' first ones.
     pub fn count(&self) -> u64 {
         self.reports.values().filter(|report| !report.is_only_received()).count() as u64
     }

@@ -16,7 +16,7 @@ use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// An order violation, and whether it rests on a strategy's stamps.
+/// A pair of messages in the wrong order, and whether it is known only from a strategy's stamps.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
     pub by_strategy: bool,

@@ -118,8 +118,9 @@ impl<'a> Join<'a> {
         self.source.own_violations.first()
     }
 
-    /// Returns the count and the first example of stamps in the current log that precede their
-    /// predecessor. Not for a log that one strategy writes alone, where it is a violation.
+    /// Returns the count and the first example of stamps in the current log that are earlier than
+    /// the stamp before them. Not for a log that one strategy writes alone, where it is a
+    /// violation.
     pub fn went_back(&self) -> Option<&Violation> {
         self.source.backward_steps.first()
     }

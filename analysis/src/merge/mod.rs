@@ -168,7 +168,8 @@ impl MergedRun {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
-    /// Iterates over all further reports, with the order and the report's number.
+    /// Iterates over all reports after their orders' first ones, with the order and the report's
+    /// number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.chains.iter()
     }
@@ -178,8 +179,8 @@ impl MergedRun {
         self.table.at_exchange(id)
     }
 
-    /// Returns the touch version that triggered an order by its own claim, with the time of the
-    /// exchange's write; `None` without a trigger.
+    /// Returns the top-of-book version that triggered an order by its own claim, with the time of
+    /// the exchange's write; `None` without a trigger.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())

@@ -39,7 +39,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts a sent order by its end.
+    /// Counts a sent order by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -53,7 +53,7 @@ impl OrderCounts {
     }
 }
 
-/// The end of an order that was sent.
+/// The outcome of an order that was sent: returned, rejected, cancelled, orphaned or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEnd {
     /// The strategy received the venue's report.
@@ -69,8 +69,8 @@ pub enum OrderEnd {
 }
 
 impl OrderEnd {
-    /// Derives the end of an order from its stamped points. Only orders of dead strategies can be
-    /// orphaned: an order whose report a live strategy misses is lost.
+    /// Derives the outcome of an order from its stamped points. Only orders of dead strategies can
+    /// be orphaned: an order whose report a live strategy misses is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;

@@ -283,7 +283,7 @@ impl OrderTable {
         }
     }
 
-    /// Marks the log of a strategy as untrusted, found out while the logs were read.
+    /// Marks the log of a strategy as untrusted, which was found out while the logs were read.
     pub fn excuse(&mut self, strategy: u16) {
         if let Some(later) = self.later.get_mut(usize::from(strategy)) {
             later.bounds.is_excused = true;

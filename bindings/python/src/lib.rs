@@ -1,5 +1,5 @@
-//! The native half of the Python package: bulkhead's own calls, with Python's memory to write
-//! reports into.
+//! The native half of the Python package: bulkhead's own calls, which write reports into Python's
+//! memory.
 //!
 //! There is no second implementation of anything here: each method is one of [`bulkhead::calls`].
 //! What a poll takes is copied into a buffer that was handed over once, at the start, as bytes of

@@ -4,7 +4,7 @@ use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// Maximum number of unconfirmed messages. More are refused, not queued.
+/// Maximum number of unconfirmed messages of a session. More are refused, not queued.
 pub const WINDOW: usize = 1024;
 
 /// The unconfirmed messages of one session.

@@ -12,15 +12,15 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// A ring for each producer, as `spsc-mux` has them, but the consumer stays with a ring while it
-/// has something, for at most `BURST` messages: fewer looks at empty rings under load, and less
-/// fair.
+/// The technique `drain-mux`: a ring for each producer, as in `spsc-mux`, but the consumer stays
+/// with a ring while it has messages, up to `BURST`: fewer polls of empty rings under load, and
+/// less fair.
 pub struct DrainMux;
 
-/// The producer: its own ring.
+/// The producer of `drain-mux`: its own ring.
 pub struct Sender(spsc::Producer);
 
-/// The consumer: all rings, and whose turn it is.
+/// The consumer of `drain-mux`: all rings, and the one to poll next.
 pub struct Receiver {
     /// Whether each is taken from: not while its producer is dead, and no more if it misbehaved.
     rings: Vec<(spsc::Consumer, bool)>,

@@ -1,4 +1,4 @@
-//! `iceoryx2`: its publish-subscribe, a service for each hand-off.
+//! `iceoryx2`: the publish-subscribe of `iceoryx2`, with a service for each hand-off.
 //!
 //! ```text
 //! publisher "0" ── data segment ─┐
@@ -60,7 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
 
-/// The technique.
+/// The technique `iceoryx2`.
 pub struct Iceoryx2;
 
 /// What the ends of a hand-off in one process share.
@@ -69,7 +69,7 @@ struct Hub {
     _node: Node<Ipc>,
 }
 
-/// The sending end.
+/// The sending end of `iceoryx2`.
 pub struct Sender {
     publisher: Publisher<Ipc, Message, u64>,
     /// What its headers say: the producer's index, and its process.
@@ -77,7 +77,7 @@ pub struct Sender {
     _hub: Arc<Hub>,
 }
 
-/// The receiving end.
+/// The receiving end of `iceoryx2`.
 pub struct Receiver {
     subscriber: Subscriber<Ipc, Message, u64>,
     _hub: Arc<Hub>,

@@ -44,7 +44,7 @@ impl Throttle {
         self.limit.rejects || self.ticks_left() == 0
     }
 
-    /// Counts a message that is about to go. Returns `false` if it must be rejected instead.
+    /// Counts a message that is about to be sent. Returns `false` if it must be rejected instead.
     pub fn try_count_message(&mut self, now: u64, time: Timebase, is_new: bool) -> bool {
         self.advance(now);
         if self.limit.rejects && is_new && self.ticks_left() > 0 {

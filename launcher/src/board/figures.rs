@@ -10,7 +10,7 @@ use analysis::experiment::{
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::boards::counts::{BoardField, BoardMeasure, Resolution, SLICES};
 
-/// What a case measured.
+/// Returns the figures of a measured case.
 pub fn case(
     mode: &WriteLoad,
     shared: bool,

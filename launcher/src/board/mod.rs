@@ -32,10 +32,10 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use work::BoardWork;
 
-/// The prefix of the names of the board's processes.
+/// Prefix of the names of the processes of `launcher board`.
 pub const PREFIX: &str = BoardWork::PREFIX;
 
-/// Runs the process of that name.
+/// Runs a child process of the board benchmark.
 ///
 /// # Errors
 /// What kept it from starting.

@@ -9,7 +9,7 @@ use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Whether a name is that of a strategy or a venue.
+/// Whether a name belongs to a strategy or a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComponentKind {
     /// A strategy.

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 
 /// A setting's value that can be parsed and formatted.
 pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
-    /// Whether it is a list: its flag may be repeated, and in the config file it may be a list.
+    /// Whether the value is a list: its flag may be repeated, and in the config file it may be a
+    /// list.
     const IS_LIST: bool = false;
 
     /// Parses the value.

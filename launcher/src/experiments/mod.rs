@@ -1,4 +1,4 @@
-//! Experiments: many runs, compared. All have one shape.
+//! Experiments: series of runs that are compared with each other. All have one shape.
 //!
 //! ```text
 //! flags ─▶ cells (points: settings) ─▶ order of runs ─▶ run, outline, save ─▶ rows ─▶ document ─▶ report: tables, notes, page

@@ -16,7 +16,7 @@ use system::sandbox;
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// What is to be measured.
+/// The points to measure, with their axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointLayout {
     /// The settings that all points share.
@@ -54,7 +54,7 @@ impl Candidate {
     }
 }
 
-/// Makes a point of every combination.
+/// Creates a point for every combination.
 ///
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
@@ -92,7 +92,7 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     Ok(PointLayout { axes: axes.collect(), ..settle(asked, accepted, notes, machine)? })
 }
 
-/// Makes a point of each side, with the same load unless a side sets its own.
+/// Creates a point for each side, with equal load unless a side sets its own.
 pub fn lay_out_sides(
     asked: &SweepRequest,
     sides: &[ComparedSide],
@@ -135,8 +135,8 @@ fn settle(
     Ok(PointLayout { base, axes: Vec::new(), points, notes })
 }
 
-/// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings,
-/// without a schedule.
+/// Checks settings, without a schedule, as the planner and, for a sandbox or a priority, the kernel
+/// would.
 pub(super) fn check(
     settings: &Settings,
     machine: &Machine,

@@ -1,5 +1,5 @@
-//! `launcher export`: converts a run for other programs: a Perfetto trace, Parquet tables,
-//! HdrHistogram percentiles, and an SVG picture.
+//! `launcher export`: converts a run to a Perfetto trace, Parquet tables, HdrHistogram percentiles
+//! or an SVG picture.
 
 mod hgrm;
 #[cfg(feature = "parquet")]

@@ -1,4 +1,4 @@
-//! The kernel's accounts of CPU cores: read before and after a run, and subtracted.
+//! The kernel's statistics of CPU cores: read before and after a run, and subtracted.
 //!
 //! Every file may be missing or malformed: then its figures are absent, and the account says so.
 
@@ -47,7 +47,7 @@ impl KernelCounts {
         }
     }
 
-    /// Returns what was counted on these cores since `earlier`.
+    /// Returns the counts of these cores since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));

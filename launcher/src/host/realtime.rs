@@ -1,5 +1,5 @@
-//! Reads whether this user may use `SCHED_FIFO`, and what the kernel leaves to other threads. The
-//! kernel's throttling, the cgroup's budget, this process's permissions.
+//! Reads whether this user may use `SCHED_FIFO`, and the CPU time that the kernel reserves for
+//! other threads. The kernel's throttling, the cgroup's budget, this process's permissions.
 
 use super::cgroups;
 use super::read::{field, limit, text};
@@ -57,7 +57,7 @@ impl RealTime {
         Some((taken, period))
     }
 
-    /// Describes the throttled time.
+    /// Describes the CPU time that the kernel takes from real-time threads.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;

@@ -32,7 +32,7 @@ pub struct System {
     pub tracers: Option<Vec<String>>,
 }
 
-/// Limits of this process as it was started; `None`: there is none.
+/// The limits of this process at its start; `None` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.

@@ -1,4 +1,4 @@
-//! Resolves every setting to a concrete value, or reports why it cannot be had.
+//! Resolves every setting to a concrete value, or reports why that is impossible.
 
 use super::compatibility;
 use super::resolved::{Input, Resolved};

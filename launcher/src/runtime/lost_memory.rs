@@ -51,7 +51,7 @@ pub fn was_hit(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 
-/// Returns `true` if the process has ended by the signal that ends one whose memory is gone.
+/// Returns `true` if the process was ended by the signal for an access to lost memory.
 pub fn is_victim(process: &Process) -> bool {
     process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }

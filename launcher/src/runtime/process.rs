@@ -146,7 +146,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Why its container could not be created.
+    /// Returns why the process's container could not be created.
     pub fn container_failure(&self) -> Option<&str> {
         self.container_failure.as_deref()
     }
@@ -292,15 +292,15 @@ impl Process {
         }
     }
 
-    /// Adds the account of the process that this one replaces.
+    /// Adds the resource account of the process that this one replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
         Self { account, ..self }
     }
 
-    /// Kills the process if it still runs and reaps it, within a bounded time. An empty stderr file
-    /// is removed.
+    /// Kills the process if it still runs, and reaps it, within a bounded time. An empty stderr
+    /// file is removed.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();

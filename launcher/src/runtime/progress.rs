@@ -61,7 +61,7 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Sets the phase's message.
+    /// Sets the message of the phase.
     pub fn says(&self, what: String) {
         self.bar.set_message(what);
     }

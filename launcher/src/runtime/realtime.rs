@@ -1,4 +1,4 @@
-//! Checks `--priority` on this machine: refused before anything starts if unavailable, with a
+//! Checks `--priority` on this machine: refused before the run starts if unavailable, with a
 //! warning about kernel throttling.
 
 use crate::config::UsageError;
@@ -20,7 +20,7 @@ pub struct Kernel {
 impl Kernel {
     /// The real system calls.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
-    /// For a plan that is only checked: changes nothing.
+    /// System calls for a plan that is only checked: they change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 

@@ -1,5 +1,5 @@
-//! The stages of a run as typestates: each is a value that owns what must not be dropped yet, and
-//! is made from the stage before it. A wrong order does not compile.
+//! The stages of a run as typestates: each value owns what must not be dropped yet, and is created
+//! from the stage before it. A wrong order does not compile.
 //!
 //! ```text
 //! PreparedRun ─ arm ─▶ ArmedRun ─ play ─▶ EndedRun ─ save ─▶ SavedRun ─ judge ─▶ FinishedRun

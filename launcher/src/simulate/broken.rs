@@ -1,4 +1,4 @@
-//! Rings and logs with injected defects, to verify that the judge detects each.
+//! Rings and logs with injected defects, to verify that the simulation's checks detect each.
 
 use protocol::kill::{KillSwitch, Scope};
 use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};

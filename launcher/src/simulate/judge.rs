@@ -23,7 +23,7 @@ use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
 
-/// Returns every condition that does not hold.
+/// Checks a simulated run and returns every violated invariant.
 pub(super) fn judge(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     let mut judge = Judge { run, merged, broken: Vec::new() };
     judge.conservation();

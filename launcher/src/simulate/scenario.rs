@@ -46,7 +46,7 @@ pub enum ScenarioKind {
 }
 
 impl ScenarioKind {
-    /// Returns its name in reports.
+    /// Returns the name of the kind in reports.
     pub const fn name(self) -> &'static str {
         match self {
             ScenarioKind::Peace => "peace",
@@ -91,7 +91,7 @@ pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
 
-/// Draws a technique among these.
+/// Draws one of these techniques.
 ///
 /// # Panics
 /// The list is empty.

@@ -79,7 +79,8 @@ impl Sampler {
         &self.run.plan
     }
 
-    /// Returns `true` if the logs hold more than was read so far: another poll would know more.
+    /// Returns `true` if the logs hold more records than were read so far, so that another poll
+    /// would find more.
     pub const fn is_behind(&self) -> bool {
         self.is_behind
     }

@@ -66,13 +66,13 @@ pub trait Effects {
     /// Requests recalls: see [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
-    /// Drops the queue of a strategy whose incarnation is dead.
+    /// Drops the queue of reports to a strategy whose incarnation is dead.
     fn close(&mut self, strategy: usize);
 
     /// Attaches to a strategy's memory, which was reset for its next incarnation.
     fn reopen(&mut self, strategy: usize);
 
-    /// Drops the queue of a gateway whose incarnation is dead.
+    /// Drops the queue of messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
     /// Attaches to a gateway's memory, which was reset for its next incarnation; to its inbox too,

@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table for `capacity` orders, with as many free slots again.
+    /// Creates a table for `capacity` orders, with an equal number of slots to spare.
     pub(super) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two();
         Self { slots: Slots::new(slots), shift: u64::BITS - slots.trailing_zeros(), len: 0 }
@@ -55,7 +55,7 @@ impl Table {
         self.find(id).map(|index| &mut self.slots.orders[index])
     }
 
-    /// Adds an order that is not there. Returns `false` if the table is full.
+    /// Adds an order that is not in the table. Returns `false` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, order: OpenOrder) -> bool {
         let has_room = self.has_room();
@@ -95,7 +95,7 @@ impl Table {
         Some(order)
     }
 
-    /// All orders, by their ids.
+    /// Iterates over all orders of the table.
     pub(super) fn all(&self) -> Vec<OpenOrder> {
         let mut all: Vec<OpenOrder> = self.slots.all().collect();
         all.sort_unstable_by_key(|order| order.key);

@@ -158,8 +158,8 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order at `now`, in ticks since the start. An order that passes takes a token from
-    /// each bucket and is remembered for the duplicate check.
+    /// Checks an order against all controls at `now`, in ticks since the start. An order that
+    /// passes takes a token from each bucket and is remembered for the duplicate check.
     ///
     /// # Errors
     /// The first control that the order violates.

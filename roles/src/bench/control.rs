@@ -5,18 +5,18 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Phase: the agents prepare.
+/// Phase in which the agents prepare.
 pub const PREPARE: u64 = 0;
-/// Phase: the agents run.
+/// Phase in which the agents run.
 pub const GO: u64 = 1;
-/// Phase: sources start no new work.
+/// Phase in which sources start no new work.
 pub const LAST: u64 = 2;
-/// Phase: all sources have ended; the other agents drain and end.
+/// Phase in which all sources have ended, and the other agents drain and end.
 pub const DRAIN: u64 = 3;
-/// Phase: all agents end immediately.
+/// Phase in which all agents end immediately.
 pub const STOP: u64 = 4;
 
-/// Maximum number of agents.
+/// Maximum number of agents of a benchmark.
 pub const MAX_AGENTS: usize = 320;
 
 const PHASE: usize = HEADER_WORDS;
@@ -69,7 +69,7 @@ impl ControlSegment {
         self.0[PHASE].store(phase, Ordering::Release);
     }
 
-    /// Returns the agents' end.
+    /// Returns the agents' reading end of the segment.
     pub fn view(&self) -> ControlView {
         ControlView(self.0.clone().into())
     }

@@ -173,7 +173,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// A board's memory on the heap, with its header: for both ends in one process, and for tests.
+/// Creates a board's memory with its header on the heap, for both ends in one process, and for
+/// tests.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
@@ -190,7 +191,7 @@ pub fn heap(shape: BoardShape) -> AtomicWords {
     words
 }
 
-/// Both ends of a board on the heap; the reader can be cloned.
+/// Creates a board on the heap and returns both ends; the reader can be cloned.
 ///
 /// # Panics
 /// Never: a fresh board has a good header.

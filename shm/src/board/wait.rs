@@ -1,10 +1,10 @@
-//! Waiting for something newer: spinning, yielding, or asleep on the version itself.
+//! Waiting for a newer value: spinning, yielding, or sleeping on the cell's version.
 
 use super::Reader;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How a reader waits.
+/// How a reader waits for a newer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Looks again at once, with the CPU's pause hint: the lowest latency, a whole core.
@@ -16,15 +16,15 @@ pub enum Wait {
     Sleep,
 }
 
-/// The longest sleep before a reader looks for itself.
+/// The longest sleep before a reader polls by itself.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 /// Looks between two looks at the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits until the cell's version is another than `seen`, for `timeout` that long, and gives
-    /// it: `seen` if nothing came.
+    /// Waits up to `timeout` for a version of the cell other than `seen`, and returns it; `seen` if
+    /// none came.
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -23,8 +23,8 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) }).map(drop)
 }
 
-/// Holds the lock, shared, until the file is closed. Any number of open files can hold it at once.
-/// The file must be open for reading.
+/// Takes the shared lock of a file until the file is closed. Any number of open files can hold it
+/// at once. The file must be open for reading.
 ///
 /// # Errors
 /// What the system refused.

@@ -1,5 +1,6 @@
-//! Named segments that are removed when their creator drops them or dies. Each appears under its
-//! name whole and locked, and is a leftover once nobody has it locked.
+//! Named segments whose creator holds a lock, so that a leftover of a crashed creator is
+//! recognized. Each appears under its name whole and locked, and is a leftover once nobody has it
+//! locked.
 //!
 //! The lock ends with its process, however that ends, and says the same in every PID namespace
 //! ([`lock`]). A process id does neither: it may belong to another process by now. Only the holder
@@ -13,8 +14,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A named segment whose lock this process holds. Dropping it releases the lock and leaves
-/// the name.
+/// A named segment whose lock this process holds. Dropping it releases the lock and leaves the
+/// name.
 pub struct OwnedSegment {
     name: String,
     file: File,
@@ -47,8 +48,8 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner is dead; `None` if somebody holds it or has just
-    /// removed the name.
+    /// Takes the lock of a segment whose owner has died; `None` if another process holds it or has
+    /// just removed the name.
     ///
     /// # Errors
     /// No segment has that name; the file is not memory of this user.
@@ -60,20 +61,20 @@ impl OwnedSegment {
         Ok((is_ours && owned.is_named()).then_some(owned))
     }
 
-    /// The open file, readable and writable.
+    /// Returns the open file, readable and writable.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns `true` if the name stands for this segment: it may have been removed by hand, and
-    /// created again by others.
+    /// Returns `true` if the name still refers to this segment: it may have been removed by hand
+    /// and created again.
     pub fn is_named(&self) -> bool {
         let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
         let named = std::fs::symlink_metadata(format!("{SHM_DIR}/{}", self.name)).map(identity);
         matches!((named, self.file.metadata().map(identity)), (Ok(named), Ok(ours)) if named == ours)
     }
 
-    /// Removes the name, if it stands for this segment.
+    /// Removes the name if it refers to this segment.
     ///
     /// # Errors
     /// What the system refused.

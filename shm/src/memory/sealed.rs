@@ -44,8 +44,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates a sealed segment of that many zeroed words. `what` is its name within the run,
-    /// `name` its full name, for messages and for `/proc`.
+    /// Creates a sealed segment of zeroed words. `what` is its name within the run, `name` its full
+    /// name, for messages and for `/proc`.
     ///
     /// # Errors
     /// Not enough memory, or what the system refused.
@@ -97,7 +97,8 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// A segment that has a name as well, read-only for everybody: the control segment.
+    /// Creates a segment that also has a name and is read-only for every child: the control
+    /// segment.
     ///
     /// # Errors
     /// What the system refused.
@@ -105,8 +106,8 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// A segment that has a name as well, and that the process which is handed the right to write
-    /// may write.
+    /// Creates a segment that also has a name, and that a process with the write descriptor may
+    /// write.
     ///
     /// # Errors
     /// What the system refused.
@@ -115,7 +116,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
     }
 
-    /// Returns the descriptor for that access.
+    /// Returns the descriptor for an access right.
     pub fn file(&self, access: Access) -> &File {
         match access {
             Access::Read => &self.read,
@@ -139,7 +140,7 @@ impl Shared {
 static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard
-/// three, and no others: not either what this process was given by accident, by a shell for
+/// three, and no others: not even those that this process inherited by accident, from a shell for
 /// example. Nobody inherits them afterwards.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is

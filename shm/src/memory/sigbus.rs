@@ -67,7 +67,7 @@ static FAULTS: AtomicU64 = AtomicU64::new(0);
 /// Bytes of a page of this machine.
 static PAGE: AtomicU64 = AtomicU64::new(0);
 
-/// A region's entry in the table, for as long as the region is mapped.
+/// A region's entry in the table of mapped regions, for as long as the region is mapped.
 #[derive(Debug)]
 pub(super) struct Guard(usize);
 
@@ -110,13 +110,13 @@ impl Drop for Guard {
     }
 }
 
-/// Returns how many pages of regions were replaced in this process: 0 where nothing was lost.
+/// Returns how many pages of regions were replaced in this process; 0 if nothing was lost.
 pub fn faults() -> u64 {
     // Relaxed: a count; see `Guard::is_lost`.
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// Installs the handler for this process.
+/// Installs the SIGBUS handler of this process.
 ///
 /// # Errors
 /// What the system refused.

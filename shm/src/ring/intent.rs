@@ -1,4 +1,5 @@
-//! Announcements of producers in shared rings: a dead producer's claim shows whose slot it was.
+//! Announcements of producers in shared rings: after a producer's death they show which claimed
+//! slot was its own.
 //!
 //! ```text
 //! word 0        16      17
@@ -50,15 +51,15 @@
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
-/// Where the announced place is.
+/// Offset of the announced position.
 pub const POSITION: usize = HEADER_WORDS;
-/// Where the announced block is.
+/// Offset of the announced block.
 pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
-/// Words in the segment.
+/// Words in the segment of an announcement.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
-/// What one producer announces before it claims, in a ring that several write; written by that
+/// The segment kind of one producer's announcements before it claims a slot; written by that
 /// producer.
 pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
     .of_slots(POSITION, INTENT_WORDS - POSITION);
@@ -75,7 +76,7 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     }
 }
 
-/// The producer's end: announces. For rings that several producers write.
+/// The producer's end of its announcements. For rings that several producers write.
 pub struct Intent {
     position: Word,
     block: Word,
@@ -84,7 +85,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Attaches the end of the producer whose segment this is.
+    /// Attaches the end of the producer that owns a segment.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -93,13 +94,13 @@ impl Intent {
         Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
-    /// Before the claim of that place.
+    /// Announces a position before it is claimed.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
         self.store_position(position.wrapping_add(1));
     }
 
-    /// After the claim has failed, and between pushes.
+    /// Withdraws the announcement after a failed claim, and between pushes.
     #[inline]
     pub fn withdraw(&self) {
         self.store_position(0);
@@ -112,7 +113,7 @@ impl Intent {
         self.position.store(position, Ordering::Release);
     }
 
-    /// Before that block is taken.
+    /// Announces a block before it is taken.
     #[inline]
     pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before
@@ -121,11 +122,11 @@ impl Intent {
     }
 }
 
-/// The consumer's end: all announcements, and which producers are dead and not yet retired.
+/// The consumer's end of all announcements, with the producers that are dead and not yet retired.
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
-    /// The announcements of all producers, in their order.
+    /// Attaches the announcements of all producers, in producer order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -140,7 +141,7 @@ impl Intents {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// The dead producer is retired: what is announced from now on is its successor's.
+    /// Marks a dead producer as retired: later announcements are those of its successor.
     ///
     /// # Panics
     /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
@@ -152,30 +153,31 @@ impl Intents {
         *is_dead = false;
     }
 
-    /// The place that a dead producer has announced last.
+    /// Returns the position that a dead producer announced last.
     pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// The block that a dead producer has announced last.
+    /// Returns the block that a dead producer announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
-    /// Returns `true` if a producer not known to be dead announces that place. Call it after the
+    /// Returns `true` if a producer not known to be dead announces a position. Call it after the
     /// tail was seen behind the place (Acquire), and look at the place only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
 
-    /// As [`Intents::is_announced`], and dead producers count as well until they are retired.
+    /// Returns `true` if any producer announces a position, dead ones included until they are
+    /// retired.
     pub fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }
 
-    /// The first producer that announces that place and is not known to be dead.
+    /// Returns the first producer not known to be dead that announces a position.
     pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
@@ -192,8 +194,8 @@ impl Intents {
     }
 }
 
-/// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a
-/// run's segments get theirs from the launcher.
+/// Makes zeroed words an announcement's segment by writing its header, for tests and benches; the
+/// launcher writes those of a run's segments.
 pub fn write_header(words: &AtomicWords, producer: u64) {
     Header {
         kind: KIND,
@@ -208,7 +210,7 @@ pub fn write_header(words: &AtomicWords, producer: u64) {
     .write(words);
 }
 
-/// The announcements' segments of that many producers on the heap: for tests, models and benches.
+/// Creates the announcement segments of producers on the heap, for tests, models and benches.
 pub fn on_heap(producers: usize) -> Vec<AtomicWords> {
     let segment = |producer| {
         let words = crate::memory::Region::heap(INTENT_WORDS).words();
@@ -233,7 +235,7 @@ mod link {
         format!("{}-{index}.intent", spec.name)
     }
 
-    /// The segments of a link's announcements.
+    /// Specifies the announcement segments of a link.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             name: name(spec, index),
@@ -248,7 +250,7 @@ mod link {
         })
     }
 
-    /// A producer's own.
+    /// Attaches a producer's own announcement.
     ///
     /// # Errors
     /// As [`Attached::region`].

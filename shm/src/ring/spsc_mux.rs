@@ -19,10 +19,10 @@ use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
-/// The technique.
+/// The technique `spsc-mux`.
 pub struct SpscMux;
 
-/// The consumer: all rings and where the next scan begins.
+/// The consumer of `spsc-mux`: all rings, and the ring at which the next scan begins.
 pub struct Mux {
     /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
@@ -35,7 +35,7 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// A consumer over these rings; the producer's index is the ring's place.
+    /// Creates a consumer over these rings; a producer's index is that of its ring.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let inactive = Vec::with_capacity(rings.len());
         Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
@@ -46,7 +46,7 @@ impl Mux {
         self.find_nonempty().is_none()
     }
 
-    /// Returns `true` if nothing is left to take of that producer: its ring is empty, or is not
+    /// Returns `true` if no message of a producer is left to take: its ring is empty, or is not
     /// polled.
     pub fn is_drained(&self, producer: usize) -> bool {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
@@ -207,20 +207,21 @@ impl super::Producer for SpscMuxProducer {
     }
 }
 
-/// The producer: its own ring.
+/// The producer of `spsc-mux`, with its own ring.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-/// The name of a producer's ring within the run.
+/// Returns the name of a producer's ring within the run.
 pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// The name of the consumer's part of a ring.
+/// Returns the name of the consumer's part of a ring.
 pub fn head_name(ring: &str) -> String {
     format!("{ring}.head")
 }
 
-/// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
+/// Specifies the two segments of an SPSC ring: the producer's part under the ring's name, and the
+/// consumer's.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         name: head_name(&what),

@@ -5,7 +5,8 @@ use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
 
-/// How far a push has come. Not every technique has every step.
+/// How far a push has come: the point at which a fault interrupts it. Not every technique has every
+/// step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Step {
@@ -29,7 +30,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step, in the order of a push.
+    /// All steps, in the order of a push.
     pub const ALL: &[Step] = &[
         Step::Entered,
         Step::Allocated,
@@ -41,7 +42,7 @@ impl Step {
         Step::Published,
     ];
 
-    /// The name that users type and read.
+    /// Returns the name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Entered => "entered",
@@ -55,7 +56,7 @@ impl Step {
         }
     }
 
-    /// The step of that name.
+    /// Returns the step with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.name() == name)
     }
@@ -67,7 +68,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at`; its `Break` leaves the push here. For an `at` that always continues: nothing.
+/// Calls `at`; its `Break` abandons the push at this step. For an `at` that always continues:
+/// nothing.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.
@@ -76,7 +78,7 @@ pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result
     if at(step).is_break() { Err(Full) } else { Ok(()) }
 }
 
-/// A push of which only begin and end can be seen: `push`, with its two steps.
+/// Runs a push of which only beginning and end are visible: calls `push` between these two steps.
 ///
 /// # Errors
 /// [`Full`] if `push` says so or `at` broke off.
@@ -92,8 +94,8 @@ pub fn whole(
     Ok(())
 }
 
-/// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half,
-/// [`Step::Written`] behind it.
+/// Writes a message's words into its slot, with [`Step::HalfWritten`] before the second half and
+/// [`Step::Written`] after it.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

@@ -2,7 +2,7 @@
 
 use super::step::Step;
 
-/// Where a technique keeps what it carries, and so where it can run.
+/// The memory in which a technique keeps its messages, which decides where it can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// On the heap of one process: between its threads only.
@@ -46,8 +46,8 @@ pub struct TechniqueInfo {
 }
 
 impl TechniqueInfo {
-    /// A bounded technique of that name whose producers share one queue; of its pushes only begin
-    /// and end can be seen.
+    /// Creates the description of a bounded technique whose producers share one queue, and of whose
+    /// pushes only begin and end are visible.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,
@@ -62,43 +62,43 @@ impl TechniqueInfo {
         }
     }
 
-    /// With these steps of a push.
+    /// Declares the visible steps of a push.
     #[must_use]
     pub const fn steps(self, steps: &'static [Step]) -> Self {
         Self { steps, ..self }
     }
 
-    /// Each producer has its own.
+    /// Declares that each producer has its own queue.
     #[must_use]
     pub const fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// It is never full.
+    /// Declares that the queue is never full.
     #[must_use]
     pub const fn unbounded(self) -> Self {
         Self { bounded: false, ..self }
     }
 
-    /// Its consumer can be replaced.
+    /// Declares that a crashed consumer can be replaced.
     #[must_use]
     pub const fn resumable(self) -> Self {
         Self { resumable: true, ..self }
     }
 
-    /// Its producers can be replaced.
+    /// Declares that a crashed producer can be replaced.
     #[must_use]
     pub const fn inheritable(self) -> Self {
         Self { inheritable: true, ..self }
     }
 
-    /// It is the port of that technique on the heap.
+    /// Declares the technique on the heap of which this one is a port.
     #[must_use]
     pub const fn port_of(self, reference: &'static str) -> Self {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Across processes, that technique is what to use instead.
+    /// Declares the technique to use instead between processes.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }

@@ -6,9 +6,9 @@ use protocol::wire::{Operation, Order, OrderId, Side, WireError};
 /// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// Marks the target of a cancel whose order was resting before the schedule began, so that it has
-/// no sequence: the target is then this bit and the recording's order id below it. No sequence has
-/// the bit.
+/// Marks the target of a cancel whose order was resting before the schedule began and so has no
+/// sequence: the target is then this bit and the recording's order id below it. No sequence has the
+/// bit.
 pub const RESTING: u64 = 1 << 63;
 
 /// A scheduled order: due time, venue, request and delay at the venue.
@@ -97,12 +97,12 @@ impl Entry {
     }
 }
 
-/// Returns the delay in an entry's words, in nanoseconds.
+/// Returns the delay of an encoded entry, in nanoseconds.
 pub(super) fn delay_of(words: &EntryWords) -> u64 {
     words[1] & MAX_DELAY_NS
 }
 
-/// Returns the venue in an entry's words.
+/// Returns the venue of an encoded entry.
 pub(super) fn venue_of(words: &EntryWords) -> u16 {
     ((words[1] >> VENUE_SHIFT) & 0xFF) as u16
 }

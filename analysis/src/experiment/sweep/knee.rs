@@ -20,14 +20,14 @@ struct PointLoad {
     predicted_ns: Option<f64>,
 }
 
-/// The two stages that end when the orchestrator takes a message up, on average.
+/// Returns the mean time in the two stages that wait for the orchestrator, added up, in nanoseconds.
 pub(super) fn mean_wait_ns(run: &RunOutline) -> Option<f64> {
     let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
 }
 
-/// The table of a sweep over work or rate; `None` for another sweep, or where utilisation was not
-/// measured.
+/// Returns the table of a sweep over work or rate; `None` for another sweep, or if utilization was
+/// not measured.
 pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     [Axis::Work, Axis::Rate].iter().any(|axis| record.axis(*axis).is_some()).then_some(())?;
     let loads: Vec<(&SweepPoint, PointLoad)> =

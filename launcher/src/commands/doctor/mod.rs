@@ -54,7 +54,7 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Prints the checks.
+/// Prints the results of all checks.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
     let system = System { no_container, unlimited, ..System::read() };

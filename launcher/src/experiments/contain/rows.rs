@@ -1,4 +1,4 @@
-//! A row of the containment table: what one fault did.
+//! Derives a row of the containment table from a run: the outcome of one fault.
 
 use super::matrix::{ContainCase, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
@@ -35,7 +35,7 @@ impl VictimEnd {
     }
 }
 
-/// The row of a case's run.
+/// Returns the row of a case's run.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -84,8 +84,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// What a run shows in which a venue had the fault; nothing if it ended before there was anything
-/// to show.
+/// Returns the row of a run with a venue fault; `None` if it ended too early.
 pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
@@ -138,7 +137,7 @@ fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) 
     }
 }
 
-/// What a run shows in which a role of the engine had the fault.
+/// Returns the row of a run with a fault of an engine role.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     if let FaultTarget::Gateway(index) = case.scenario.fault.target {
         return gateway_row(case, index, summary, folder);

@@ -58,7 +58,7 @@ pub struct SweepFlags {
     steps: u32,
 }
 
-/// Measures a sweep, goes on with one, or does what is asked of a planned one.
+/// Runs a sweep, resumes one, or executes what the flags of a planned sweep request.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);

@@ -1,5 +1,5 @@
-//! Verifies what a strategy says about itself in memory that it can write. Its last error message
-//! and its order counters. They are only reported and never trusted.
+//! Verifies the claims of a strategy in memory that it can write. Its last error message and its
+//! order counters. They are only reported and never trusted.
 
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;

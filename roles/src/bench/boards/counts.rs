@@ -14,13 +14,13 @@ use shm::sync::Ordering;
 
 /// Values from 2^40 ticks on (some minutes) share the last bucket.
 const TOP: u32 = 40;
-/// Index of the word with the minimum plus 1; 0: no value.
+/// Index of the histogram word with the minimum plus 1; 0 without any value.
 pub const MIN_WORD: usize = 0;
-/// Index of the word with the maximum.
+/// Index of the histogram word with the maximum.
 pub const MAX_WORD: usize = 1;
-/// Index of the word with the sum of all values.
+/// Index of the histogram word with the sum of all values.
 pub const SUM: usize = 2;
-/// Index of the first bucket.
+/// Index of the histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
 /// The resolution of a histogram: one part in 2^bits.
@@ -102,11 +102,11 @@ fn add(words: &AtomicWords, index: usize, more: u64) {
 }
 
 const FIGURES: usize = 16;
-/// Number of histograms over the whole time.
+/// Number of histograms of a board's end over the whole time.
 pub const MEASURES: usize = 3;
-/// Number of time slices.
+/// Number of time slices of a board's figures.
 pub const SLICES: usize = 60;
-/// Number of own words of an account.
+/// Number of words that a board's end adds to its account.
 pub const WORDS: usize = FIGURES + MEASURES * Resolution::FINE.words() + SLICES * Resolution::COARSE.words();
 
 /// A counter of a board's reader.
@@ -168,19 +168,19 @@ impl BoardLog {
         self.account.add(1);
     }
 
-    /// Adds to a figure.
+    /// Adds to a counter.
     #[inline(always)]
     pub fn add(&self, field: BoardField, more: u64) {
         add(&self.figures, field as usize, more);
     }
 
-    /// Counts a duration in ticks.
+    /// Counts a duration, in ticks, in a measure's histogram.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.measures[measure as usize].add(ticks);
     }
 
-    /// Counts a value in its time slice. The last slice includes later values.
+    /// Counts a value in the histogram of its time slice. The last slice includes later values.
     #[inline(always)]
     pub fn over_time(&self, slice: usize, ticks: u64) {
         self.slices[slice.min(SLICES - 1)].add(ticks);

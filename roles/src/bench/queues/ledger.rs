@@ -32,18 +32,18 @@ pub const MAX_ENDS: u16 = 64;
 const SHARES: usize = 16;
 const LATENCIES: usize = SHARES + MAX_ENDS as usize;
 
-/// Returns the number of own words of an agent that takes `events` events.
+/// Returns the number of words that a queue end adds to its account, if it takes `events` events.
 pub const fn account_words(events: u64) -> usize {
     LATENCIES + events as usize
 }
 
-/// Stores a figure.
+/// Stores a figure of a queue end.
 #[inline(always)]
 pub fn set(account: &AgentAccount, field: LabField, value: u64) {
     account.set_own(field as usize, value);
 }
 
-/// Loads a figure.
+/// Loads a figure of a queue end.
 pub fn get(account: &AccountView, field: LabField) -> u64 {
     account.own().load(field as usize, Ordering::Relaxed)
 }

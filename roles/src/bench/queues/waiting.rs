@@ -74,7 +74,7 @@ impl WaitStrategy {
         self.wakes += 1;
     }
 
-    /// Disarms the doorbell after progress.
+    /// Disarms the doorbell after an event was taken or pushed.
     #[inline(always)]
     pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
@@ -102,7 +102,7 @@ pub enum Slow {
 }
 
 impl Slow {
-    /// Returns the time in nanoseconds.
+    /// Returns the time of the cost in nanoseconds.
     pub const fn ns(self) -> u64 {
         match self {
             Slow::Sleep { ns } | Slow::Work { ns } => ns,

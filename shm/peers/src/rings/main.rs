@@ -1,5 +1,5 @@
-//! bulkhead's ring beside crates of its kind: a message there and one back, and a stream of
-//! messages, between two threads on two cores.
+//! Compares bulkhead's ring with other crates: round trips of a message, and a stream of messages,
+//! between two threads on two cores.
 //!
 //! `cargo run --release --bin rings [SAMPLES [CORE CORE]]` in this folder. Every queue has 64,
 //! 1,024 and 8,192 places, and those that take any type have the message both packed and in a line

@@ -1,4 +1,5 @@
-//! The receiving end: takes with a private cursor, and mends what dead producers left.
+//! The consumer of `array-queue`: takes messages with a private cursor, and repairs what dead
+//! producers left.
 
 use super::layout::{LAP, RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
@@ -17,8 +18,8 @@ pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring and to the announcements of all its producers, in their
-    /// order; all have their headers.
+    /// Attaches the receiving end to a ring and to the announcements of all its producers, in
+    /// producer order; all must have their headers.
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
@@ -28,9 +29,9 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in place of one that has crashed: what was not taken comes out,
-    /// whole and in order. A message that was being taken comes out again if its slot was not
-    /// freed. Producers may continue concurrently; retirements start again.
+    /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
+    /// in order. A message that was being taken comes out again if its slot was not freed.
+    /// Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -49,8 +50,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Returns `true` if a producer has claimed a position that was not taken: its message is there
-    /// or on its way.
+    /// Returns `true` if a producer has claimed a position that was not taken: its message is
+    /// published or about to be.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]

@@ -52,8 +52,8 @@ pub use consumer::Consumer;
 pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
-/// A ring and its producers' announcements on the heap, all ends attached: for tests, models and
-/// benches.
+/// Creates a ring with its producers' announcements on the heap and attaches all ends, for tests,
+/// models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -84,13 +84,13 @@ mod link {
         intent,
     };
 
-    /// The technique.
+    /// The technique `array-queue`.
     pub struct ArrayQueue;
 
     /// The receiving end of a link.
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
-    /// The segment of a link's ring: one for all producers.
+    /// Specifies the segment of a link's ring, which all producers share.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             name: spec.name.into(),
@@ -104,7 +104,7 @@ mod link {
         }
     }
 
-    /// The steps of a push into a ring that several producers write.
+    /// The steps of a push into a ring that several producers share.
     pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {

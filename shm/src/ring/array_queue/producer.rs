@@ -1,4 +1,5 @@
-//! The sending end: announces a place, claims it by CAS, writes and stamps.
+//! The producer of `array-queue`: announces a position, claims it by compare-and-swap, writes the
+//! slot and stamps it.
 
 use super::layout::{RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
@@ -22,7 +23,7 @@ pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTE
 }
 
 impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
-    /// Attaches a sending end to a ring and to the producer's own announcement, which both have
+    /// Attaches a sending end to a ring and to the producer's own announcement; both must have
     /// their headers.
     ///
     /// # Errors
@@ -32,7 +33,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         Ok(Self { ring: RingLayout::attach(ring)?, intent: Intent::attach(intent)? })
     }
 
-    /// Puts a message into the ring, or says that it is full.
+    /// Pushes a message into the ring, or returns [`Full`].
     ///
     /// # Errors
     /// [`Full`] if the next slot still holds the message of the lap before, or if somebody damaged
@@ -42,7 +43,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors

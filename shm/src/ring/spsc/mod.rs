@@ -64,31 +64,31 @@ use crate::memory::{
 };
 use crate::ring::MESSAGE_WORDS;
 
-/// Where the consumer's cursor is, within its part; also in a region that holds both parts.
+/// Offset of the consumer's cursor within its part; also in a region that holds both parts.
 pub const HEAD: usize = HEADER_WORDS;
 /// Words in the consumer's part.
 pub const HEAD_WORDS: usize = HEAD + 16;
-/// Where the slots of a ring of index 0 are, within the producer's part.
+/// Offset of the slots within the producer's part, for a ring of index 0.
 pub const SLOTS: usize = HEADER_WORDS;
 /// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
 /// More messages than are ever counted. Scribbled numbers are cut to it.
 const POSITION_LIMIT: u64 = u64::MAX >> 8;
-/// The producer's part.
+/// The segment kind of the producer's part.
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
     "ring",
     &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("cache-colors", CACHE_COLORS)],
 );
-/// The consumer's part.
+/// The segment kind of the consumer's part.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
-/// Words in a slot: the message and its sequence.
+/// Returns the words of a slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {
     message_words + 1
 }
 
-/// Words in the producer's part.
+/// Returns the words of the producer's part.
 pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
@@ -96,12 +96,12 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
 /// Words before the first slot of a ring, and after its last one; their sum for any index.
 const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
-/// Where the slots of the ring of that index are, within the producer's part.
+/// Returns the offset of the slots within the producer's part, by the ring's index.
 pub const fn first_slot(index: u64) -> usize {
     SLOTS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// Words in both parts together.
+/// Returns the words of both parts together.
 pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
     HEAD_WORDS + tail_words(capacity, message_words)
 }
@@ -155,7 +155,8 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
     write_header_of::<M>(words, capacity, 0);
 }
 
-/// As [`write_header`], for the ring of that index: its slots begin at [`first_slot`].
+/// Writes the headers as [`write_header`] does, for the ring of that index: its slots begin at
+/// [`first_slot`].
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].

@@ -1,4 +1,4 @@
-//! Why a recorded flow is not replayed: the file, the line, and the way out.
+//! Errors of replaying a recorded flow: the file, the line, and the remedy.
 
 use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
@@ -74,7 +74,7 @@ pub enum ReplayError {
     },
 }
 
-/// The start of a field in quotes, on one line whatever it holds.
+/// Returns the start of a field in quotes, on one line whatever it holds.
 pub(super) fn excerpt(field: &str) -> String {
     const SHOWN: usize = 40;
     match field.char_indices().nth(SHOWN) {
