@@ -1,6 +1,5 @@
 //! Links an empty archive for libbsd where it is not installed: the bindings ask for it, but the
-//! driver needs it only for randomness on older C libraries. Where libbsd is not installed, an
-//! archive with nothing in it is what the linker finds.
+//! driver needs it only for randomness on older C libraries.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ use thiserror::Error;
 /// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// A type that is saved as versioned JSON. Only its own module knows its name and its keys.
+/// A type that is saved as versioned JSON. Its name and keys are defined in its own module only.
 pub trait Document: Serialize + DeserializeOwned {
     /// File name, for example `run.json`.
     const FILE: &'static str;

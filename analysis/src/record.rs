@@ -58,7 +58,7 @@ pub struct RunRecord {
     #[serde(default)]
     pub commands: Vec<OperatorCommand>,
     /// Number of times that each fault of the plan was injected, in the plan's order; null for a
-    /// fault that a process injects itself. Empty if nobody counted.
+    /// fault that a process injects itself. Empty if they were not counted.
     #[serde(default)]
     pub strikes: Vec<Option<u64>>,
 }
@@ -200,7 +200,7 @@ pub struct Outage {
     pub unknown: u64,
     /// Time at which the next incarnation accepted orders; `None` if the venues stayed down.
     pub restarted_ns: Option<u64>,
-    /// Time of its first order by the stamps; `None` in records, which do not know it.
+    /// Time of its first order by the stamps; `None` in saved records, which do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_ns: Option<u64>,
     /// Reason for which the process was not restarted any more; `None` if it was, or is never

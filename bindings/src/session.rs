@@ -2,7 +2,7 @@
 //!
 //! It is the agent of every strategy ([`StrategyAgent`]), driven by the caller instead of by
 //! [`protocol::agent::run`]: a poll is a duty cycle. Technique and clock are known only once the
-//! program has attached, so a call goes through a trait object; behind it everything is compiled
+//! program has attached, so a call goes through a trait object; inside it everything is compiled
 //! for its types.
 
 use crate::inbox::Inbox;

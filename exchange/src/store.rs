@@ -1,5 +1,4 @@
-//! The arena of orders, the index of ids and the sequence that all books share. Orders, queues,
-//! index, time and counters.
+//! The arena of orders, the index of ids, the clock and the counters that all books share.
 
 use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::command::{NewOrder, TimeInForce};

@@ -23,7 +23,7 @@ pub(crate) struct ReportOutbox<P> {
     /// Checksum of the messages handed over.
     pub reported: Checksum,
     /// A fill is logged before its report is pushed: a crashed gateway's log must hold every fill
-    /// that the engine knows.
+    /// that the engine has received.
     pub logs_fills_first: bool,
 }
 

@@ -113,8 +113,8 @@ pub trait Venue: Send {
     fn has_capacity(&self) -> bool;
 
     /// Takes an order or a cancel that arrived at `now` (ticks, t4). Returns when its first report
-    /// is due (ticks), if the venue knows; the gateway's lateness is measured against it. Reports
-    /// that are due immediately may be sent in this call.
+    /// is due (ticks), if the venue can tell; the gateway's lateness is measured against it.
+    /// Reports that are due immediately may be sent in this call.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
     /// Advances time to `now` (ticks), which is not before [`Venue::next_deadline`]. Sends the

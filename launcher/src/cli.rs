@@ -40,8 +40,7 @@ impl Cli {
 
     /// Parses a command line.
     ///
-    /// # Errors
-    /// The command line is not valid, or asks for help.
+    /// # Errors The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches_from(words)?)
     }

@@ -1,5 +1,5 @@
-//! The start barrier: threads report that they are ready, and wait until the launcher opens it. Its
-//! idle strategy, its core and priority, and the barrier before its first duty cycle.
+//! The start barrier: threads report that they are ready, and wait until the launcher opens it.
+//! Sets a thread's core, priority and idle strategy first.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};

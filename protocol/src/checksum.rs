@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
 
-/// An odd constant whose bits look random (from splitmix64's finaliser): its product carries each
+/// An odd constant with pseudo-random bits (from splitmix64's finaliser): its product carries each
 /// bit upwards.
 const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 

@@ -8,8 +8,8 @@
 //!
 //! Commands are numbered from 0 in the order in which they were appended, and are never changed or
 //! removed; a run has room for [`MAX_COMMANDS`]. Operators exclude each other by a lock on the
-//! segment's file, so no lock is in shared memory and a killed operator blocks nobody: a command
-//! counts once it is complete. The engine polls one word in each duty cycle.
+//! segment's file, so no lock is in shared memory and a killed operator blocks no other one: a
+//! command counts once it is complete. The engine polls one word in each duty cycle.
 //!
 //! Only the engine maps the commands, and it maps them read-only: in the sandbox no strategy can
 //! use a kill switch. At the level `process` a malicious strategy can open the segment by its name,

@@ -9,7 +9,7 @@
 //! A thread runs one agent or several ([`crate::plan::ThreadPlan::roles`]). Each has its own
 //! counters, in the order in which the thread's duty cycle visits them, so that agents that share a
 //! thread do not share counters. One writer (the thread), any number of readers, all Relaxed: the
-//! counters are independent of each other. The thread's state tells when all are final.
+//! counters are independent of each other. The thread's state shows when all are final.
 //!
 //! The meaning of a counter is never read from memory: names and units come from the role's static
 //! information ([`crate::role`]). Any value is valid.

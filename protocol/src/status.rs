@@ -95,7 +95,7 @@ pub enum StatusField {
     StartedTicks,
     /// Ticks when the duty cycles ended.
     EndedTicks,
-    /// Context switches that the thread asked for (yield, futex) since the start of the run.
+    /// Voluntary context switches of the thread (yield, futex) since the start of the run.
     VoluntarySwitches,
     /// Context switches that the kernel forced on it.
     InvoluntarySwitches,

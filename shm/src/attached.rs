@@ -1,8 +1,8 @@
 //! One process's view of a run's segments: each is mapped once, however many threads use it.
 //!
 //! Rings attach through [`Attached`] and never see where a segment comes from: a name in
-//! `/dev/shm`, an inherited descriptor, or the heap. That is for a [`Source`] to say, and so is
-//! what this process may do with it.
+//! `/dev/shm`, an inherited descriptor, or the heap. A [`Source`] locates it and holds this
+//! process's rights to it.
 
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
@@ -42,9 +42,8 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
-    /// Returns the header that the plan gives for a segment; `None` if the plan has none. The
-    /// header in memory is then ignored, since any writer of the segment can overwrite it. `None`:
-    /// the header in memory is checked.
+    /// Returns the header that the plan gives for a segment: the header in memory is then ignored,
+    /// since any writer of the segment can overwrite it. `None`: the header in memory is checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None

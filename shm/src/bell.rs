@@ -7,23 +7,23 @@
 //! each sender:   header │ flag │ outside │ rung … word for that listener … ◀─ read by it
 //! ```
 //!
-//! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or
-//! about to be, and which park that is: it counts in steps of two, and its lowest bit is set while
-//! the thread sleeps. A sender that finds the bit set copies the flag into its own word for that
-//! listener, and wakes the threads waiting on that word. The listener waits on the words of all its
-//! senders at once (`futex_waitv`).
+//! Each thread has a segment that it alone writes. `flag` shows whether the thread is asleep or
+//! about to be, and counts its parks in steps of two, and its lowest bit is set while the thread
+//! sleeps. A sender that finds the bit set copies the flag into its own word for that listener, and
+//! wakes the threads waiting on that word. The listener waits on the words of all its senders at
+//! once (`futex_waitv`).
 //!
 //! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more
 //! before it waits; the sender publishes its message, fences, and then reads the flag. Both fences
 //! are SeqCst, so in their single total order one comes first (Dekker's argument). Either the
 //! listener's last poll sees the message, or the sender sees the flag of this park and writes it
-//! into its word. The listener looks at that word before it waits, and the kernel compares it once
+//! into its word. The listener checks that word before it waits, and the kernel compares it once
 //! more when it puts the listener to sleep.
 //!
-//! **Why no sender can take another one's wake-up away.** It can write neither the flag nor another
+//! **Why no sender can steal another sender's wake-up.** It can write neither the flag nor another
 //! sender's word, and it does not map the other's word, so it cannot wait there in the listener's
-//! place. What it can do is to wake the listener for nothing, which costs the listener a look at
-//! its rings. A wait has a time-out all the same: a peer is not trusted to ring.
+//! place. It can only wake the listener spuriously, which costs the listener a poll of its rings. A
+//! wait has a time-out all the same: a peer is not trusted to ring.
 //!
 //! The word `outside` is for processes without a thread in the plan: the launcher and operators.
 
@@ -35,7 +35,7 @@ use core::time::Duration;
 
 /// Index of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Index of the word by which the launcher and operators ring. Two cache lines behind the flag,
+/// Index of the word by which the launcher and operators ring. Two cache lines after the flag,
 /// which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
 /// Index of the first of the words by which the thread rings other threads.
@@ -104,7 +104,7 @@ impl Doorbell {
 
     #[cold]
     fn wake(&self, flag: u64) {
-        // Relaxed: our own store, or that of somebody else outside, who then has rung for this
+        // Relaxed: our own store, or that of another outside sender, which then has rung for this
         // park.
         if self.rung[0].load(Ordering::Relaxed) != flag {
             // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message
@@ -162,7 +162,7 @@ impl Listener {
         if self.senders.len() < futex::MAX_WORDS {
             self.senders.push(word);
         } else {
-            // Looks by itself for what the others send.
+            // Polls regularly, because not all senders can wake it.
             self.max_sleep = SHORT_SLEEP;
         }
     }

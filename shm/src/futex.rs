@@ -12,7 +12,7 @@ pub const MAX_WORDS: usize = 128;
 /// Why a wait on several words returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody woke it, or a word had changed before; or for no reason.
+    /// A wake-up, a word that had changed before, or no reason.
     Rung,
     /// The time was over.
     TimedOut,
@@ -52,7 +52,7 @@ fn wait_for(word: &AtomicU64, expected: u32, timeout: Duration) -> Woken {
     woken(result)
 }
 
-/// What the result of a wait says.
+/// Converts the result of a wait.
 #[cfg(not(loom))]
 fn woken(result: libc::c_long) -> Woken {
     if result >= 0 {
@@ -75,8 +75,8 @@ pub fn wake_one(word: &AtomicU64) {
 }
 
 /// Sleeps while the low half of each word has its expected value, for at most `timeout`; words
-/// beyond [`MAX_WORDS`] are ignored. One word is waited on by the older call, which every kernel
-/// and the sandbox's strategies have.
+/// beyond [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every
+/// kernel has and the sandbox allows to strategies.
 #[cfg(not(loom))]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.

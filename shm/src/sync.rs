@@ -26,7 +26,7 @@ pub type AtomicU64 = core::sync::atomic::AtomicU64;
 #[cfg(loom)]
 pub type AtomicU64 = loom::sync::atomic::AtomicU64;
 
-/// Tells the CPU (or loom's scheduler) that this thread is waiting for another one.
+/// Hints to the CPU (or loom's scheduler) that this thread is waiting for another one.
 #[inline(always)]
 pub fn spin_hint() {
     #[cfg(not(loom))]
@@ -69,7 +69,7 @@ pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
 
 /// Returns `true` if the words are equal, without letting the compiler assume it afterwards.
 ///
-/// Where it knows that two words are equal, the compiler may use either for the other. An address
+/// If two words are known to be equal, the compiler may use either for the other. An address
 /// computed from a loaded word would then no longer depend on the load, or one computed from a
 /// counter would. What a CPU may run ahead of depends on that. No instruction but the comparison.
 #[inline(always)]
@@ -77,7 +77,7 @@ pub(crate) fn equal_unknown_to_compiler(one: u64, other: u64) -> bool {
     opaque(one) == opaque(other)
 }
 
-/// Returns the word, of which the compiler then knows nothing.
+/// Returns the word, about which the compiler then assumes nothing.
 #[inline(always)]
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn opaque(mut word: u64) -> u64 {

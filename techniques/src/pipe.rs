@@ -16,8 +16,8 @@
 //! the incomplete frame is invalid and dropped.
 //!
 //! A frame does not identify its producer: the index is `None`. Any process that can write into the
-//! pipe can send frames in another's name, and one that knows another's next message can write the
-//! beginning of a frame that swallows it. The check detects mistakes and garbage; it is not a
+//! pipe can send frames in another's name, and one that can guess another's next message can write
+//! the beginning of a frame that swallows it. The check detects mistakes and garbage; it is not a
 //! signature.
 //!
 //! Why not the kernel's packet mode (`O_DIRECT`): each packet takes a page, so the pipe holds 256

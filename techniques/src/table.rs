@@ -1,6 +1,6 @@
-//! The technique table. A new technique is one file next to this one, its line in `built_in`, and
-//! one entry here; command line, planner, sweeps, bill, containment, tests, benches and fuzz
-//! targets iterate over the table.
+//! The technique table, over which command line, planner, sweeps, bill, containment, tests, benches
+//! and fuzz targets iterate. A new technique is one file next to this one, its line in `built_in`,
+//! and one entry here.
 //!
 //! A program can register its own techniques at startup with [`Technique::register`]. There are two
 //! ways from a name to monomorphized loops: [`with_link!`](crate::with_link) for built-in

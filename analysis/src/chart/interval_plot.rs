@@ -17,7 +17,7 @@ pub struct IntervalRow {
     pub note: String,
     /// CSS class that sets the color.
     pub class: &'static str,
-    /// Estimate and interval; `None` if unknown, and the note says why.
+    /// Estimate and interval; `None` if unknown: the note has the reason.
     pub interval: Option<crate::stats::Spread>,
 }
 

@@ -7,8 +7,8 @@ use crate::stats::{self, ComparisonLine, Spread, Verdict};
 
 /// A change that would be one if its interval did not hold 1.
 const UNSURE_MIN_CHANGE: f64 = 0.02;
-/// An interval that reaches further from its estimate than this share of it tells nothing, unless
-/// it excludes "no difference".
+/// An interval that reaches further from its estimate than this share of it is not meaningful,
+/// unless it excludes "no difference".
 const TELLING_WIDTH: f64 = 0.25;
 
 /// Returns `true` if the interval is too wide for the figure to be meaningful.
@@ -59,7 +59,7 @@ pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonL
     IntervalRow { name, note: format_verdict(line), class, interval: interval(line) }
 }
 
-/// Formats the verdict of a comparison: `+3.2%, slower`. Where nothing can be said: why.
+/// Formats the verdict of a comparison: `+3.2%, slower`. Without a verdict, returns the reason.
 pub(super) fn format_verdict(line: &ComparisonLine) -> String {
     let verdict = line.verdict.text();
     match (line.verdict, interval(line)) {

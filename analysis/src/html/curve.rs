@@ -13,7 +13,7 @@ const SAMPLES_BEYOND: f64 = 10.0;
 pub struct Curve {
     /// What was measured.
     pub measure: Measure,
-    /// `(1/(1 − p), nanoseconds)`, rising, as far as there are samples for it.
+    /// `(1/(1 − p), nanoseconds)`, rising, as far as the samples suffice.
     pub points: Vec<(f64, u64)>,
 }
 

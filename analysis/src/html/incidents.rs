@@ -1,6 +1,5 @@
-//! The section of a run's page on strategy deaths: cause, detection, and effect on other
-//! strategies. A table of incidents, what they did to the survivors, and their lanes under the time
-//! line.
+//! The section of a run's page on strategy deaths: a table of incidents, their effect on other
+//! strategies, and their lanes below the timeline.
 
 use super::scale::Scale;
 use super::svg::{Frame, coordinate, line, text};

@@ -1,5 +1,5 @@
-//! Draws the machine's noise: for each thread a strip over time with the longest gap of each
-//! moment, and the kernel's own account of the cores. Drawn as jHiccup and cyclictest draw it.
+//! Draws the machine's noise, as jHiccup and cyclictest do: for each thread a strip over time with
+//! the longest gap of each moment, and the kernel's own account of the cores.
 
 use super::axis;
 use super::scale::Scale;
@@ -131,7 +131,7 @@ fn threads(noise: &MachineNoise) -> Markup {
     }
 }
 
-/// What the kernel says of the cores.
+/// The kernel's statistics of the cores.
 fn account(kernel: &KernelAccount) -> Markup {
     html! {
         h3 { "What the kernel says of the same cores" }

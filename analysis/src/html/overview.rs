@@ -1,5 +1,4 @@
-//! The verdict, settings and main figures at the top of a run's page. Verdict, headline figures,
-//! and the settings and machine.
+//! The verdict, settings and main figures at the top of a run's page.
 
 use super::page::fact_columns;
 use crate::cpu_list;

@@ -1,5 +1,5 @@
-//! The frame of every HTML page: head, styles and navigation. One file that asks for nothing from
-//! anywhere.
+//! The frame of every HTML page: head, styles and navigation. A page is one file that loads
+//! nothing.
 
 use crate::escape::printable;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -107,8 +107,7 @@ fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
     path
 }
 
-/// From the median of each bucket up to its greatest; where there is no median, a mark at the
-/// greatest.
+/// From the median of each bucket up to its maximum; without a median, a mark at the greatest.
 fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
     let mut data = String::new();
     for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {

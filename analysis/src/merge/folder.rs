@@ -1,4 +1,4 @@
-//! Opens the logs of a run from its folder or from memory. A folder or memory.
+//! Opens the logs of a run from its folder or from memory.
 
 use crate::logfile::{LogError, LogReader, file_name};
 use protocol::plan::Plan;

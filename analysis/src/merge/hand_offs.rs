@@ -1,5 +1,5 @@
-//! Checks that every hand-off delivered first in, first out. Each is first in, first out. A checker
-//! sees the stamps of both ends, in log order.
+//! Checks that every hand-off delivered first in, first out. A checker sees the stamps of both
+//! ends, in log order.
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|

@@ -198,7 +198,7 @@ impl MergedRun {
 ///
 /// A log that ends within a record is an error, except in a failed run, which gives what it has. A
 /// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
-/// figure, and a note says so.
+/// figure, and a note is added.
 ///
 /// # Errors
 /// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.

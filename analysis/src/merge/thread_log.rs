@@ -1,4 +1,4 @@
-//! What is known of a thread's log besides its stamps: incarnation, dropped records, counters.
+//! The facts about a thread's log besides its stamps: incarnation, dropped records, counters.
 
 use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;

@@ -1,4 +1,4 @@
-//! The tables of stages and of threads. The stages of the round trip, and the threads.
+//! The tables of stages and of threads in a run's report.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
 use crate::escape::{markdown, single_line};

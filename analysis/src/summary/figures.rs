@@ -1,4 +1,4 @@
-//! The latency percentiles and rates of a run. One histogram for each measure, with the exact
+//! The latency percentiles and rates of a run: one histogram for each measure, with the exact
 //! minimum, maximum and mean.
 //!
 //! Durations are differences of ticks and are converted to nanoseconds one by one, with the

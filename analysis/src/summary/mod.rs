@@ -54,7 +54,7 @@ pub struct Summary {
     pub outcome: RunOutcome,
     /// Whether every order is accounted for and every check held.
     pub valid: bool,
-    /// Whether the latencies may be quoted; if not, `reasons` says why.
+    /// Whether the latencies may be quoted; if not, `reasons` lists why.
     pub fit_for_latency: bool,
     /// Reasons not to quote the latencies, each with what to do next. One line each.
     pub reasons: Vec<String>,

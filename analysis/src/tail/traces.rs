@@ -1,4 +1,4 @@
-//! Stamp by stamp traces of the slowest orders. The thread of each stamp, and the stage spans
+//! Stamp by stamp traces of the slowest orders: the thread of each stamp, and the stage spans
 //! sorted by time.
 //!
 //! Only the merge's table is stored per order: traces are rebuilt in each iteration. The time range

@@ -15,7 +15,7 @@ use bulkhead::layout::{
 
 /// 0.01 units, in 1e-8 units.
 const LOT: u64 = 1_000_000;
-/// Price of a unit in cents while there is no quote.
+/// Price of a unit in cents without a quote.
 const PRICE: i64 = 41_300;
 /// One in this many orders rests, unless orders have due times.
 const RESTS_EVERY: u64 = 8;

@@ -51,7 +51,7 @@ impl Producer for Sender {
 impl Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // One more than there are rings: the first look may be at one that has used up its burst.
+        // One more than there are rings: the first poll may be of one that has used up its burst.
         for _ in 0..=self.rings.len() {
             let producer = self.turn;
             let (ring, is_open) = &mut self.rings[producer];
@@ -84,7 +84,7 @@ impl Consumer for Receiver {
             return false;
         }
         *is_open = false;
-        // Now, while nobody pushes there: a new producer may start before `revive`.
+        // Now, while no producer pushes there: a new producer may start before `revive`.
         ring.restart();
         true
     }

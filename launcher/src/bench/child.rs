@@ -1,4 +1,4 @@
-//! The main function of a benchmark's child process. Attaches, confines and pins itself, and runs
+//! The main function of a benchmark's child process: attaches, confines and pins itself, and runs
 //! the loops of its agents.
 
 use super::plan::BenchPlan;

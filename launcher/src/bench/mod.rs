@@ -1,12 +1,12 @@
-//! The processes, plan and segments that the benchmarks `lab` and `board` share. Measured loops in
-//! pinned processes, over memory without names.
+//! The processes, plan and segments that the benchmarks `lab` and `board` share. The measured loops
+//! run in pinned processes, over unnamed memory.
 //!
 //! ```text
 //! launcher  BenchPlan ─▶ segments ─▶ processes ─▶ all ready ─▶ GO ─▶ watch ─▶ DRAIN ─▶ accounts
 //! process   plan ─▶ attach ─▶ sandbox, core ─▶ READY ─▶ start tick ─▶ measured loop ─▶ DONE
 //! ```
 //!
-//! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources
+//! A [`BenchWork`] defines what is measured: agents, their segments, and one loop for each. Sources
 //! make what the other agents take. The loops are in `roles::bench`.
 
 mod child;

@@ -94,8 +94,7 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 impl BoardFlags {
     /// Returns the cases in the order in which they are measured.
     ///
-    /// # Errors
-    /// The first flag that asks for what cannot be.
+    /// # Errors The first flag that cannot be fulfilled.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {

@@ -112,7 +112,7 @@ impl HistogramSnapshot {
         for (bucket, found) in self.buckets.iter().enumerate() {
             seen = seen.saturating_add(*found);
             if seen >= rank {
-                // A bucket's middle may lie beyond the one sample in it.
+                // A bucket's middle may be beyond the only sample in it.
                 return Some(self.grain.value(bucket).min(self.max).max(self.min));
             }
         }

@@ -1,4 +1,4 @@
-//! Sets up and measures one case of the board benchmark. Writer, readers, board and due times.
+//! Sets up and measures one case of the board benchmark: board, writer, readers and due times.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;

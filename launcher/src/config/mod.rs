@@ -1,4 +1,4 @@
-//! Settings: what a user asked for, before anything is resolved.
+//! Settings as the user requested them, before any value is resolved.
 //!
 //! Every field is optional. They are merged command line over config file over preset
 //! ([`Settings::over`]); the planner resolves the rest by what the machine can carry

@@ -93,7 +93,7 @@ impl SweptSettings {
         let file = config.map_or_else(|| Ok(Settings::default()), |path| Settings::read(path))?;
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
         for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
-            // An axis wins over what the config file says for all.
+            // An axis overrides the config file's value.
             asked.base.clear(if *axis == Axis::Rate { "orders" } else { axis.name() });
         }
         asked.axes.sort_by_key(|values| values[0].axis);

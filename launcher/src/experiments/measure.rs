@@ -87,9 +87,9 @@ pub(super) fn measure_one(
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
-            // A run that began keeps its folder: the error says what to do with it.
+            // A run that began keeps its folder: the error names the remedy.
             record.state = SweepState::Interrupted;
-            // The error below says more than a second one would.
+            // The error below is the more useful one.
             let _ = record.save(folder);
             return Err(error.context(resume_hint(&record.kind, folder)));
         }

@@ -1,5 +1,5 @@
-//! Expands axes into the list of settings to measure. Every combination that the planner accepts,
-//! all with the same load.
+//! Expands axes into the list of settings to measure: every combination that the planner accepts,
+//! all with equal load.
 
 use super::axes::AxisValue;
 use super::flags::SweepRequest;
@@ -75,8 +75,7 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     let is_hopeless = |(candidate, _): &&(Candidate, String)| {
         candidate.values.iter().any(|value| !accepted.iter().any(|(other, _)| other.values.contains(value)))
     };
-    // A preset asks for all there are, whether they go together or not; a user names what is
-    // wanted.
+    // A preset requests all values, compatible or not; a user names the wanted ones.
     let wrong = refused.iter().find(is_hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
     if let Some((Candidate { name, values, .. }, why)) = wrong {
         return Err(UsageError(if values.is_empty() { why.clone() } else { format!("{name}: {why}") }));
@@ -190,7 +189,7 @@ fn name(values: &[AxisValue]) -> String {
     if words.is_empty() { "base".into() } else { words.join(" ") }
 }
 
-/// Sets the window and, unless a rate says them, the orders, once for all points.
+/// Sets the window and, unless a rate determines them, the orders, once for all points.
 fn settle_load(
     base: &mut Settings,
     accepted: &[(Candidate, Resolved)],

@@ -1,5 +1,5 @@
-//! The presets of `launcher sweep` by name. They set axes only: the load is what the machine
-//! carries, unless a flag says otherwise.
+//! The presets of `launcher sweep` by name: they set axes, and leave the load to the machine or to
+//! a flag.
 
 use super::axes::AxisValue;
 use super::flags::SweepRequest;

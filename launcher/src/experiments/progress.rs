@@ -1,4 +1,4 @@
-//! The progress line of a sweep: completed runs and time left. Hidden unless stderr is a terminal.
+//! The progress line of a sweep: completed runs and time left; hidden unless stderr is a terminal.
 
 use analysis::escape::single_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -1,5 +1,4 @@
-//! The record of an experiment, `sweep.json`: created, read and resumed. What was measured is saved
-//! in it run by run, so that an experiment that was stopped goes on where it was.
+//! The record of an experiment, `sweep.json`: created, saved after each run, and resumed.
 
 use super::flags::SweepRequest;
 use super::measure::discard_unrecorded_runs;

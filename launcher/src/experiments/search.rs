@@ -3,8 +3,8 @@
 //!
 //! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of
 //! the offered rate was sent. A rate is held if most of its runs hold it, of three unless
-//! `--repeats` says otherwise: one stall of the machine decides nothing. Of runs whose verdicts
-//! agree the third is not made.
+//! `--repeats` sets another number: one stall of the machine decides nothing. Of runs whose
+//! verdicts agree the third is not made.
 //!
 //! First the rate is doubled until it is not held (or quartered until it is), then the gap between
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5

@@ -171,7 +171,8 @@ fn ids(
     put::<Int64Type>(group, &sequences, None)
 }
 
-/// Writes the next column of a row group; `there` says which rows have a value, where not all must.
+/// Writes the next column of a row group; `there` marks the rows that have a value, for an optional
+/// column.
 fn put<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],

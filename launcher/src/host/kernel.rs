@@ -1,6 +1,7 @@
 //! The kernel's statistics of CPU cores: read before and after a run, and subtracted.
 //!
-//! Every file may be missing or malformed: then its figures are absent, and the account says so.
+//! Every file may be missing or malformed: then its figures are absent, and the account records
+//! that.
 
 use super::cgroups;
 use super::read::text;

@@ -186,8 +186,8 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag says
-/// there is one.
+/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag shows
+/// one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");
     if !xen.is_empty() {

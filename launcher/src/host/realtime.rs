@@ -1,5 +1,5 @@
-//! Reads whether this user may use `SCHED_FIFO`, and the CPU time that the kernel reserves for
-//! other threads. The kernel's throttling, the cgroup's budget, this process's permissions.
+//! Reads whether this user may use `SCHED_FIFO`: the kernel's throttling, the cgroup's budget and
+//! this process's permissions.
 
 use super::cgroups;
 use super::read::{field, limit, text};

@@ -23,8 +23,8 @@ pub struct System {
     pub real_time: RealTime,
     /// Where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file tells: the
-    /// caller has to try.
+    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
+    /// the caller has to try.
     pub no_container: Option<String>,
     /// What a container would not limit here, likewise.
     pub unlimited: Option<String>,

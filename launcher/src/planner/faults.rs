@@ -187,7 +187,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
         if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
-            // The strategy does it itself, so it must know before.
+            // The strategy does it itself, so it must be set before the start.
             fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
         }
         fault

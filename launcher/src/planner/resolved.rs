@@ -20,7 +20,7 @@ pub enum Input {
         /// [`Arrivals::Stress`].
         window_ns: u64,
     },
-    /// A recorded flow, which says itself how many and when.
+    /// A recorded flow, which has its own number of orders and times.
     Recorded {
         /// The file.
         path: PathBuf,

@@ -1,10 +1,9 @@
-//! Detects segments that were truncated or removed during a run. Truncated segments, and pages for
-//! which no memory was left.
+//! Detects segments that were truncated during a run, or lost pages because no memory was left.
 //!
 //! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by
 //! every process of the same user. The launcher survives that ([`shm::memory::sigbus`]) and ends
 //! the run: it reads zeros where the memory was, so it trusts nothing from then on and blames no
-//! strategy. The kernel does not say which process truncated it.
+//! strategy. The kernel does not report which process truncated it.
 
 use super::process::Process;
 use super::setup::Segments;

@@ -181,7 +181,7 @@ impl LogCorruption {
 }
 
 /// Moves the record of a kill switch before one of the new orders that it would have stopped. Only
-/// for switches whose scope the order's id tells.
+/// for switches whose scope follows from the order's id.
 fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
     let (head, body) = log.split_at(LOG_OFFSET * 8);
     let records = || {

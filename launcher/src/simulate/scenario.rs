@@ -331,7 +331,7 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
     let trading = plan.trading_mut();
-    // A venue behind a session does not tell when its reports are due. One timeout is shorter than
+    // A venue with a session does not publish when its reports are due. One timeout is shorter than
     // a slow venue's delay.
     trading.tells_release = false;
     trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];

@@ -1,5 +1,5 @@
-//! The hot standbys of a simulated run: real standbys, which run when the launcher polls them. Now
-//! and then one is lost.
+//! The hot standbys of a simulated run: real standbys, which run when the launcher polls them. Some
+//! are killed at random.
 
 use super::scenario::Scenario;
 use protocol::control::Control;

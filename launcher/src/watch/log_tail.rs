@@ -11,7 +11,7 @@ use protocol::status::LOG_OFFSET;
 pub enum TailMode {
     /// The newest records, up to this number: a sample.
     Newest(usize),
-    /// Every record, up to this number at each poll; a reader that falls far behind skips records.
+    /// Every record, up to this number at each poll; a reader that is far too late skips records.
     Every(usize),
 }
 

@@ -46,7 +46,7 @@ struct Section {
 }
 
 impl Section {
-    /// Returns at most `max` lines; the last one says how many more there are.
+    /// Returns at most `max` lines; the last one counts the omitted ones.
     fn lines(self, most: usize) -> Vec<StyledLine> {
         let mut lines = vec![StyledLine::styled(self.head, Style::Dim)];
         let room = most.saturating_sub(1);

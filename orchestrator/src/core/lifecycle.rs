@@ -1,4 +1,4 @@
-//! Deaths, restarts and violations of strategies. All of it is off the path of an honest order.
+//! Deaths, restarts and violations of strategies, off the path of a valid order.
 //!
 //! | session | its orders | ends with |
 //! |---|---|---|

@@ -28,7 +28,7 @@ pub struct Positions {
 /// The number of a strategy's requests that are not settled.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
-    /// Of the living incarnation, cancels included.
+    /// Open requests of the running incarnation, cancels included.
     pub count: u64,
     /// Of all incarnations. A snapshot has them apart: see [`Positions::open_orders`].
     #[serde(skip)]
@@ -46,7 +46,7 @@ pub struct Change {
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that a kill switch cancels is no longer open at this venue.
+    /// An order that a kill switch cancels is not open at this venue any more.
     pub killed_at: Option<u16>,
 }
 
@@ -175,13 +175,13 @@ impl Positions {
     }
 
     /// Forgets the unsettled requests of a strategy's last incarnation. Its orders are open until
-    /// the venue says otherwise.
+    /// the venue reports otherwise.
     pub(crate) fn reopen(&mut self, strategy: usize) {
         self.strategies[strategy].count = 0;
     }
 
-    /// Books a venue's report on a request. `is_current`: it is about a request of the living
-    /// incarnation; what a dead one bought or sold counts all the same. Returns `None` if the
+    /// Books a venue's report on a request. `is_current`: it is about a request of the running
+    /// incarnation; fills of earlier incarnations count all the same. Returns `None` if the
     /// instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {

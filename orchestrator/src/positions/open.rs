@@ -11,16 +11,16 @@ use super::table::Table;
 use protocol::wire::OrderId;
 use shm::prefetch::prefetch;
 
-/// The open orders of a strategy. Allocated once: the capacity comes from the plan and is no part
-/// of a snapshot.
+/// The open orders of a strategy. Allocated once: the capacity comes from the plan, not from a
+/// snapshot.
 #[derive(Default)]
 pub struct OpenOrders {
     window: Slots,
     others: Table,
 }
 
-/// The saved form of [`OpenOrders`] in a snapshot: the orders in the window, and the others. Where
-/// they are decides when there is no room for one more.
+/// The saved form of [`OpenOrders`] in a snapshot: the orders in the window, and the others. Their
+/// location decides when another order does not fit.
 pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
 impl OpenOrders {

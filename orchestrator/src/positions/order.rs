@@ -21,7 +21,7 @@ pub struct OpenOrder {
     pub(super) key: u64,
     /// The quantity that is open.
     pub(crate) leaves: u64,
-    /// The largest quantity that a replace on its way asks for; 0 without one.
+    /// The largest quantity that a pending replace requests; 0 without one.
     pub(crate) wanted: u64,
     pub(crate) instrument: u16,
     pub(crate) venue: u16,

@@ -1,8 +1,8 @@
-//! A hash table of the open orders that do not fit into the window of recent sequences. A hash
-//! table of fixed size with open addressing.
+//! A hash table of fixed size, with open addressing, of the open orders that do not fit into the
+//! window of recent sequences.
 //!
 //! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps
-//! everywhere. Removing moves later slots back, so there are no tombstones.
+//! everywhere. Removing moves later slots back, so no tombstones are needed.
 
 use super::order::OpenOrder;
 use super::slots::Slots;
@@ -83,7 +83,7 @@ impl Table {
             if next.is_free() {
                 break;
             }
-            // It may move back unless its home is behind the hole.
+            // It may move back unless its home slot is after the hole.
             let from_home = index.wrapping_sub(self.home(next.key)) & mask;
             if from_home >= (index.wrapping_sub(hole) & mask) {
                 self.slots.orders[hole] = next;

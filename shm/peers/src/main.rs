@@ -18,9 +18,9 @@ const MOMENT: Duration = Duration::from_millis(10);
 /// Nanoseconds for each, one contender, one round.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    /// Nobody reads.
+    /// No thread reads.
     write: f64,
-    /// Nobody writes.
+    /// No thread writes.
     read: f64,
     /// While a thread reads without end.
     write_busy: f64,

@@ -24,7 +24,7 @@ pub struct LogReader {
 
 impl Reader {
     /// Follows a cell as a log: returns every version after `seen`, in order, and the number
-    /// missed. [`Reader::version`] for what is still to come, 0 for all.
+    /// missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -17,8 +17,8 @@ pub struct Stamp {
 /// Errors of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
-    /// it writes more than the board's slots in the time of one copy, again and again.
+    /// Each time a value was copied, the writer overwrote it. A correct writer does that only if it
+    /// writes more than the board's slots in the time of one copy, again and again.
     #[error(
         "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
     )]
@@ -69,8 +69,8 @@ impl Reader {
         self.shape
     }
 
-    /// Returns the version of the cell's newest value; 0 before the first write. Acquire: what the
-    /// writer did before that write has happened.
+    /// Returns the version of the cell's newest value; 0 before the first write. Acquire: pairs
+    /// with the writer's Release store of the version.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -139,9 +139,9 @@ impl Reader {
         }
     }
 
-    /// Returns `true` if a copied version was not overwritten during the copy: the cell's version was
-    /// `after`, and the writer of version v + slots, which uses the same slot, begins only after v
-    /// + slots − 1 was published.
+    /// Returns `true` if a copied version was not overwritten while it was copied: the cell's
+    /// version was `after`, and the writer of version v + slots, which uses the same slot, begins
+    /// only after v + slots − 1 was published.
     #[inline(always)]
     pub(super) fn is_whole(&self, version: u64, after: u64) -> bool {
         // Huge, and so refused, also where a hostile version went backwards.

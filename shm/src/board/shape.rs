@@ -5,9 +5,9 @@ use crate::memory::header::HEADER_WORDS;
 use crate::memory::{AtomicWords, Header, HeaderError, LINE_WORDS as LINE, ReadOnlyWords, SegmentKind};
 use crate::sync::Ordering;
 
-/// Where the segment says how many words a value has.
+/// Offset of the number of words of a value.
 const WORDS: usize = HEADER_WORDS;
-/// Where it says how many slots a cell has.
+/// Offset of the number of slots of a cell.
 const SLOTS: usize = WORDS + 1;
 /// Where the first cell begins: the words above have two lines to themselves.
 const CELLS: usize = HEADER_WORDS + 2 * LINE;
@@ -135,8 +135,8 @@ impl BoardShape {
         self.version_at(cell) + self.first + slot * self.slot
     }
 
-    /// Writes the header into a fresh segment of zeros. Creator, run and index are the caller's;
-    /// the rest is this shape's.
+    /// Writes the header into a fresh segment of zeros. The caller provides creator, run and index;
+    /// the shape provides the rest.
     ///
     /// # Panics
     /// If the segment has not [`BoardShape::segment_words`] words.

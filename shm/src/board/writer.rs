@@ -16,12 +16,12 @@ pub struct Writer {
 
 impl Writer {
     /// The largest version, so that numbers do not overflow: a board written every nanosecond gets
-    /// there in more than two years. A board that says more was scribbled over.
+    /// there in more than two years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
     /// Attaches the writing end to a board that has its header: the first writer, or the successor
-    /// of a crashed one. Goes on behind the last version of each cell; what a dead writer was
-    /// writing does not exist.
+    /// of a crashed one. Continues after the last version of each cell; a value that a crashed
+    /// writer had not finished is lost.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -58,8 +58,8 @@ impl Writer {
     }
 
     /// Returns the cell's newest value, which may be a crashed predecessor's, and its time in
-    /// ticks; `None` before the first write. A value that somebody has scribbled over is as they
-    /// left it.
+    /// ticks; `None` before the first write. A value that another process overwrote is returned as
+    /// it is.
     ///
     /// # Panics
     /// If `cell` is out of range or `value` has a length other than the board's values.
@@ -79,9 +79,9 @@ impl Writer {
         Some(slot[0].load(Ordering::Relaxed))
     }
 
-    /// Makes `value` the cell's newest value, written at `ticks`, and returns its version. Always
-    /// done after as many stores as the value has words, and two, whatever readers do. Makes no
-    /// system call: see [`Writer::wake`].
+    /// Makes `value` the cell's newest value, written at `ticks`, and returns its version.
+    /// Wait-free: as many stores as the value has words, plus two. Makes no system call: see
+    /// [`Writer::wake`].
     ///
     /// # Panics
     /// If `cell` is out of range or `value` has a length other than the board's values.
@@ -107,8 +107,8 @@ impl Writer {
         let count = self.shape.words();
         assert_eq!(value.len(), count, "a value of the board's size");
         let version = self.versions[cell] + 1;
-        // Release: pairs with the reader's Acquire fence. Who sees one of the words below has seen
-        // the versions before this one, and so that the slot's last value is gone.
+        // Release: pairs with the reader's Acquire fence. A reader that sees one of the words below
+        // also sees the versions before this one, and so that the slot's old value is gone.
         fence(Ordering::Release);
         let start = self.shape.slot_at(cell, version);
         let slot = &self.words[start..=start + count];
@@ -134,8 +134,7 @@ impl Writer {
     }
 
     /// Wakes the readers that sleep until the cell has a newer value: a system call, whose time
-    /// grows with the number of sleepers. Without it they look for themselves, every
-    /// [`super::MAX_SLEEP`].
+    /// grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -16,10 +16,10 @@
 //!   11–15  zero
 //! ```
 //!
-//! An attacher that has a plan does not read it: the plan says the geometry, and any writer of
+//! An end that attaches with a plan does not read it: the plan has the geometry, and any writer of
 //! the segment can overwrite its header ([`Source::header`](crate::attached::Source::header)).
-//! Without a plan an attacher checks all of it, takes its own copy of the geometry and never reads
-//! it from shared memory again.
+//! Without a plan it checks all of it, takes its own copy of the geometry and never reads it from
+//! shared memory again.
 
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -55,14 +55,14 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 /// layout and processes of the two builds refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentKind {
-    /// Tells kinds apart: unique among the kinds of a run.
+    /// Code of the kind, unique among the kinds of a run.
     pub code: u64,
     /// For people.
     pub name: &'static str,
     /// The hash of its layout, and of what all segments have in common.
     pub layout: u64,
-    /// Whether its pages are touched when it is mapped. Not so for a reserve, which grows by the
-    /// pages that come into use.
+    /// Whether its pages are touched when it is mapped: not for a reserve, which grows by the pages
+    /// that are used.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
@@ -119,7 +119,7 @@ pub enum HeaderError {
         /// In the header.
         found: u64,
     },
-    /// A kind that is not the one asked for.
+    /// A kind other than the requested one.
     #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
         /// What was expected.
@@ -177,8 +177,7 @@ pub const fn run_hash(run: &str) -> u64 {
 }
 
 impl Header {
-    /// Decodes copied words and checks magic, version, layout and kind. Sizes are for the caller,
-    /// who knows what there is.
+    /// Decodes copied words and checks magic, version, layout and kind. The caller checks sizes.
     ///
     /// # Errors
     /// The first field that is not as it must be.

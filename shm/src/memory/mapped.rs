@@ -1,4 +1,4 @@
-//! Maps and unmaps files and sealed memory. Named segments in `/dev/shm`, anonymous files, and the
+//! Maps and unmaps files and sealed memory: named segments in `/dev/shm`, anonymous files, and the
 //! control segment.
 
 use super::calls::{c_string, checked, effective_user};
@@ -59,9 +59,8 @@ impl Region {
     /// Creates a named segment of zeroed words: exclusively, mode 0600, with its memory reserved
     /// and prefaulted.
     ///
-    /// # Errors
-    /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission).
-    /// Nothing is left behind then.
+    /// # Errors [`RegionError::NoRoom`], or what the system refused (the name exists, no
+    /// permission). Nothing is left over then.
     pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         Self::create_mapped(name, words, true)
     }
@@ -159,9 +158,9 @@ impl Region {
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// of a file its pages count as written then. Other threads may use the region concurrently,
-    /// and map others: the process's map is held for a few pages at a time. Words on the heap have
-    /// their pages already.
+    /// pages of a file count as written afterwards. Other threads may use the region concurrently,
+    /// and map other regions: the process's memory map is locked for a few pages at a time. Words
+    /// on the heap have their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.

@@ -1,11 +1,11 @@
 //! Named segments whose creator holds a lock, so that a leftover of a crashed creator is
-//! recognized. Each appears under its name whole and locked, and is a leftover once nobody has it
-//! locked.
+//! recognized. A segment appears under its name complete and locked, and is a leftover once no
+//! process holds the lock.
 //!
-//! The lock ends with its process, however that ends, and says the same in every PID namespace
-//! ([`lock`]). A process id does neither: it may belong to another process by now. Only the holder
-//! of the lock removes the name, so a leftover that two processes find at once is removed once, and
-//! what one of them has created under the name since is not touched.
+//! The lock is released when its process ends, however that ends, and is visible in every PID
+//! namespace ([`lock`]). A process id has neither property: it may belong to another process by
+//! now. Only the holder of the lock removes the name, so a leftover that two processes find at once
+//! is removed once, and what one of them has created under the name since is not touched.
 
 use super::mapped::{give_name, nameless, open_safely, os, unlink};
 use super::{AtomicWords, Region, RegionError, SHM_DIR, lock};
@@ -22,11 +22,10 @@ pub struct OwnedSegment {
 }
 
 impl OwnedSegment {
-    /// Creates a segment of zeroed words, mode 0600, and maps it. Nobody sees it before `fill` has
-    /// written to it and it is locked.
+    /// Creates a segment of zeroed words, mode 0600, and maps it. Other processes see it only once
+    /// `fill` has written to it and it is locked.
     ///
-    /// # Errors
-    /// As [`Region::create`]. Nothing is left behind then.
+    /// # Errors As [`Region::create`]. Nothing is left over then.
     pub fn create(
         name: &str,
         words: usize,

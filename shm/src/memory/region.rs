@@ -3,8 +3,8 @@
 //! [`AtomicWords`] and see no file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
-//! nothing else: another process may write any word at any time, which would be undefined behaviour
-//! behind a Rust reference to plain data, but is an ordinary race on an atomic. A hostile peer can
+//! nothing else: another process may write any word at any time, which would be undefined behavior
+//! for a Rust reference to plain data, but is an ordinary race on an atomic. A hostile peer can
 //! therefore make us read nonsense (which is validated after it was copied out), never make the
 //! program unsound.
 
@@ -54,7 +54,7 @@ pub enum RegionError {
 }
 
 /// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
-/// mapping goes, a name in `/dev/shm` stays.
+/// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
@@ -78,8 +78,8 @@ pub struct Region {
     /// before the memory.
     #[cfg(not(loom))]
     pub(super) guard: Option<Guard>,
-    /// The header as the plan says it: then nobody reads the one in memory, which others may have
-    /// written over.
+    /// The plan's header: the one in memory is then not read, since other processes may have
+    /// overwritten it.
     pub(super) header: OnceLock<Header>,
     pub(super) _backing: Backing,
 }
@@ -125,8 +125,7 @@ impl Region {
     /// Sets the header that checks use from now on instead of the one in memory. The first one that
     /// is given stays.
     ///
-    /// # Errors
-    /// The region does not have the size that it says.
+    /// # Errors The region does not have the size that the header states.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         let found = self.len as u64 * 8;
@@ -203,7 +202,7 @@ impl Deref for AtomicWords {
         // are only ever accessed as atomics here. Another process may change them at any time,
         // which is a race between atomics and not undefined. The mapping is as long as the file was
         // when it was checked. Of named segments (0600) a process of the same user can cut the file
-        // off: an access behind its end is then a SIGBUS, which reads and writes nothing. It ends
+        // off: an access past its end is then a SIGBUS, which reads and writes nothing. It ends
         // this process, or a zeroed page takes the lost one's place (`sigbus`). Sealed memory,
         // which is handed over, cannot be cut off.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }

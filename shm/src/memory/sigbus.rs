@@ -13,7 +13,7 @@
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
 //! is installed only where [`install_handler`] was called: by the launcher, the reaper and the
-//! spiller. The engine and the strategies trade through this memory and cannot go on with zeros;
+//! spiller. The engine and the strategies trade through this memory and cannot continue with zeros;
 //! SIGBUS ends them.
 //!
 //! The handler runs in the middle of anything: it loads and stores atomics, makes one system call,

@@ -1,5 +1,5 @@
-//! Pointers to hot atomic words whose bounds are checked once. Checked once, when they are chosen,
-//! and from then on reached without a check.
+//! Pointers to hot atomic words whose bounds are checked once, when they are chosen; accesses then
+//! need no check.
 
 use super::{AtomicWords, ReadOnlyWords};
 use crate::prefetch::prefetch_ahead;
@@ -102,11 +102,11 @@ impl<const M: usize> Slot<M> {
     }
 }
 
-/// A consumer's read position: one slot of a ring, which it only reads. A look is two loads.
+/// A consumer's read position: one slot of a ring, which it only reads. A poll is two loads.
 // In this order: see `ring::spsc::Consumer`.
 #[repr(C)]
 pub(crate) struct Cursor<const M: usize> {
-    /// One of `slots`. A pointer, so that a look needs neither a mask nor a sum.
+    /// One of `slots`. A pointer, so that a poll needs neither a mask nor a sum.
     at: NonNull<Slot<M>>,
     slots: Slots<M>,
 }
@@ -130,9 +130,8 @@ impl<const M: usize> Cursor<M> {
         self.slots.mask()
     }
 
-    /// Moves to the slot of a position. Between the position and the address are a mask, a shift
-    /// and a sum: in a stream each look waits for the word before it, so they are the time of a
-    /// message.
+    /// Moves to the slot of a position. The address needs a mask, a shift and a sum: in a stream
+    /// each poll waits for the word before it, so their latency is part of every message's time.
     #[inline(always)]
     pub(crate) fn go_to(&mut self, position: u64) {
         self.at = NonNull::from(self.slots.slot(position));

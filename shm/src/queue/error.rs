@@ -126,7 +126,7 @@ impl From<RegionError> for QueueError {
     }
 }
 
-/// A protocol violation by a producer, whose ring is no longer read; other producers are
+/// A protocol violation by a producer, whose ring is not read any more; other producers are
 /// unaffected.
 ///
 /// [`Receiver::renew`](super::Receiver::renew) resets the ring once the producer is dead.

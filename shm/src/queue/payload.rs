@@ -1,7 +1,7 @@
 //! Typed messages as words of slots.
 //!
 //! A message of up to 56 bytes is one slot. A larger one is several slots of its producer's ring,
-//! in order, each with a word that says which of them it is:
+//! in order, each with a word that numbers it:
 //!
 //! ```text
 //! slot of a small message:    7 words

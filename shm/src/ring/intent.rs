@@ -10,22 +10,21 @@
 //! block   id + 1: it was last about to take that block (`linked`); 0: it never was
 //! ```
 //!
-//! A push stores `place` and then claims by CAS on the ring's tail. It does not take the
-//! announcement back when it is done: a place that is announced and written needs nothing. Only a
-//! producer that fails to claim withdraws, or it would prevent a repair for as long as it pushes
-//! nothing more.
+//! A push stores `place` and then claims by CAS on the ring's tail. It does not withdraw the
+//! announcement afterwards: a position that is announced and written needs no repair. Only a
+//! producer that fails to claim withdraws; otherwise it would prevent a repair until its next push.
 //!
-//! At the end of a duty cycle everybody withdraws
-//! ([`Producer::withdraw`](super::Producer::withdraw)). The ring says that the place is written,
-//! but another producer may write "free" over it: then only the announcement of an innocent
-//! producer would be left. A producer that still announces the place in a later duty cycle is in
-//! the middle of a push that does not end.
+//! At the end of a duty cycle every producer withdraws
+//! ([`Producer::withdraw`](super::Producer::withdraw)). The ring shows that the position is
+//! written, but another producer may write "free" over it: then only the announcement of an
+//! innocent producer would be left. A producer that still announces the position in a later duty
+//! cycle is in the middle of a push that does not end.
 //!
-//! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues
-//! its release sequence. So who finds the tail behind p (Acquire) sees the announcement of the
-//! producer that claimed p, or a later one of the same producer, which that stored (Release) after
-//! it had written p. The consumer therefore looks at the tail, then at all announcements, then at
-//! the place:
+//! **Who claimed an unwritten position.** The claim is a Release, and every later claim continues
+//! its release sequence. So a reader that finds the tail past p (Acquire) sees the announcement of
+//! the producer that claimed p, or a later one of the same producer, which that stored (Release)
+//! after it had written p. The consumer therefore reads the tail, then all announcements, then the
+//! slot:
 //!
 //! | a living producer announces p | the place | what it is |
 //! |---|---|---|
@@ -33,20 +32,20 @@
 //! | yes | not written | its own, or its claim fails: it writes or withdraws soon; check again |
 //! | no | not written | claimed by a crashed producer, never written: the consumer skips it |
 //!
-//! The consumer asks when it has come to the place, not before: what it passes over then is its own
-//! next step, and nobody else needs to know.
+//! The consumer checks this when it has reached the position, not before: skipping it is then the
+//! consumer's own next step, which no other process needs to see.
 //!
-//! Several crashed producers may announce one place. Those known to be dead do not count; the
-//! consumer waits for the others until they are known to be. The announcement of a dead producer is
-//! cleared when it is retired: later values are its successor's, and count.
+//! Several crashed producers may announce one position. Those known to be dead do not count; the
+//! consumer waits for the others until their death is confirmed. The announcement of a dead
+//! producer is cleared when it is retired: later values are its successor's, and count.
 //!
-//! **A place is never taken from a producer that is only slow**, however long it sleeps between
+//! **A position is never taken from a producer that is only slow**, however long it sleeps between
 //! announcement, claim and message: the consumer acts on deaths only (which the kernel has
-//! confirmed), and what anybody else announces it leaves alone.
+//! confirmed), and ignores the announcements of all others.
 //!
-//! **The others are not trusted.** A forged announcement of a living producer holds a repair up,
-//! and with it the ring; it cannot free a place that is not the dead one's. One of a dead producer
-//! is checked against the ring before it is followed.
+//! **The others are not trusted.** A forged announcement of a running producer delays a repair, and
+//! with it the ring; it cannot free a position that was not the dead producer's. A dead producer's
+//! announcement is checked against the ring before it is used.
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
@@ -166,7 +165,7 @@ impl Intents {
     }
 
     /// Returns `true` if a producer not known to be dead announces a position. Call it after the
-    /// tail was seen behind the place (Acquire), and look at the place only afterwards.
+    /// tail was seen past the position (Acquire), and read the slot only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
@@ -188,7 +187,7 @@ impl Intents {
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
         // Acquire: pairs with the Release in `store_position`; a producer that announces something
-        // else has written the place that it had.
+        // else has written the position that it had claimed.
         let theirs = |words: &AtomicWords| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }

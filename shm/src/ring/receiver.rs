@@ -7,14 +7,12 @@ use super::message::{MESSAGE_WORDS, Message};
 /// A queue that several producers write, as its one consumer uses it; messages of `W` words.
 pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// Takes the next message; `None` if there is none, or after a fault, which is stored in
-    /// `fault`. The message does not come in a `Result`: it would be copied through memory once
-    /// more on its way.
+    /// `fault`. A `Result` would copy the message through memory once more.
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]>;
 
     /// Takes the next message as [`SharedQueue::pop`] does, with the fault as the error.
     ///
-    /// # Errors
-    /// What no honest producer leaves; which of the faults, the queue's own documentation says.
+    /// # Errors A protocol violation; the queue's own documentation lists the possible ones.
     #[inline(always)]
     fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         let mut fault = None;

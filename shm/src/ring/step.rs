@@ -1,5 +1,5 @@
-//! Named points within a push at which tests kill a producer. Where a producer can die, and what of
-//! its message is in the ring then.
+//! Named points within a push at which tests kill a producer, with the state of its message in the
+//! ring at each.
 
 use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
@@ -14,12 +14,12 @@ pub enum Step {
     Entered,
     /// A block was taken for the end of the list and is not linked (`linked`).
     Allocated,
-    /// The block is linked behind the last one, which is not yet said to be the last (`linked`).
+    /// The block is linked after the last one, but not yet recorded as the last (`linked`).
     Linked,
     /// The place that the push is about to claim is announced (the rings that several producers
     /// write).
     Announced,
-    /// The place is claimed: nobody else will write it.
+    /// The position is claimed: no other producer will write it.
     Claimed,
     /// Some words of the message are written, others not.
     HalfWritten,
@@ -80,8 +80,7 @@ pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result
 
 /// Runs a push of which only beginning and end are visible: calls `push` between these two steps.
 ///
-/// # Errors
-/// [`Full`] if `push` says so or `at` broke off.
+/// # Errors [`Full`] if `push` returns it or `at` broke off.
 #[inline(always)]
 pub fn whole(
     at: &mut impl FnMut(Step) -> ControlFlow<()>,

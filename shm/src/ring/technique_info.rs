@@ -9,12 +9,11 @@ pub enum Home {
     Heap,
     /// In memory that processes can share.
     Memory,
-    /// In the kernel: a send or a look is a system call.
+    /// In the kernel: a push or a poll is a system call.
     Kernel,
-    /// In files and memory that it makes itself and opens by their names: somebody else's
-    /// transport, which is given a [folder](super::SegmentPlace::Directory). Nothing of it can be
-    /// handed over, so it runs where a process opens what it likes, and what it reads there it must
-    /// check itself.
+    /// In files and memory that it creates itself and opens by name: a third-party transport, which
+    /// gets a [folder](super::SegmentPlace::Directory). Its memory cannot be handed over, so it
+    /// runs only where a process may open any file, and it must check itself what it reads there.
     Foreign,
 }
 
@@ -29,8 +28,8 @@ pub struct TechniqueInfo {
     /// The steps of a push, in their order: where a fault can be due. Exactly those at which
     /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
     pub steps: &'static [Step],
-    /// Whether each producer has memory or a connection of its own, so that what one does cannot
-    /// reach the others.
+    /// Whether each producer has memory or a connection of its own, so that one producer cannot
+    /// affect the others.
     pub apart: bool,
     /// Whether a push can be refused because nothing was taken for long.
     pub bounded: bool,

@@ -10,7 +10,7 @@
 //! fewer. Hence a change to one setting changes only what it is about: with another delay range
 //! every order keeps its due time, strategy and price; with more orders the first ones keep
 //! strategy, venue and price. With one stream for all, one more draw anywhere would shift
-//! everything behind it, and two runs that differ in one setting would differ in their whole input.
+//! everything after it, and two runs that differ in one setting would differ in their whole input.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

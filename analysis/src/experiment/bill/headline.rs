@@ -1,5 +1,4 @@
-//! The headline of a bill: the cost of isolation in one sentence and a short table. What a level
-//! adds to a technique under threads, as a table and in one sentence.
+//! The headline of a bill: the cost of isolation in one sentence and a short table.
 
 use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};

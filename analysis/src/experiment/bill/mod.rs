@@ -19,7 +19,7 @@ pub struct Bill {
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
     pub conditions: String,
-    /// What to know about it. One line each.
+    /// Remarks on the row. One line each.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The charts of a case of the board benchmark. Latency by percentile, and over time.
+//! The charts of a case of the board benchmark: latency by percentile, and latency over time.
 
 use super::{BoardCase, BoardCurve, BoardSlice};
 use crate::chart::axis;

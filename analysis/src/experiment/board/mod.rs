@@ -134,8 +134,8 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// From seeing the version until the reader has the value.
     pub read: Distribution,
-    /// From when the version behind the one it had was due until it has a newer one; `None`:
-    /// nothing is due under stress.
+    /// Time from when the version after the reader's current one was due until it reads a newer
+    /// one; `None` under stress, where no write is due.
     pub stale: Option<Distribution>,
 }
 
@@ -157,7 +157,7 @@ pub struct BoardReader {
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
     /// Context switches that were forced on it.
     pub involuntary_switches: u64,

@@ -71,7 +71,7 @@ fn answer(boards: &Boards) -> String {
     }
 }
 
-/// What tells the cases apart, in short.
+/// The settings that distinguish the cases, in short.
 fn labels(cases: &[BoardCase]) -> Vec<String> {
     let parts = |case: &BoardCase| {
         [

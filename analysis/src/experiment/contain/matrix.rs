@@ -1,6 +1,6 @@
-//! Draws the containment table: faults down, techniques and levels across. The colour of a cell
-//! says whether the fault stayed; in it two marks on one axis of time for all: how long the repair
-//! took, and the worst wait of the others.
+//! Draws the containment table: faults down, techniques and levels across. The color of a cell
+//! shows whether the fault was contained. Two marks in it, on a common time axis, show the duration
+//! of the repair and the worst wait of the other strategies.
 
 use super::{Contained, Containment, Containments};
 use crate::chart::axis;

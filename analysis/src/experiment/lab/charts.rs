@@ -1,4 +1,4 @@
-//! The charts of the queue benchmark `lab`. Latency against CPU, and how the run times are spread.
+//! The charts of the queue benchmark `lab`: latency against CPU time, and the spread of run times.
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};

@@ -58,7 +58,7 @@ pub struct Lab {
     pub events: u64,
     /// Runs of each cell.
     pub runs: u32,
-    /// Slots of a queue, as asked for.
+    /// Slots of a queue, as requested.
     pub capacity_asked: u64,
     /// Slots of a queue: the next power of two.
     pub capacity: u32,
@@ -89,7 +89,7 @@ pub struct Lab {
 /// The duration of `sleep(1 ms)` on this machine, medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
-    /// With the timer slack that a process has if it asks for none (50 µs).
+    /// With the default timer slack of a process (50 µs).
     pub default_ns: u64,
     /// With `PR_SET_TIMERSLACK` of 1 ns.
     pub precise_ns: u64,
@@ -162,7 +162,7 @@ pub struct LabLatency {
 pub struct SideCost {
     /// CPU time of its threads, user and system, while they ran.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary: u64,
     /// Context switches that were forced on it.
     pub involuntary: u64,

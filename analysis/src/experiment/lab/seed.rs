@@ -70,8 +70,8 @@ pub fn seed_table(lab: &Lab) -> Option<Grid> {
     })
 }
 
-/// What of a run with a slow end is the slowness that was asked for, what the timer's lateness, and
-/// what is left for the queue.
+/// Splits a run with a slow end into the requested slowness, the timer's lateness, and the rest,
+/// which is the queue's.
 fn shares_of_a_slow_run(lab: &Lab) -> Option<String> {
     let (kind, time) = lab.slow.split_once(':')?;
     let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;

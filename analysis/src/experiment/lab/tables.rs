@@ -1,4 +1,4 @@
-//! The tables of the queue benchmark `lab`. The headline, a table for each queue, everything,
+//! The tables of the queue benchmark `lab`: the headline, a table for each queue, all figures,
 //! fairness.
 
 use super::figures::{CellFigures, PAIRS};

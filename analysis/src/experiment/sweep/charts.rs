@@ -135,7 +135,7 @@ fn waiting_chart(sweep: &SweepRecord) -> Option<Markup> {
         let line = predicted.iter().find(|line| line.name == measured.name);
         let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
         let quietest = measured.points[0].1.median - line.points[0].1.median;
-        // Below, it says nothing that the transport's own noise would not drown.
+        // Below it the transport's own noise is larger.
         let seen = line.points.iter().filter(|(used, _)| *used >= md1::MIN_RHO * 100.0);
         let above = |(used, spread): &(f64, Spread)| {
             let value = spread.median + quietest;

@@ -1,5 +1,5 @@
-//! Estimates the rate at which queueing begins to dominate latency. Measured waiting at the
-//! orchestrator against M/D/1, over a sweep's work or rate.
+//! The saturation of the orchestrator in a sweep over work or rate: its measured waits next to
+//! those of M/D/1, and the rate at which queueing begins to dominate latency.
 
 use super::tables::axis_values;
 use super::{SweepPoint, SweepRecord};
@@ -20,7 +20,7 @@ struct PointLoad {
     predicted_ns: Option<f64>,
 }
 
-/// Returns the mean time in the two stages that wait for the orchestrator, added up, in nanoseconds.
+/// Returns the mean time in both stages that wait for the orchestrator, added up, in nanoseconds.
 pub(super) fn mean_wait_ns(run: &RunOutline) -> Option<f64> {
     let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)

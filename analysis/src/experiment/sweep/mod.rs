@@ -1,5 +1,4 @@
-//! `sweep.json`: the plan of a sweep, and its runs so far. With it a killed sweep goes on where it
-//! was.
+//! `sweep.json`: the plan of a sweep, and its runs so far. A killed sweep resumes from it.
 
 mod charts;
 mod conditions;
@@ -55,7 +54,7 @@ pub struct SweepRecord {
     pub started: String,
     /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
     pub kind: String,
-    /// The preset, if one was asked for.
+    /// The preset, if one was requested.
     pub preset: Option<String>,
     /// How far it is.
     pub state: SweepState,
@@ -156,14 +155,14 @@ impl SweepPoint {
         let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
         let name = |axis: &AxisRecord| {
             let value = self.values.get(&axis.axis)?;
-            // Names speak for themselves; a number needs to say of what.
+            // Names need no explanation; a number needs the name of its axis.
             let is_number = value.starts_with(|c: char| c.is_ascii_digit());
             Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
         };
         let names: Vec<String> = others.filter_map(name).collect();
         match (names.is_empty(), axes.is_empty()) {
             (false, _) => names.join(", "),
-            // The sides of a comparison: no axis tells them apart, but their names do.
+            // The sides of a comparison are distinguished by their names, not by an axis.
             (true, true) => self.name.clone(),
             (true, false) => "all".into(),
         }

@@ -39,7 +39,7 @@ pub struct RateSearch {
 /// A rate that a search tried, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
-    /// The rate asked for.
+    /// The requested rate.
     pub rate_per_s: f64,
     /// What was sent of it, median over the runs.
     pub achieved_per_s: Option<f64>,

@@ -12,7 +12,7 @@ use crate::table::{Grid, GridRow};
 use crate::units::{Count, Nanos};
 use std::collections::BTreeMap;
 
-/// Returns the tables of rt_venue. Where nobody looked for stalls there is none without them.
+/// Returns the tables of rt_venue. Without an analysis of stalls the stall-free tables are missing.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let grids = Percentile::ALL.into_iter().flat_map(|percentile| {
@@ -113,7 +113,7 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
 }
 
-/// Over how many repeats the figures are medians: what was measured, not what was asked for.
+/// Over how many repeats the figures are medians: the measured ones, not the requested ones.
 fn repeats_note(counts: &[usize], asked: u32) -> String {
     let (min, max) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
     match (min, max) {

@@ -85,8 +85,7 @@ fn path_in_c(name: &str) -> Result<CString, RegionError> {
 
 /// Polls until `look` returns a value.
 ///
-/// # Errors
-/// What the look says; that nothing came in time.
+/// # Errors An error of `look`, or a timeout.
 pub fn wait<T>(
     name: &str,
     what: &'static str,
@@ -166,8 +165,8 @@ impl Media {
 
     /// What waits to be done by the driver and by the client; whether there was anything.
     fn work(&self) -> bool {
-        // What went wrong the driver writes into its log, and the client tells its handler: an end
-        // that is closed gives nothing out.
+        // The driver logs errors, and the client passes them to its handler: an end that is closed
+        // reports nothing.
         let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
         done.iter().any(|done| *done > 0)
     }

@@ -9,13 +9,13 @@
 //!
 //! A message is a frame: claimed in the producer's own log, written there, committed, and read
 //! there in place. A claim beyond the limit that the driver has set is [`Full`], and nothing was
-//! taken. No message goes through the driver; but who may send how far, it says.
+//! taken. No message passes through the driver, but it sets how far each producer may send.
 //!
 //! **Whose process the driver is**: the consumer's, and on its thread (see [`media`]). A driver
 //! that dies takes with it what nobody goes on without. In a process of its own it would be one
 //! more that can die alone: producers would go on until their limit and stand still then.
 //!
-//! **Whose a message is**: the session, which the producer chooses for its publication, says its
+//! **Whose a message is**: the session, which the producer chooses for its publication, encodes its
 //! index and its process, which must be the one that was started for that producer. It is in each
 //! frame; the consumer looks at who it is when it is new.
 //!

@@ -1,5 +1,5 @@
-//! `launcher bill`: measures the cost of each isolation level, by technique. What does every
-//! isolation level cost, with every technique?
+//! `launcher bill`: measures the cost of each isolation level, by technique. Each row is one
+//! isolation level with one technique.
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
 //! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,

@@ -54,7 +54,7 @@ impl RowRuns {
     }
 
     fn from_point(point: &SweepPoint) -> Option<Self> {
-        // The planner made every setting concrete, so each point says both.
+        // The planner made every setting concrete, so each point has both.
         let settings = Settings::from_texts(&point.settings).ok()?;
         let process = settings.process.filter(|process| *process != Placement::Engine);
         let stamps = settings.stamps.filter(|stamps| *stamps != Stamps::All);
@@ -145,8 +145,8 @@ fn level_costs(threads: &RowRuns, level: &RowRuns, floors: &[f64]) -> Vec<LevelC
     all
 }
 
-/// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each
-/// placement.
+/// Assigns each row's runs to core placements, the same for all rows: by the core-to-core round
+/// trip.
 fn assign_placements(rows: &mut [RowRuns]) -> Vec<f64> {
     let all: Vec<&RunOutline> = rows.iter().flat_map(|row| &row.runs).collect();
     let places = placement::host_placements(&all);
@@ -227,7 +227,7 @@ mod tests {
             [(Some(100.0), Some(10.0)), (Some(310.0), Some(50.0))]
         );
         assert_eq!(found[0].floor_ns, None);
-        // Too few runs are said, not judged.
+        // Too few runs are reported, not judged.
         all.iter_mut().for_each(|row| row.runs.truncate(4));
         let floors = assign_placements(&mut all);
         assert_eq!(by(&level_costs(&all[0], &all[1], &floors)[0]), (None, None));

@@ -13,7 +13,7 @@ use std::path::Path;
 /// The runs of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRuns {
-    /// What tells it from the other cells of its folder.
+    /// The settings that distinguish it from the other cells of its folder.
     pub name: String,
     /// Its setting, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,

@@ -2,8 +2,8 @@
 //! thread.
 //!
 //! The protection of the rings that several write is the announcement before the claim
-//! ([`shm::ring::intent`]). `spsc-mux` needs none: what a producer leaves half done nobody waits
-//! for.
+//! ([`shm::ring::intent`]). `spsc-mux` needs none: no other end waits for an unfinished push of a
+//! producer.
 
 use analysis::experiment::ProtectionCost;
 use protocol::wire::MESSAGE_WORDS;

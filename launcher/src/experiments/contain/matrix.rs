@@ -12,19 +12,19 @@ use shm::ring::Step;
 
 /// The index of the strategy with the fault, of three; or of the venue or gateway, of two.
 pub const VICTIM: u16 = 1;
-/// When it has it, unless the fault says so: late enough for a picture of the time before.
+/// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push it has it, where the fault is tied to one: about the same time.
 const FAULT_ORDER: u64 = 600;
-/// How long a venue has it, unless the fault says so.
+/// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
-/// After how long an order that a venue says nothing about is closed: a session that is down comes
-/// back before that.
+/// Time after which an order without a sign from its venue is closed: a session that is down
+/// recovers before that.
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
 /// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a
 /// thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
-/// The deadline for hangs where a venue has the fault: nobody is to hang there.
+/// The liveness deadline of runs with venue faults, in which no thread should hang.
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
@@ -92,8 +92,8 @@ impl NamedFault {
 
 /// Returns the default faults: each kind, the two most harmful ones in the middle of a push (the
 /// slot is claimed, and half of the message is written), and a gateway that is killed or stopped.
-/// Without what venues do, which has a table of its own. Without [`FaultKind::Lose`]: what is lost
-/// before anybody sees it cannot be contained, only noticed, and that ends the run.
+/// Without what venues do, which has a table of its own. Without [`FaultKind::Lose`]: a message
+/// lost before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -131,8 +131,7 @@ pub fn contain_cases(
                 scenarios.iter().filter(|scenario| scenario.applies_to(technique)).filter(is_tried)
             {
                 let journals = match scenario.fault.target {
-                    // In the launcher's process there is no exchange or gateway that could die
-                    // alone.
+                    // The launcher's process has no exchange or gateway that could die alone.
                     FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
                         continue;
                     }

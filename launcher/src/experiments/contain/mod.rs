@@ -1,6 +1,6 @@
 //! `launcher contain`: injects each fault at each isolation level, and records the effects on the
-//! others. Every fault against every technique at every isolation level, each in a real run, and
-//! the table of what came of it.
+//! others. Each combination of fault, technique and isolation level is a real run; the table has
+//! the outcomes.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
 //! one has a fault, and the others go on or do not. Under `process` and `sandbox` the launcher

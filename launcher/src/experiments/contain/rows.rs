@@ -6,19 +6,20 @@ use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
-/// How many times as long as before somebody waited who counts as hurt, if it was also at least
-/// [`HURT_NS`].
+/// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
+/// at least [`HURT_NS`].
 const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
 const MIN_WAIT_NS: u64 = 50_000_000;
 
-/// How a strategy ended that was after what is everybody's.
+/// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
     /// Refused some of it, or killed by the kernel for it.
     Refused,
-    /// By something else, a deadline on a busy machine: whether it would have got it nobody knows.
+    /// It was ended by something else, such as a deadline on a busy machine, so the outcome is
+    /// unknown.
     Undecided,
 }
 
@@ -186,8 +187,9 @@ fn others_waited(before: &Distribution, during: &Distribution, liveness_ns: u64)
 }
 
 /// Whether the fault can have come in a run that ended in order and in which the victim did not
-/// die. What nobody survives has not come then: a launcher that got no core in time finds everybody
-/// done. As for the rest, the victim sent all its orders, and was there until the last was due.
+/// die. The fatal fault has not been injected then: a launcher that got no core in time finds all
+/// threads done. As for the rest, the victim sent all its orders, and was there until the last was
+/// due.
 fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
         case.scenario.fault.kind,

@@ -209,7 +209,7 @@ impl LabFlags {
             }
             for (producers, consumers) in combinations(&producers, &consumers) {
                 for (producer, consumer) in combinations(&makers, &takers) {
-                    // Nobody takes anything: how fast a consumer would be says nothing.
+                    // No end takes events, so the speed of a consumer is irrelevant.
                     if consumers == 0 && consumer != takers[0] {
                         continue;
                     }

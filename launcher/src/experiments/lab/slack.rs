@@ -7,9 +7,9 @@ use system::process;
 
 /// Sleeps of each kind.
 const SAMPLES: u32 = 40;
-/// What is asked for.
+/// The requested duration.
 const SLEEP: Duration = Duration::from_millis(1);
-/// What Linux gives a process that asks for nothing.
+/// The default timer slack of Linux.
 const DEFAULT_SLACK_NS: u64 = 50_000;
 
 /// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.

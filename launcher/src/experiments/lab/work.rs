@@ -1,4 +1,4 @@
-//! Sets up and measures one run of the queue benchmark. Producers, consumers, and the queue of each
+//! Sets up and measures one run of the queue benchmark: producers, consumers, and the queue of each
 //! consumer.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
@@ -51,7 +51,7 @@ impl LabWork {
         agent.checked_sub(self.producers())
     }
 
-    /// The queue of a consumer as its technique knows it.
+    /// The queue of a consumer as its technique numbers it.
     fn link<'a>(&self, name: &'a str) -> LinkSpec<'a> {
         LinkSpec { name, producers: self.producers(), capacity: self.capacity }
     }

@@ -106,7 +106,7 @@ fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The record of a sweep as the flags ask for it, with nothing measured and nothing saved.
+/// Returns the record of a sweep as the flags request it, with nothing measured and nothing saved.
 fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
     let mut asked = flags.swept.request(flags.rate.as_deref(), flags.common.config.as_ref())?;
     let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
@@ -183,7 +183,7 @@ fn new_search(
     })
 }
 
-/// The first flag that is given of those that say what is measured.
+/// The first given flag of those that select what is measured.
 fn first_given_flag(flags: &SweepFlags) -> Option<String> {
     let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
     let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));

@@ -2,8 +2,8 @@
 //! orders leave strategies waiting.
 //!
 //! Expected progress is known without trusting a strategy: the engine counts orders taken and
-//! settled, and the schedule says when the next order is due. A run that waits for an order that is
-//! due in an hour does not stall.
+//! settled, and the schedule determines when the next order is due. A run that waits for an order
+//! that is due in an hour does not stall.
 
 use super::Deadline;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Checks that the run makes progress: the engine's counters against the orders that the schedules
-//! say are due, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
+//! Checks that the run makes progress: the engine's counters against the orders due by the
+//! schedules, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
 //! decisions).
 
 use super::{Supervisor, at_venues, progress_count};

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 /// The counts and times of one agent.
 pub struct Figures {
-    /// From before to behind a write.
+    /// From before to after a write.
     pub write: Histogram<u64>,
     /// From when it was due.
     pub from_due: Histogram<u64>,
@@ -19,7 +19,7 @@ pub struct Figures {
     pub missed: u64,
     /// Values of two writes, or older than the one before.
     pub torn: u64,
-    /// Values that changed behind a reader's reference.
+    /// Values that changed while a reader held a reference.
     pub changed: u64,
     /// Processes that died.
     pub died: u64,

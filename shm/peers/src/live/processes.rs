@@ -78,7 +78,7 @@ pub fn child(words: &[String], all: &[Contender]) {
     print!("{}", figures.text());
 }
 
-/// A child that has said that it is ready.
+/// A child that has reported that it is ready.
 fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout>>) {
     let mut words = words.to_vec();
     words[3] = agent.to_string();
@@ -139,7 +139,7 @@ pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &
     figures
 }
 
-/// Removes what a peer has left beside its folder, under names that begin with the folder's.
+/// Removes what a peer has left next to its folder, under names that begin with the folder's.
 fn remove_named(folder: &Path) {
     let prefix = format!("{}_", shared::name(folder));
     for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {

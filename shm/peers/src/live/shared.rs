@@ -56,9 +56,9 @@ impl Shared for Named {
     }
 }
 
-/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer who finds readers
-/// sleeps before it looks again, for 1 s if nothing else is said, and after its grace it goes on as
-/// if they were gone.
+/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer that finds readers
+/// sleeps before it checks again, for 1 s by default, and continues after its grace period as if
+/// they were gone.
 pub struct MmapSync<const GRACE_MS: u64, const SLEEP_NS: u64>;
 
 /// Both ends are of this type.
@@ -110,7 +110,7 @@ impl<const GRACE_MS: u64, const SLEEP_NS: u64> Peer for MmapSync<GRACE_MS, SLEEP
 
 impl<const GRACE_MS: u64, const SLEEP_NS: u64> Shared for MmapSync<GRACE_MS, SLEEP_NS> {
     fn writer(folder: &Path, _: usize) -> Self::Writer {
-        // Of the type of all the others: a reader believes the length.
+        // Of one type with all others: a reader trusts the length.
         let mut writer = Ends::with_params(folder.join("values").as_os_str());
         writer.write(&Value::default(), Duration::from_secs(1)).expect("the first write");
         writer

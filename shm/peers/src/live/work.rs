@@ -60,7 +60,7 @@ pub enum Load {
     Paced,
     /// The same, and the first reader is slow.
     Slow,
-    /// One write behind the other.
+    /// One write after the other.
     Stress,
 }
 
@@ -111,7 +111,7 @@ pub fn place(agent: usize, readers: usize) -> bool {
 
 /// When it starts.
 fn start(control: &AtomicWords) -> u64 {
-    // Acquire: pairs with who says go, behind the time of the start.
+    // Acquire: pairs with the store that starts the round, after that of the start time.
     while control[STATE].load(Ordering::Acquire) < GO {
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -170,7 +170,7 @@ pub fn read<P: Peer>(
             let is_whole = into == value(into[0], into[1]) && into[0] > last;
             mine.torn += u64::from(!is_whole);
             if !is_whole {
-                // Its number says nothing.
+                // Its number is meaningless.
                 continue;
             }
             mine.missed += into[0] - last - 1;

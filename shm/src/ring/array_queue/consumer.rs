@@ -11,7 +11,7 @@ use crate::sync::{Ordering, load_owned};
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
 pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: RingLayout<W>,
-    /// The number of the next message to take. Private: nobody else needs it.
+    /// The number of the next message to take. Private: no other process needs it.
     head: u64,
     intents: Intents,
     passed_over: u64,
@@ -76,7 +76,7 @@ impl<const W: usize> Consumer<W> {
         // difference.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(position);
         if (1..=self.ring.capacity()).contains(&claimed) {
-            // Whatever was written there cannot be told from what was not: passed over.
+            // A written message cannot be distinguished from an unwritten slot: it is skipped.
             self.skip();
         } else {
             let (free, slot) =
@@ -158,7 +158,8 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         if !self.intents.mark_dead(producer) {
             return true;
         }
-        // If it had claimed a place and not written it, we go on behind it when we have come to it.
+        // If it had claimed a position and not written it, we continue after it once we have
+        // reached it.
         let mended = self.intents.position(producer).is_none_or(|position| self.try_skip_claim(position));
         if mended {
             self.intents.clear(producer);
@@ -187,7 +188,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
 
     fn blocked(&self) -> Option<BlockedSlot> {
         let place = self.head;
-        // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
+        // Relaxed, all of them: it shows this moment only, and matters only if it lasts.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
         if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
             return None;

@@ -21,7 +21,7 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
 }
 
 /// Slots from which on the next address is computed from the sequence just read. The consumer of a
-/// long ring catches up with the producer, and looks ahead would take the producer's lines away.
+/// long ring catches up with the producer, and prefetching would take the producer's lines away.
 const DEPENDENT_FROM: u64 = 512;
 
 /// Maximum number of messages that a drain takes at once: see [`Consumer::drain`].
@@ -104,7 +104,8 @@ impl<const M: usize> Consumer<M> {
         self.stale_sequence = sequence.saturating_sub(self.slot.mask() + 1);
     }
 
-    /// Returns `true` if there is no message to take now. [`Consumer::try_pop`] orders and checks.
+    /// Returns `true` if the ring has no message to take now. [`Consumer::try_pop`] orders and
+    /// checks.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
         self.slot.slot().sequence(Ordering::Relaxed) == self.stale_sequence
@@ -132,7 +133,7 @@ impl<const M: usize> Consumer<M> {
 
     /// Passes up to `max` messages to `each`. Returns the number: at most a quarter of the ring, or
     /// half of one of less than 32 slots. Their slots are freed together: if the consumer crashes
-    /// or `each` panics before, all come out again.
+    /// or `each` panics before, all are delivered again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`], if not even one could be taken.
@@ -175,7 +176,7 @@ impl<const M: usize> Consumer<M> {
         taken as usize
     }
 
-    /// As [`Consumer::try_pop`], but the producer may not overwrite the message before
+    /// Takes a message as [`Consumer::try_pop`] does, but the producer may not overwrite it before
     /// [`Consumer::release`]: a successor of this consumer takes it again.
     ///
     /// # Errors

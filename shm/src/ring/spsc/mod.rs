@@ -7,7 +7,7 @@
 //!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Each part has one writer, and the other end maps it read-only: the types say so
+//! Each part has one writer, and the other end maps it read-only: the types enforce it
 //! ([`ReadOnlyWords`] has no store), and in the sandbox the page tables do. In a run the parts are
 //! two segments; tests and benches put them into one region.
 //!
@@ -22,9 +22,10 @@
 //! it, and refreshes that only when the ring looks full.
 //!
 //! **Dependent addressing.** In a ring of 512 slots and more the consumer computes the next slot's
-//! address from the sequence that it has just read. So a CPU cannot look ahead into slots that the
-//! producer is about to write, and take their lines away. In a shorter ring most of what is ahead
-//! is there: addresses come from a counter. See "Where the nanoseconds go" in the book.
+//! address from the sequence that it has just read. So a CPU cannot speculatively load slots that
+//! the producer is about to write, which would take their lines away. In a shorter ring most of the
+//! next messages are there already: addresses come from a counter. See "Where the nanoseconds go"
+//! in the book.
 //!
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the
 //! consumer loads the sequence (Acquire), so it sees the message. The consumer copies the message,
@@ -40,9 +41,9 @@
 //!
 //! **Batches** are pushes and pops with one load, or one store, of the head. A batch's first
 //! message is written last, and its sequence publishes all of them: the consumer does not poll a
-//! line that is being written, and the stores do not wait for a line that is polled. `drain` looks
-//! at all sequences before it copies a message. What a crashed producer wrote ahead in a batch is
-//! not seen, and its successor takes it back.
+//! line that is being written, and the stores do not wait for a line that is polled. `drain` reads
+//! all sequences before it copies a message. Messages that a crashed producer wrote ahead in a
+//! batch are not visible, and its successor overwrites them.
 //!
 //! **The peer is not trusted.** Any sequence other than the two above is a
 //! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring

@@ -61,8 +61,8 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Attaches a sending end in place of one that has crashed, and continues after the last
-    /// message that was published. The consumer may continue concurrently. Reads every slot once.
+    /// Attaches a sending end in place of a crashed one, and continues after the last message that
+    /// was published. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -164,7 +164,7 @@ impl<const M: usize> Producer<M> {
 
     /// Pushes as [`Producer::try_push_many`] does, with each message built in its slot. Takes no
     /// more from the iterator than it puts in. If the iterator panics, the batch in progress is not
-    /// there.
+    /// published.
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
@@ -180,7 +180,7 @@ impl<const M: usize> Producer<M> {
         let mut pushed = 0;
         while pushed < count {
             match self.push_batch(&mut messages, max_batch.min(count - pushed)) {
-                // It has fewer than it said.
+                // It has fewer than its size hint.
                 0 => break,
                 batch => pushed += batch,
             }

@@ -48,7 +48,7 @@ pub enum ReplayError {
         /// Fields in the header.
         expected: usize,
     },
-    /// A field that does not say what its column needs.
+    /// A field with an invalid value for its column.
     #[error("{file}:{line}: column {column}: {} {why}", excerpt(found))]
     Field {
         /// The file.

@@ -1,4 +1,5 @@
-//! The columns of a recorded flow, and one row of it. [`super::replay`] says what each may hold.
+//! The columns of a recorded flow, and one row of it. [`super::replay`] documents the values of
+//! each.
 
 use super::ReplayError;
 use super::error::excerpt;
