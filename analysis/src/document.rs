@@ -20,11 +20,11 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// A type that is saved as versioned JSON. Its name and keys are defined in its own module only.
 pub trait Document: Serialize + DeserializeOwned {
-    /// File name, for example `run.json`.
+    /// Name of the document's file, for example `run.json`.
     const FILE: &'static str;
-    /// Schema name, for example `bulkhead.run`.
+    /// Name of the document's schema, for example `bulkhead.run`.
     const NAME: &'static str;
-    /// Version that this build reads and writes, from 1.
+    /// Version of the document's format that this build reads and writes, from 1.
     const VERSION: u32;
     /// Description of a folder that lacks the file, as text for the error. The default is for
     /// results computed from the logs of a run.
@@ -215,7 +215,7 @@ impl SaveError {
     }
 }
 
-/// Parses a document from the text of its file; errors name it `file`.
+/// Parses a document from the text of its file; `file` names it in errors.
 ///
 /// # Errors
 /// [`DocumentError`], as for [`Document::read`].

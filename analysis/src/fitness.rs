@@ -26,7 +26,7 @@ pub struct Fitness {
 }
 
 impl Fitness {
-    /// Creates the verdict of these reasons: fit without any.
+    /// Creates the verdict from the reasons against quoting: fit if there are none.
     pub fn new(reasons: Vec<String>) -> Self {
         Self { is_fit: reasons.is_empty(), reasons }
     }
@@ -70,12 +70,12 @@ impl Fitness {
         Self::new(reasons)
     }
 
-    /// Returns the verdict without its reasons.
+    /// Returns the verdict on the latencies, without its reasons.
     pub const fn verdict(&self) -> &'static str {
         if self.is_fit { FIT } else { UNFIT }
     }
 
-    /// Returns the verdict with its first two reasons, on one line.
+    /// Returns the verdict on the latencies with its first two reasons, on one line.
     pub fn sentence(&self) -> String {
         let shown = self.reasons.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
         let more = match self.reasons.len().saturating_sub(2) {
@@ -116,8 +116,8 @@ fn reason_kinds<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
 /// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
 const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 
-/// Returns the reason if threads were preempted: `switches` involuntary context switches of a
-/// thread in `running_ns`.
+/// Returns the reason not to quote latencies if threads were preempted: `switches` involuntary
+/// context switches of a thread in `running_ns`.
 pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
     // One or two in a short run do not make a rate.
     let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
@@ -139,7 +139,7 @@ pub const SINGLE_CORE: &str =
 pub const NO_TSC: &str = "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more than the \
                           hand-offs measured. Use a machine whose clock source is tsc";
 
-/// Returns the reason if the clock rate of the cores follows the load.
+/// Returns the reason not to quote latencies if the clock rate of the cores follows the load.
 pub fn governor_reason(machine: &Machine) -> Option<String> {
     let governor = machine.governor.as_deref().filter(|name| *name != "performance")?;
     Some(format!(
@@ -148,7 +148,8 @@ pub fn governor_reason(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// Returns the reason if some of these cores are hardware threads of one physical core.
+/// Returns the reason not to quote latencies if some of these cores are hardware threads of one
+/// physical core.
 pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String> {
     let pairs: Vec<String> = machine
         .smt_siblings

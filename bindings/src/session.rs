@@ -30,7 +30,7 @@ pub(crate) struct RunInfo {
 }
 
 impl RunInfo {
-    /// Collects the information from a plan.
+    /// Collects the information about a strategy's run from a plan.
     pub fn new(plan: &Plan, context: Context) -> Self {
         Self { context, instruments: plan.trading().instrument_count().min(u16::MAX.into()) as u16 }
     }

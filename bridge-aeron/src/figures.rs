@@ -61,7 +61,7 @@ pub struct Clocks {
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// Frame counters of the link.
+/// Frame counters of the link between the hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
     /// Sessions that were up.

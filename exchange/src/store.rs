@@ -58,7 +58,7 @@ impl OrderStore {
         self.find(id).filter(|&slot| self.arena.node(slot).owner == owner)
     }
 
-    /// Advances the arrival rank and returns it.
+    /// Advances the rank by which arrivals are ordered, and returns it.
     #[inline]
     pub(crate) fn next_rank(&mut self) -> u64 {
         self.sequence += 1;

@@ -42,10 +42,10 @@ pub struct ReportsFull;
 
 /// The receiver of a venue's reports: the gateway, or a wrapper around it.
 pub trait Reports {
-    /// Returns `true` if another report fits.
+    /// Returns `true` if another report of the venue fits.
     fn has_capacity(&self) -> bool;
 
-    /// Sends a report. The gateway takes its stamp t5 now.
+    /// Sends a report of the venue to the gateway. The gateway takes its stamp t5 now.
     ///
     /// # Errors
     /// [`ReportsFull`]; nothing was sent then.
@@ -92,8 +92,8 @@ impl CancelSweep {
     }
 }
 
-/// A venue. Its methods run on the gateway's thread. Each returns in bounded time, does not block
-/// and does not allocate.
+/// A place where orders are executed: an exchange or a simulation of one. Its methods run on the
+/// gateway's thread. Each returns in bounded time, does not block and does not allocate.
 ///
 /// The reports of an order are numbered from 0 without gaps, and exactly one of them is the last:
 /// the merge finds a venue that does otherwise, and the run is not valid.

@@ -24,7 +24,7 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
-    /// Adds an output.
+    /// Adds an output that was produced.
     pub fn push(&mut self, output: T) {
         self.produced += 1;
         self.unconfirmed.push_back(output);

@@ -21,7 +21,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 
-/// What it costs to put every trading strategy into its own process, and what it buys.
+/// The command line: what it costs to put every trading strategy into its own process, and what it
+/// buys.
 #[derive(Parser, Clone, Debug, PartialEq)]
 #[command(name = "launcher", version, max_term_width = 80, after_help = EXAMPLES)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -69,7 +70,7 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
     ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
 ];
 
-/// The subcommands.
+/// The subcommands of `launcher`.
 #[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum Command {
     /// Run the engine once and report what every hand-off cost

@@ -89,7 +89,7 @@ pub struct OwnVenue<V> {
 
 /// A compile-time list of user-defined strategies.
 pub trait Strategies {
-    /// Adds them to the registry, each compiled with each technique.
+    /// Adds the strategies to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.
@@ -114,7 +114,7 @@ impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy
 
 /// A compile-time list of user-defined venues.
 pub trait Venues {
-    /// Adds them to the registry, each compiled with each technique.
+    /// Adds the venues to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.

@@ -48,7 +48,7 @@ pub enum ArriveError {
     Priority(u8, #[source] io::Error),
 }
 
-/// A thread that is pinned and has published its identity, and waits for the start.
+/// A thread that waits at the start barrier, pinned and with its identity published.
 pub struct ArrivedThread {
     status: StatusWriter,
     log: StampLog,

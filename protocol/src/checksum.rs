@@ -18,7 +18,7 @@ const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 
-/// Returns the digest of one message. About twenty instructions, no branch.
+/// Returns the digest of one message, for a checksum. About twenty instructions, no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
     // Each word is rotated by nine bits more than the next one. The rotations and the two halves

@@ -199,7 +199,7 @@ named_enum! {
     }
 }
 
-/// The engine's answer to a command.
+/// The engine's answer to an operator's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnswer {
     /// The progress of the command.
@@ -212,7 +212,7 @@ pub struct CommandAnswer {
     pub orders: u64,
 }
 
-/// The engine's end of the command channel: reads commands and answers them.
+/// The engine's end of the operators' command channel: reads commands and answers them.
 pub struct CommandChannel {
     desk: ReadOnlyWords,
     answers: AtomicWords,
@@ -335,7 +335,7 @@ fn answer_offset(number: u32) -> Option<usize> {
 pub struct CommandAnswers(ReadOnlyWords);
 
 impl CommandAnswers {
-    /// Wraps the answers segment.
+    /// Wraps the segment with the engine's answers.
     ///
     /// # Panics
     /// If the segment is shorter than [`ANSWERS_WORDS`].

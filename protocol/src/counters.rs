@@ -27,8 +27,8 @@ pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Words of the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
-/// Returns the word that names an agent's role (kind and index), for readers that have a log and no
-/// plan. 0 stands for no agent.
+/// Returns the word that names the role of an agent (kind and index), for readers that have a log
+/// and no plan. 0 stands for no agent.
 pub(crate) fn tag(role: Role) -> u64 {
     let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
     kind << 16 | u64::from(role.index())
@@ -95,7 +95,7 @@ impl AgentSlot<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct ThreadCounters(Vec<u64>);
 
-/// A copy of one agent's counters.
+/// A copy of the counters of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentCounters {
     role: Role,
@@ -151,7 +151,7 @@ impl AgentCounters {
         self.role
     }
 
-    /// Returns a counter's value; 0 if agents of this role have no such counter.
+    /// Returns the value of a counter; 0 if agents of this role have no such counter.
     pub fn get<C: Counter>(&self, counter: C) -> u64 {
         let has = self.role.info().counters == C::LABELS;
         if has { self.values[counter.index()] } else { 0 }

@@ -187,7 +187,7 @@ impl ThreadStatus {
         Self { words }
     }
 
-    /// Returns the value of a field.
+    /// Returns the value of a status field.
     pub const fn get(&self, field: StatusField) -> u64 {
         self.words[field as usize]
     }
@@ -271,20 +271,20 @@ impl StatusWriter {
         counters::announce(&self.counters, roles);
     }
 
-    /// Returns the counters of the thread's agents, from the first one on.
+    /// Returns the writer of the counters of the thread's agents, from the first one on.
     #[inline(always)]
     pub const fn slots(&self) -> CounterSlots<'_> {
         CounterSlots::new(&self.counters)
     }
 
-    /// Stores a field: a plain store to a cache line that only this thread writes.
+    /// Stores a status field: a plain store to a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, field: StatusField, value: u64) {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Sets the state. Release: pairs with the Acquire in [`read`]; a reader that sees the state
-    /// sees all earlier stores.
+    /// Publishes the state of the thread. Release: pairs with the Acquire in [`read`]; a reader
+    /// that sees the state sees all earlier stores.
     pub fn set_state(&self, state: ThreadState) {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
@@ -344,7 +344,7 @@ pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
     LivenessSample { state, tid: word(StatusField::Tid), heartbeat_ticks: word(StatusField::HeartbeatTicks) }
 }
 
-/// Returns the life cycle state of a thread, reading only that word.
+/// Returns the life cycle state of a thread, reading only that word of its status block.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].

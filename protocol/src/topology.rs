@@ -25,11 +25,11 @@ use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
 use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 
-/// The control segment's name within the run.
+/// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The control segment's kind. Its layout hash covers the layouts of all other segments too, so a
-/// program of another build is refused by this header alone.
+/// The kind of the control segment. Its layout hash covers the layouts of all other segments too,
+/// so a program of another build is refused by this header alone.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -391,7 +391,7 @@ fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     })
 }
 
-/// Returns the ring of a thread's log; `None` if it is not spilled.
+/// Returns the chunk ring of a thread's log; `None` if it is not spilled.
 ///
 /// # Panics
 /// If the plan has no such thread, or is not valid.

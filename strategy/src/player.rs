@@ -82,7 +82,7 @@ impl Player {
         }
     }
 
-    /// Repeats the schedule: `laps` times in total, `lap_ns` nanoseconds apart.
+    /// Repeats the schedule: `laps` times in total, one every `lap_ns` nanoseconds.
     #[must_use]
     pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }

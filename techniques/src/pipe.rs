@@ -65,7 +65,7 @@ fn frame_head(message: &Message) -> u64 {
     (u64::from(u32::from_le_bytes(MARK)) | sum << 32).to_le()
 }
 
-/// Makes the frame of a message.
+/// Creates the frame of a message.
 pub fn frame(message: &Message) -> Frame {
     let mut frame = [0; MESSAGE_WORDS + 1];
     frame[0] = frame_head(message);

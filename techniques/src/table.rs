@@ -81,7 +81,7 @@ pub struct Technique(&'static TechniqueEntry);
 /// The techniques that the program has registered.
 static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 
-/// An error while registering a technique.
+/// Why a technique cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// Another technique has the name.

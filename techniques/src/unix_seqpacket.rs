@@ -53,7 +53,7 @@ const LISTENER: u64 = u64::MAX;
 /// The technique `unix-seqpacket`.
 pub struct UnixSeqpacket;
 
-/// The sending end: a connection.
+/// The sending end of `unix-seqpacket`: a connection.
 pub struct SeqpacketSender(UnixStream);
 
 struct Connection {
@@ -64,7 +64,7 @@ struct Connection {
     producer: Option<usize>,
 }
 
-/// The receiving end: the listening socket and all connections.
+/// The receiving end of `unix-seqpacket`: the listening socket and all connections.
 pub struct SeqpacketReceiver {
     listener: UnixListener,
     epoll: Epoll,

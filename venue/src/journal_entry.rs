@@ -49,7 +49,7 @@ impl JournalEntry {
         self.encode(now, |payload| journal.append(payload)).map(drop)
     }
 
-    /// Decodes a record. Returns the input and its time in ticks.
+    /// Decodes a journal record. Returns the input and its time in ticks.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }

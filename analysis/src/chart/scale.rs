@@ -70,7 +70,7 @@ impl Scale {
         Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
-    /// Returns the coordinate of a value.
+    /// Returns the coordinate of a value on the chart.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {

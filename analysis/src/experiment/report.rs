@@ -68,13 +68,13 @@ pub enum SectionPart {
     Chart(Markup),
 }
 
-/// The target: the terminal.
+/// The target of a table: the terminal.
 pub const TERMINAL: u8 = 1;
-/// The target: CSV files and the Markdown file.
+/// The target of a table: CSV files and the Markdown file.
 pub const FILES: u8 = 2;
-/// The target: the page.
+/// The target of a table: the HTML page.
 pub const PAGE: u8 = 4;
-/// The target: everywhere.
+/// The target of a table: terminal, files and page.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
@@ -92,7 +92,7 @@ impl ReportSection {
 }
 
 impl ExperimentReport {
-    /// Returns the tables of a target, including those without figures.
+    /// Returns the tables for a target, including those without figures.
     pub fn tables(&self, target: u8) -> impl Iterator<Item = &Grid> {
         self.sections.iter().flat_map(|section| &section.parts).filter_map(move |part| match part {
             SectionPart::Table(grid, targets) if targets & target != 0 => Some(grid),

@@ -56,7 +56,7 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_user_path(file, render(folder)?.as_bytes())?)
 }
 
-/// Returns the page of a folder: of an experiment, or of a run.
+/// Returns the page of a folder's results: of an experiment, or of a run.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {

@@ -37,12 +37,12 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
     printable(&markup.into_string()).into_owned()
 }
 
-/// Returns a section with its heading.
+/// Returns a page's section with its heading.
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }
 
-/// Formats names and their values in columns.
+/// Formats names and their values in columns, as HTML.
 pub fn fact_columns(facts: &[(String, String)]) -> Markup {
     html! {
         div class="columns" {

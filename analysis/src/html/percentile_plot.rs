@@ -10,7 +10,7 @@ use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
 
-/// The drawn measures with the classes of their lines: sums thick, hand-offs thin.
+/// The measures in a percentile plot, with the classes of their lines: sums thick, hand-offs thin.
 pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),
@@ -20,7 +20,7 @@ pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6 dashdot"),
 ];
 
-/// The percentiles in the summary, with the share below them in parts of 1/(1 − p).
+/// The percentiles in the summary, each with its share of samples below it, as 1/(1 − p).
 pub const MARKS: [(&str, f64); 5] =
     [("p50", 2.0), ("p90", 10.0), ("p99", 100.0), ("p99.9", 1_000.0), ("p99.99", 10_000.0)];
 

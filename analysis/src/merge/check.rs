@@ -149,7 +149,7 @@ impl CheckContext<'_> {
     }
 }
 
-/// The totals over all orders.
+/// The totals of the checks over all orders.
 pub(super) struct CheckTotals {
     pub orders: OrderCounts,
     pub span: StampSpan,

@@ -44,8 +44,8 @@ pub(super) struct CurrentLog {
 }
 
 impl CurrentLog {
-    /// Notes the time of the next record. Returns the number of ticks by which it precedes the
-    /// previous stamp, if it does.
+    /// Records the time of the next stamp and checks that it is not earlier than the previous one.
+    /// Returns the number of ticks by which it precedes the previous stamp, if it does.
     #[inline]
     pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {

@@ -28,13 +28,14 @@ pub struct FurtherReport {
 }
 
 impl FurtherReport {
-    /// Returns the ticks of a point, if it was stamped.
+    /// Returns the time of a point of the report in ticks, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
         let index = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[index]
     }
 
-    /// Sets a stamp. Returns `false` if it was set already or reports have no such point.
+    /// Sets the stamp of a point of the report. Returns `false` if it was set already or reports
+    /// have no such point.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
             Some(index) if self.ticks[index].is_none() => {
@@ -97,7 +98,8 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the t5 of an order's last report; `row` has the first one.
+    /// Returns the stamp t5 of an order's last report (the gateway pushed it); `row` has the first
+    /// one.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
@@ -256,7 +258,8 @@ impl FurtherReports {
         }
     }
 
-    /// Adds the time from first to last report: an order is open until its last report.
+    /// Adds to a span the time from the first report to the last: an order is open until its last
+    /// report.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {

@@ -34,13 +34,13 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Creates an empty list.
+    /// Creates an empty list of top-of-book versions.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
-    /// Adds the record of a write from the log of a thread.
+    /// Adds the record of an exchange's write to its board, from the log of a thread.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;

@@ -84,7 +84,7 @@ impl OrderEnd {
         }
     }
 
-    /// Returns the name used in reports.
+    /// Returns the name of the outcome in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Returned => "returned",
@@ -108,7 +108,7 @@ pub struct OrderLosses {
 }
 
 impl OrderLosses {
-    /// Counts an order by its end.
+    /// Counts an order of a dead incarnation by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
@@ -119,7 +119,7 @@ impl OrderLosses {
         }
     }
 
-    /// Returns the sum.
+    /// Returns the number of orders of all outcomes.
     pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }

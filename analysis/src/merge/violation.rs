@@ -79,13 +79,13 @@ pub struct Violation {
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Counts one violation. `example` is called only for the first of its kind.
+    /// Counts one violation of a kind. `example` is called only for the first of its kind.
     #[cold]
     pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations; does nothing for 0.
+    /// Counts `count` violations of a kind; does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {

@@ -109,7 +109,7 @@ fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
-/// Escapes an external text for a cell of this style.
+/// Escapes an external text for a table cell.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
     if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

@@ -83,7 +83,7 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the distributions with their names.
+    /// Returns the distributions over all incidents with their names.
     pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
         [
             ("detect_to_repair", &self.detect_to_repair),

@@ -254,7 +254,7 @@ pub struct WorkSummary {
     pub achieved_ns: f64,
 }
 
-/// Clock and its calibration.
+/// The run's clock and its calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockSummary {
     /// Source of the ticks.

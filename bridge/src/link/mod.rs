@@ -167,7 +167,7 @@ pub enum SendError {
     Full,
 }
 
-/// Counters of a link.
+/// Counters of a link between two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Datagrams that are not frames of this run's peer.
@@ -191,7 +191,7 @@ enum LinkState {
     Over,
 }
 
-/// One side of a link between two hosts.
+/// One side of a link between two hosts, with its session.
 #[derive(Debug)]
 pub struct Link {
     side: Side,
@@ -230,8 +230,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the strategy's side. Attempts are numbered from `first`, which must be larger than
-    /// any attempt of a predecessor process: for example the time of day in nanoseconds.
+    /// Creates the strategy's side of a link. Attempts are numbered from `first`, which must be
+    /// larger than any attempt of a predecessor process: for example the time of day in
+    /// nanoseconds.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
@@ -306,7 +307,7 @@ impl Link {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
 
-    /// Returns the oldest pending event.
+    /// Returns the oldest pending event of the link.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -323,7 +324,8 @@ impl Link {
         if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
     }
 
-    /// Ends sending. Once both sides have done so and have all messages, the link is over.
+    /// Ends this side's sending for good. Once both sides have done so and have all messages, the
+    /// link is over.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
@@ -344,7 +346,7 @@ impl Link {
         self.state = LinkState::Over;
     }
 
-    /// Handles received bytes.
+    /// Handles bytes received from the peer.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,

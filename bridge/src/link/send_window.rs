@@ -27,12 +27,13 @@ pub struct UnconfirmedMessage {
 }
 
 impl SendWindow {
-    /// Creates an empty window.
+    /// Creates an empty send window.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Adds a message, with the frame that it refers to. Returns `false` if the window is full.
+    /// Adds a message to the window, with the frame that it answers. Returns `false` if the window
+    /// is full.
     #[must_use]
     pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();

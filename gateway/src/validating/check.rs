@@ -46,12 +46,13 @@ impl OpenOrder {
         Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
     }
 
-    /// Returns `true` if the venue has reported on it.
+    /// Returns `true` if the venue has reported on the order.
     pub const fn is_acknowledged(&self) -> bool {
         self.next_number > 0
     }
 
-    /// Returns `true` if a cancellation of `scope` requested at time `requested` covers it.
+    /// Returns `true` if a cancellation of `scope` that was requested at `requested` covers the
+    /// order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
         self.sent <= requested && scope.contains(self.order.id, self.order.instrument)
     }

@@ -29,7 +29,7 @@ impl Throttle {
         Self { limit, now: 0, bucket: None }
     }
 
-    /// Advances the time to `now`.
+    /// Advances the throttle's time to `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
@@ -60,7 +60,7 @@ impl Throttle {
         true
     }
 
-    /// Returns when a message may be taken again, in ticks; `u64::MAX` while one may.
+    /// Returns when the next message may be taken, in ticks; `u64::MAX` while one may now.
     pub fn next_deadline(&self) -> u64 {
         if self.can_take() { u64::MAX } else { self.now + self.ticks_left() }
     }

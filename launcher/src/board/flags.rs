@@ -92,7 +92,7 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 }
 
 impl BoardFlags {
-    /// Returns the cases in the order in which they are measured.
+    /// Returns the cases of the benchmark in the order in which they are measured.
     ///
     /// # Errors The first flag that cannot be fulfilled.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
@@ -150,7 +150,7 @@ impl BoardFlags {
         Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
-    /// Returns the p99 thresholds above which a row has a warning.
+    /// Returns the p99 thresholds above which a table row has a warning.
     pub fn warnings(&self) -> BoardWarnings {
         BoardWarnings {
             writer_p99_ns: self.warn_writer.map(|limit| limit.0),

@@ -10,7 +10,7 @@ pub(crate) struct FakeHost {
     shm: FsSpace,
 }
 
-/// Files whose contents a test may spoil.
+/// Files of the fake host whose contents a test may corrupt.
 pub(crate) const PATHS: [&str; 8] = [
     "proc/cpuinfo",
     "proc/self/status",

@@ -14,7 +14,7 @@ const HUNDREDTH_NS: u64 = 10_000_000;
 /// Number of interrupt kinds that are named.
 const MAX_NAMED: usize = 3;
 
-/// The kernel's counts at one time.
+/// The kernel's counts of the machine's cores at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// By core: steal, interrupts, soft interrupts, in hundredths of a second.
@@ -28,7 +28,7 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads the counts of this machine.
+    /// Reads the current counts of this machine.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }

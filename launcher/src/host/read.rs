@@ -30,7 +30,7 @@ impl FsSpace {
     }
 }
 
-/// Reads the machine that this process runs on.
+/// Reads the facts of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));

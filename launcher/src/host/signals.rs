@@ -42,7 +42,7 @@ pub fn exit_code_of_reader() -> ExitCode {
 }
 
 /// Ends the process `after` a termination signal, even if it is blocked in a write to a terminal or
-/// pipe that nobody reads. Only for processes that hold nothing that must be released.
+/// pipe without a reader. Only for processes that hold nothing that must be released.
 pub fn exit_after_signal(after: Duration) {
     std::thread::spawn(move || {
         while !is_end_requested() {

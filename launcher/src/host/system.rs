@@ -4,7 +4,7 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// System settings as the kernel shows them; `None` where it does not.
+/// The machine's system settings as the kernel shows them; `None` where it does not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
@@ -53,7 +53,7 @@ pub struct Mount {
 }
 
 impl System {
-    /// Reads the system that this process runs on.
+    /// Reads the settings of the system that this process runs on.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }

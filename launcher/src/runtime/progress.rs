@@ -71,7 +71,7 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Removes the line.
+    /// Removes the progress line.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

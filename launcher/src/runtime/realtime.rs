@@ -8,7 +8,7 @@ use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
 
-/// The system calls for real-time priority, replaceable in tests.
+/// The system calls for real-time priority, which tests replace.
 #[derive(Clone, Copy)]
 pub struct Kernel {
     /// Checks that a thread of this process may have that priority.

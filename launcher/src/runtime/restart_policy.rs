@@ -79,7 +79,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts an exit after running for `ran`. Returns the pause.
+    /// Counts an early exit after running for `ran` and returns the next pause. Returns the pause.
     pub fn charge(&mut self, ran: Duration) -> Duration {
         self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
         match self.hasty {

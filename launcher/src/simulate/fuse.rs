@@ -17,7 +17,7 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the number of clock reads left, 0 for unlimited; the last one kills the simulated process.
+/// Sets the number of clock reads until the simulated process crashes, 0 for unlimited.
 pub(super) fn set(left: u64) {
     LEFT.set(left);
 }

@@ -46,7 +46,7 @@ pub enum ScenarioKind {
 }
 
 impl ScenarioKind {
-    /// Returns the name of the kind in reports.
+    /// Returns the name of the scenario's kind in reports.
     pub const fn name(self) -> &'static str {
         match self {
             ScenarioKind::Peace => "peace",
@@ -91,7 +91,7 @@ pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
 
-/// Draws one of these techniques.
+/// Draws one of these techniques at random.
 ///
 /// # Panics
 /// The list is empty.

@@ -50,7 +50,7 @@ impl<'a> Standbys<'a> {
         Self { all, draws, is_asked: scenario.has_standbys, failed: None }
     }
 
-    /// Checks that no standby has failed.
+    /// Checks that no standby process has failed.
     ///
     /// # Errors
     /// A standby could not be started, or stopped following its journal.

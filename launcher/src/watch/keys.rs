@@ -29,7 +29,7 @@ enum PromptState {
     Limit(String),
 }
 
-/// The action of a key press.
+/// The action that a key press selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     None,

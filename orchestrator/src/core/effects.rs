@@ -45,10 +45,11 @@ impl Notice {
 /// The receiver of the core's outputs: rings and stamps in the live engine, a ledger in a replica,
 /// a list in tests. An output is never refused; implementations queue what does not fit.
 pub trait Effects {
-    /// Stamps an intermediate point now, unless the run stamps only the end points.
+    /// Stamps an intermediate point of the order's path now, unless the run stamps only the end
+    /// points.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
 
-    /// Logs a point now. Returns the time in ticks.
+    /// Logs a point of the order's path now. Returns the time in ticks.
     fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64;
 
     /// Logs a point with a value that is not a time.

@@ -88,7 +88,7 @@ impl OpenOrders {
         if self.window.orders[index].is_of(id) { Some(self.window.take(index)) } else { self.others.take(id) }
     }
 
-    /// Returns an order for changes except of its id.
+    /// Returns an open order for changes except of its id.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
         let index = self.index(id);

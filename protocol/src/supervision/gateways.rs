@@ -26,7 +26,7 @@ pub struct GatewayCounts {
     pub last_report: u64,
 }
 
-/// The engine's report about one gateway.
+/// The engine's report about the repair of one gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayRepair {
     /// The last epoch whose repair is complete.

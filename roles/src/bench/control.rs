@@ -25,7 +25,7 @@ const PIDS: usize = PHASE + 16;
 /// The length of the plan in bytes, then its bytes.
 const PLAN: usize = PIDS + MAX_AGENTS;
 
-/// Segment kind of the control segment.
+/// Segment kind of a benchmark's control segment.
 pub const KIND: SegmentKind =
     SegmentKind::new(40, "bench-control", &[("phase", PHASE), ("pids", PIDS), ("plan", PLAN)]);
 
@@ -56,14 +56,14 @@ impl ControlSegment {
         self.0[PIDS + agent].store(pid.into(), Ordering::Release);
     }
 
-    /// Starts the run at tick `tick`.
+    /// Starts the benchmark at tick `tick`.
     pub fn start(&self, tick: u64) {
         // Relaxed: published by the phase.
         self.0[START].store(tick, Ordering::Relaxed);
         self.set_phase(GO);
     }
 
-    /// Publishes the phase.
+    /// Publishes the phase of the benchmark.
     pub fn set_phase(&self, phase: u64) {
         // Release: pairs with the Acquire load in `ControlView::phase`.
         self.0[PHASE].store(phase, Ordering::Release);
@@ -85,7 +85,7 @@ impl ControlView {
         (view.len() > PLAN).then_some(Self(view))
     }
 
-    /// Loads the phase of the run.
+    /// Loads the phase of the benchmark.
     #[inline(always)]
     pub fn phase(&self) -> u64 {
         // Acquire: pairs with the Release store in `ControlSegment::set_phase`. What ended before a

@@ -31,7 +31,7 @@ impl Draws {
     /// The random stream of the standbys and the disk of a simulated run.
     pub const STANDBYS: u64 = 11;
 
-    /// Creates one stream of numbers from a seed.
+    /// Creates the random stream of one concern from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead faults, v1.....";

@@ -67,7 +67,7 @@ static FAULTS: AtomicU64 = AtomicU64::new(0);
 /// Bytes of a page of this machine.
 static PAGE: AtomicU64 = AtomicU64::new(0);
 
-/// A region's entry in the table of mapped regions, for as long as the region is mapped.
+/// A region's entry in the table of mapped regions, which the SIGBUS handler uses.
 #[derive(Debug)]
 pub(super) struct Guard(usize);
 
@@ -95,7 +95,7 @@ impl Guard {
         Some(Self(place))
     }
 
-    /// Returns `true` if a page of the region was replaced.
+    /// Returns `true` if a page of the mapped region was lost and replaced.
     pub(super) fn is_lost(&self) -> bool {
         // Relaxed: the handler has run on the thread that made the access, before the access was
         // over.

@@ -40,7 +40,7 @@ pub(crate) struct Slot<const M: usize> {
     pub(crate) sequence: AtomicU64,
 }
 
-/// Contiguous ring slots, a power of two of them: every position maps to one.
+/// Contiguous slots of a ring, a power of two of them: every position maps to one.
 pub(crate) struct Slots<const M: usize> {
     /// `mask + 1` slots.
     words: AtomicWords,
@@ -58,7 +58,7 @@ impl<const M: usize> Slots<M> {
         Self { words, mask: count as u64 - 1 }
     }
 
-    /// Returns the number of slots minus one.
+    /// Returns the number of slots minus one, the mask that maps a position to its slot.
     #[inline(always)]
     pub(crate) const fn mask(&self) -> u64 {
         self.mask
@@ -124,7 +124,7 @@ impl<const M: usize> Cursor<M> {
         Self { at: NonNull::from(slots.slot(0)), slots }
     }
 
-    /// Returns the number of slots minus one.
+    /// Returns the number of slots minus one, the mask that maps a position to its slot.
     #[inline(always)]
     pub(crate) const fn mask(&self) -> u64 {
         self.slots.mask()

@@ -58,12 +58,12 @@ pub(super) fn parts<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Sl
     })
 }
 
-/// The parts of a large message that have arrived from one producer.
+/// The parts of a large message that have arrived so far from one producer.
 #[derive(Default)]
 pub(super) struct Partial(Vec<u8>);
 
 impl Partial {
-    /// Adds a slot. Returns the message with its last part.
+    /// Adds the next slot of a large message. Returns the message with its last part.
     pub(super) fn add<T: Message>(&mut self, slot: &Slot) -> Option<T> {
         if slot[0] == 0 {
             self.0.clear();

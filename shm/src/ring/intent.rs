@@ -249,7 +249,7 @@ mod link {
         })
     }
 
-    /// Attaches a producer's own announcement.
+    /// Attaches the announcement segment of one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].

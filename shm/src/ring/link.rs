@@ -93,9 +93,9 @@ pub trait Link: 'static {
     /// The technique's name and properties.
     const INFO: TechniqueInfo;
 
-    /// The sending end.
+    /// The technique's sending end.
     type Producer: Producer + 'static;
-    /// The receiving end.
+    /// The technique's receiving end.
     type Consumer: Consumer + 'static;
 
     /// Specifies the segments that a link of this technique needs; none for one on the heap.

@@ -48,8 +48,8 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// Encodes the entry. Bits of delay and venue that do not fit are cut off; a cancel's price and
-    /// a new order's target are not encoded.
+    /// Encodes the schedule entry as words. Bits of delay and venue that do not fit are cut off; a
+    /// cancel's price and a new order's target are not encoded.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
         let (operation, detail) = match self.operation {
@@ -89,7 +89,7 @@ impl Entry {
         Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
     }
 
-    /// Returns the order of this entry.
+    /// Returns the order of this schedule entry.
     #[inline]
     pub fn order(&self, id: OrderId) -> Order {
         let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;

@@ -198,7 +198,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
 
-/// Returns a percentile if at least ten samples are beyond it.
+/// Returns a percentile of a histogram if at least ten samples are beyond it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
     (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
         .then(|| histogram.value_at_quantile(share))
@@ -267,7 +267,7 @@ impl LabCell {
         self.sound().any(|run| run.number == number)
     }
 
-    /// Returns both speeds: `fast→slow`.
+    /// Returns the speeds of both queue ends: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }

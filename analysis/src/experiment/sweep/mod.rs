@@ -112,7 +112,7 @@ pub struct SweepPoint {
     pub runs: Vec<RunEntry>,
 }
 
-/// One run of a sweep's point.
+/// One run of a point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// Which repeat, from 0.
@@ -145,7 +145,8 @@ impl SweepPoint {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
     }
 
-    /// Returns a figure over the sound runs; `None` unless every one of them has it.
+    /// Returns median and range of a figure over the sound runs; `None` unless every one of them
+    /// has it.
     pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
         Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
     }

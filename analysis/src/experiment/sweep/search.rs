@@ -36,7 +36,7 @@ pub struct RateSearch {
     pub ended: String,
 }
 
-/// A rate that a search tried, with its result.
+/// A rate that the search for the highest rate tried, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
     /// The requested rate.

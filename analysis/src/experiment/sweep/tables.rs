@@ -136,7 +136,7 @@ fn spread_note(share: f64) -> String {
     )
 }
 
-/// Returns the columns that identify a row: every axis.
+/// Returns the columns that identify a row of a sweep's table: every axis.
 pub(super) fn axis_values(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
     record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis])).collect()
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Result of a check.
+/// Result of a check of `launcher doctor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
@@ -42,7 +42,7 @@ impl CheckState {
     }
 }
 
-/// One check and its result.
+/// A check of `launcher doctor` and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Name of the check: unique, stable, lower case.

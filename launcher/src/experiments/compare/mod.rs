@@ -111,7 +111,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints a comparison.
+/// Prints a comparison of two settings.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }

@@ -67,7 +67,7 @@ impl Deadline {
         now.saturating_sub(self.since(excused)) > self.limit
     }
 
-    /// Returns the limit.
+    /// Returns the limit of the wait.
     pub const fn limit(&self) -> u64 {
         self.limit
     }

@@ -30,7 +30,7 @@ pub const STARVED_LIMITS: u32 = 10;
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
-/// A liveness fault of a thread.
+/// A liveness fault of a thread: it hangs, or forges its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LivenessFault {
     /// No new heartbeat for this duration.
@@ -70,8 +70,8 @@ impl fmt::Display for LivenessFault {
     }
 }
 
-/// Liveness of all threads: deadlines, what was observed of each, and how long the launcher has
-/// been awake. Times are ticks.
+/// The liveness of all threads: deadlines, observations of each, and how long the launcher has been
+/// awake. Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -164,7 +164,7 @@ impl Liveness {
         self.last_starved
     }
 
-    /// Records a thread's pulse, which was read before this tick.
+    /// Records a thread's heartbeat and state, which were read before the tick `now`.
     pub fn observe(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
         let skew = self.ticks(CLOCK_SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));

@@ -22,7 +22,7 @@ impl Supervisor<'_> {
         Deadline::within(limit, self.now_ns())
     }
 
-    /// Returns `true` if that wait is over.
+    /// Returns `true` if the wait for the last reports is over.
     pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
         let now = self.now_ns();
         deadline.mark_awake(now);

@@ -23,19 +23,19 @@ pub const SUM: usize = 2;
 /// Index of the histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
-/// The resolution of a histogram: one part in 2^bits.
+/// The resolution of a histogram: its buckets are one part in 2^bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
     bits: u32,
 }
 
 impl Resolution {
-    /// One part in 2,048: finer than a table shows.
+    /// A resolution of one part in 2,048: finer than a table shows.
     pub const FINE: Self = Self { bits: 11 };
-    /// One part in 32: for charts over time.
+    /// A resolution of one part in 32: for charts over time.
     pub const COARSE: Self = Self { bits: 5 };
 
-    /// Returns the number of buckets.
+    /// Returns the number of buckets of a histogram.
     pub const fn buckets(self) -> usize {
         ((TOP - self.bits + 1) as usize) << self.bits
     }
@@ -54,7 +54,7 @@ impl Resolution {
         ((shift as usize) << self.bits) + (value >> shift) as usize
     }
 
-    /// Returns the middle of a bucket.
+    /// Returns the value in the middle of a bucket.
     pub const fn value(self, bucket: usize) -> u64 {
         if bucket < 2 << self.bits {
             return bucket as u64;
@@ -77,7 +77,7 @@ impl SharedHistogram {
         Self { words, grain }
     }
 
-    /// Counts one value, in ticks.
+    /// Counts one value in the histogram, in ticks.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
         // Relaxed loads and stores: this process is the only writer, and the account's state
@@ -162,7 +162,7 @@ impl BoardLog {
         }
     }
 
-    /// Counts a write made, or a value read.
+    /// Counts one write made, or one value read.
     #[inline(always)]
     pub fn count(&self) {
         self.account.add(1);

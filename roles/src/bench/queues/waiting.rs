@@ -54,7 +54,7 @@ impl WaitStrategy {
         Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
-    /// Waits once.
+    /// Waits once, by the strategy.
     #[inline(never)]
     pub fn wait(&mut self) {
         self.polls += 1;
@@ -86,7 +86,7 @@ impl WaitStrategy {
     }
 }
 
-/// The cost of each event at a slow end.
+/// The cost of each event at a slow end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slow {
     /// Sleeps for a time.
@@ -110,7 +110,7 @@ impl Slow {
     }
 }
 
-/// The cost of each event at an end, with jitter.
+/// The cost of each event at an end of a queue, with jitter.
 pub struct Pace {
     slow: Option<Slow>,
     jitter: f64,
@@ -140,7 +140,7 @@ impl Pace {
         (ns as f64 * (1.0 + self.jitter * (2.0 * even - 1.0))) as u64
     }
 
-    /// Spends the cost of one event.
+    /// Spends the time of one event's cost.
     pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}

@@ -87,7 +87,7 @@ mod link {
     /// The technique `array-queue`.
     pub struct ArrayQueue;
 
-    /// The receiving end of a link.
+    /// The receiving end of an `array-queue` link.
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
     /// Specifies the segment of a link's ring, which all producers share.
