@@ -1,6 +1,5 @@
-//! The driver's bindings ask the linker for libbsd, of which the driver wants a source of
-//! randomness only where the C library has none. Where libbsd is not installed, an archive with
-//! nothing in it is what the linker finds.
+//! Links an empty archive for libbsd where it is not installed: the bindings ask for it, but the
+//! driver needs it only for randomness on older C libraries.
 
 use std::path::{Path, PathBuf};
 

@@ -46,7 +46,7 @@ impl Cause {
         Self::Unexplained,
     ];
 
-    /// Returns the name used in tables.
+    /// Returns the name of a cause in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Machine => "machine",
@@ -75,7 +75,7 @@ impl NanosByCause {
         self.0[cause as usize]
     }
 
-    /// Returns the sum over all causes. Saturates, since a file may hold any values.
+    /// Returns the nanoseconds of all causes together. Saturates, since a file may hold any values.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }

@@ -18,16 +18,16 @@ use thiserror::Error;
 /// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// A type that is saved as versioned JSON. Only its own module knows its name and its keys.
+/// A type that is saved as versioned JSON. Its name and keys are defined in its own module only.
 pub trait Document: Serialize + DeserializeOwned {
-    /// File name, for example `run.json`.
+    /// Name of the document's file, for example `run.json`.
     const FILE: &'static str;
-    /// Schema name, for example `bulkhead.run`.
+    /// Name of the document's schema, for example `bulkhead.run`.
     const NAME: &'static str;
-    /// Version that this build reads and writes, from 1.
+    /// Version of the document's format that this build reads and writes, from 1.
     const VERSION: u32;
-    /// What a folder without the file is not, as text for the error. The default is for results
-    /// computed from the logs of a run.
+    /// Description of a folder that lacks the file, as text for the error. The default is for
+    /// results computed from the logs of a run.
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
     /// Remedy for a damaged file, as text for the error. The default is for results computed from
     /// the logs of a run.
@@ -215,7 +215,7 @@ impl SaveError {
     }
 }
 
-/// Parses a document from the text of its file; errors name it `file`.
+/// Parses a document from the text of its file; `file` names it in errors.
 ///
 /// # Errors
 /// [`DocumentError`], as for [`Document::read`].

@@ -16,7 +16,7 @@ use system::scratch::ColumnStore;
 /// Number of slowest orders that are saved individually.
 const WORST_ORDERS: usize = 10;
 
-/// Progress of an evaluation.
+/// A step of an evaluation, for progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationStep {
     /// The logs are being merged.

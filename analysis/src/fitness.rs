@@ -1,4 +1,4 @@
-//! Whether latencies may be quoted, in the same words on every screen, page and list.
+//! Fitness: whether latencies may be quoted, in the same words on every screen, page and list.
 //!
 //! A run has its verdict from its summary. An experiment has it from its runs. Benchmarks without
 //! runs of the engine (lab, board) have it from the machine and the cores that they used.
@@ -26,18 +26,18 @@ pub struct Fitness {
 }
 
 impl Fitness {
-    /// The verdict of these reasons: fit without any.
+    /// Creates the verdict from the reasons against quoting: fit if there are none.
     pub fn new(reasons: Vec<String>) -> Self {
         Self { is_fit: reasons.is_empty(), reasons }
     }
 
-    /// The verdict on figures of the deterministic simulation.
+    /// Creates the verdict on figures of the deterministic simulation.
     pub fn simulated() -> Self {
         Self::new(vec!["simulated time: it counts steps, not nanoseconds".into()])
     }
 
-    /// The verdict on several runs, each with its own fitness and reasons. `planned` is the number
-    /// of runs that were to be made.
+    /// Creates the verdict on several runs, each with its own fitness and reasons. `planned` is the
+    /// number of runs that were to be made.
     pub fn from_runs<'a>(runs: impl Iterator<Item = (bool, &'a [String])>, planned: usize) -> Self {
         let runs: Vec<_> = runs.collect();
         let fit = runs.iter().filter(|(is_fit, _)| *is_fit).count();
@@ -49,7 +49,8 @@ impl Fitness {
         Self { is_fit: false, reasons }
     }
 
-    /// The verdict on a benchmark of `agents` threads on `cores`, without runs of the engine.
+    /// Creates the verdict on a benchmark of `agents` threads on `cores`, without runs of the
+    /// engine.
     pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize) -> Self {
         let used: BTreeSet<u32> = cores.iter().copied().collect();
         let mut reasons = Vec::new();
@@ -69,12 +70,12 @@ impl Fitness {
         Self::new(reasons)
     }
 
-    /// The verdict without its reasons.
+    /// Returns the verdict on the latencies, without its reasons.
     pub const fn verdict(&self) -> &'static str {
         if self.is_fit { FIT } else { UNFIT }
     }
 
-    /// The verdict with its first two reasons, on one line.
+    /// Returns the verdict on the latencies with its first two reasons, on one line.
     pub fn sentence(&self) -> String {
         let shown = self.reasons.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
         let more = match self.reasons.len().saturating_sub(2) {
@@ -115,8 +116,8 @@ fn reason_kinds<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
 /// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
 const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 
-/// The reason where threads were preempted: `switches` involuntary context switches of a thread in
-/// `running_ns`.
+/// Returns the reason not to quote latencies if threads were preempted: `switches` involuntary
+/// context switches of a thread in `running_ns`.
 pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
     // One or two in a short run do not make a rate.
     let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
@@ -128,17 +129,17 @@ pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option
     })
 }
 
-/// The reason where no thread is pinned.
+/// The reason not to quote latencies if no thread is pinned.
 pub const NOT_PINNED: &str =
     "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
-/// The reason where all threads are on one core.
+/// The reason not to quote latencies if all threads are on one core.
 pub const SINGLE_CORE: &str =
     "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more";
-/// The reason where stamps come from the kernel's clock.
+/// The reason not to quote latencies if stamps come from the kernel's clock.
 pub const NO_TSC: &str = "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more than the \
                           hand-offs measured. Use a machine whose clock source is tsc";
 
-/// The reason where the clock rate of the cores follows the load.
+/// Returns the reason not to quote latencies if the clock rate of the cores follows the load.
 pub fn governor_reason(machine: &Machine) -> Option<String> {
     let governor = machine.governor.as_deref().filter(|name| *name != "performance")?;
     Some(format!(
@@ -147,7 +148,8 @@ pub fn governor_reason(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// The reason where some of these cores are hardware threads of one physical core.
+/// Returns the reason not to quote latencies if some of these cores are hardware threads of one
+/// physical core.
 pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String> {
     let pairs: Vec<String> = machine
         .smt_siblings

@@ -62,7 +62,7 @@ pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> 
     }
 }
 
-/// Parses histograms from the bytes of their file; errors name it `file`.
+/// Parses histograms from the bytes of their file; `file` names it in errors.
 ///
 /// # Errors
 /// [`HlogError::Damaged`].

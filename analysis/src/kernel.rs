@@ -26,7 +26,8 @@ pub struct WakeUps {
     pub ns: u64,
 }
 
-/// Statistics of one core. Times are nanoseconds; null if the kernel does not report them.
+/// Kernel statistics of one core during a run. Times are nanoseconds; null if the kernel does not
+/// report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreAccount {
     /// Number of the core.

@@ -120,7 +120,8 @@ impl LogError {
     }
 }
 
-/// A reader of a log. Header and status are checked on creation; records are read in blocks.
+/// A reader of a saved stamp log. Header and status are checked on creation; records are read in
+/// blocks.
 #[derive(Debug)]
 pub struct LogReader<R = File> {
     source: R,
@@ -158,7 +159,7 @@ impl LogReader<File> {
 }
 
 impl<R: Read> LogReader<R> {
-    /// Creates a reader of a log from `source`; errors name it `file`.
+    /// Creates a reader of a log from `source`; `file` names the log in errors.
     ///
     /// # Errors
     /// [`LogError`], as for [`LogReader::open`].
@@ -197,7 +198,7 @@ impl<R: Read> LogReader<R> {
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
-    /// Returns the checked header.
+    /// Returns the checked header of the log.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -212,7 +213,7 @@ impl<R: Read> LogReader<R> {
         &self.counters
     }
 
-    /// Returns the name of the log in errors: its path.
+    /// Returns the path of the log, its name in errors.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -313,7 +314,7 @@ impl<'a> RecordBlock<'a> {
         self.records.len()
     }
 
-    /// Returns `true` without records; a reader never returns such a block.
+    /// Returns `true` if the block has no records; a reader never returns such a block.
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

@@ -102,7 +102,7 @@ impl BitSet {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Sets a bit.
+    /// Sets one bit.
     ///
     /// # Panics
     /// If the bit is past the end.

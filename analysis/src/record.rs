@@ -58,7 +58,7 @@ pub struct RunRecord {
     #[serde(default)]
     pub commands: Vec<OperatorCommand>,
     /// Number of times that each fault of the plan was injected, in the plan's order; null for a
-    /// fault that a process injects itself. Empty if nobody counted.
+    /// fault that a process injects itself. Empty if they were not counted.
     #[serde(default)]
     pub strikes: Vec<Option<u64>>,
 }
@@ -139,7 +139,7 @@ pub struct StayedDown {
 }
 
 impl StayedDown {
-    /// Describes it for a strategy: `strategy-1 stayed down after 8 restarts: …`.
+    /// Describes a strategy that stayed down: `strategy-1 stayed down after 8 restarts: …`.
     pub fn describe(&self, strategy: u16) -> String {
         let after = match self.restarts {
             0 => String::new(),
@@ -200,7 +200,7 @@ pub struct Outage {
     pub unknown: u64,
     /// Time at which the next incarnation accepted orders; `None` if the venues stayed down.
     pub restarted_ns: Option<u64>,
-    /// Time of its first order by the stamps; `None` in records, which do not know it.
+    /// Time of its first order by the stamps; `None` in saved records, which do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_ns: Option<u64>,
     /// Reason for which the process was not restarted any more; `None` if it was, or is never
@@ -218,7 +218,7 @@ impl Outage {
         venues
     }
 
-    /// Returns a description: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
+    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
     pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
         let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
@@ -241,7 +241,7 @@ pub struct OpenOrders {
     pub variance: f64,
 }
 
-/// The schedule of the orders.
+/// The input of a run: the schedule of its orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
     /// Arrival process: `uniform`, `poisson`, `pareto`, `stress` or `file`.
@@ -262,7 +262,7 @@ pub struct InputRecord {
     pub offered_per_s: Option<f64>,
 }
 
-/// The calibration of the clock.
+/// The calibration of the run's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
@@ -315,7 +315,7 @@ pub enum RunOutcome {
     },
 }
 
-/// The exit of a process.
+/// The exit status of a process of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessExit {
     /// Name of the process in the plan.

@@ -102,7 +102,7 @@ impl StrategyProcess {
     /// Confirms that this process is the one that the launcher has started and supervises.
     fn confirm(&self, plan: &Plan, control: &Control, process: &str) -> Result<(), AttachError> {
         let own = std::process::id();
-        // In a container the PID differs from the one that the launcher knows.
+        // In a container the PID differs from the one in the launcher's namespace.
         let contained = plan.is_contained(&plan.processes[self.process]).then_some(container::PROGRAM);
         let started = || control.pid(self.process).map(|pid| contained.unwrap_or(pid));
         // The PID is published after the start: this process may be faster.

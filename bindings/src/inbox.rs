@@ -35,7 +35,7 @@ impl Inbox {
         &self.reports[from..self.taken]
     }
 
-    /// Counts an order sent or market data read by the caller.
+    /// Counts work of the duty cycle: an order sent or market data read by the caller.
     #[inline]
     pub const fn did(&mut self) {
         self.done += 1;

@@ -2,7 +2,7 @@
 //!
 //! It is the agent of every strategy ([`StrategyAgent`]), driven by the caller instead of by
 //! [`protocol::agent::run`]: a poll is a duty cycle. Technique and clock are known only once the
-//! program has attached, so a call goes through a trait object; behind it everything is compiled
+//! program has attached, so a call goes through a trait object; inside it everything is compiled
 //! for its types.
 
 use crate::inbox::Inbox;
@@ -30,7 +30,7 @@ pub(crate) struct RunInfo {
 }
 
 impl RunInfo {
-    /// Collects the information from a plan.
+    /// Collects the information about a strategy's run from a plan.
     pub fn new(plan: &Plan, context: Context) -> Self {
         Self { context, instruments: plan.trading().instrument_count().min(u16::MAX.into()) as u16 }
     }

@@ -61,7 +61,7 @@ pub struct EngineSide<'a> {
 }
 
 impl<'a> EngineSide<'a> {
-    /// Creates the side over its queues, without a session.
+    /// Creates the engine's side over its queues, without a session.
     pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
         Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
     }

@@ -21,7 +21,7 @@ const OUTSIDE_NS: u64 = 60_000_000_000;
 /// The printed quantiles.
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
-/// A time in the file, with its error.
+/// A time in `remote.json`, with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// In nanoseconds; `None` if it is smaller than its error.
@@ -61,7 +61,7 @@ pub struct Clocks {
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// Frame counters of the link.
+/// Frame counters of the link between the hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
     /// Sessions that were up.
@@ -174,7 +174,7 @@ impl Crossing {
         std::fs::rename(new, folder.join(FILE))
     }
 
-    /// Reads it from a run's folder.
+    /// Reads the figures from a run's directory.
     ///
     /// # Errors
     /// The error of the system call. what is none of this version.
@@ -187,7 +187,7 @@ impl Crossing {
         Ok(crossing)
     }
 
-    /// The table.
+    /// Formats the figures as a table.
     pub fn table(&self) -> String {
         let mut text = String::from("\nbetween the hosts\n");
         // Writing into a text cannot fail.

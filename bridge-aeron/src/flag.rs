@@ -13,7 +13,7 @@ impl Default for Flag {
 }
 
 impl Flag {
-    /// Sets the flag. A thread that reads it sees all earlier writes.
+    /// Sets the flag for the other thread. A thread that reads it sees all earlier writes.
     #[inline]
     pub fn set(&self, is_up: bool) {
         // Release: pairs with the Acquire in `is_up`.

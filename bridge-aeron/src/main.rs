@@ -1,4 +1,4 @@
-//! The launcher, with strategies on another host:
+//! The launcher with strategies on another host:
 //!
 //! ```text
 //! # the engine's host

@@ -29,7 +29,7 @@ pub enum TurnResult {
 
 /// The logic of one side of a bridge: handles messages and sessions.
 pub trait BridgeSide {
-    /// Handles an event of the link.
+    /// Handles an event of the link between the hosts.
     fn event(&mut self, event: Event, link: &mut Link);
 
     /// Performs the work that no event triggers.

@@ -131,7 +131,7 @@ pub struct StrategySide<'a> {
 }
 
 impl<'a> StrategySide<'a> {
-    /// Creates the side over its queues, without a session.
+    /// Creates the strategy's side over its queues, without a session.
     pub fn new(queues: &'a StrategyQueues) -> Self {
         Self {
             queues,

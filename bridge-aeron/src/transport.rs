@@ -127,7 +127,7 @@ impl Transport {
         Ok(Self { publication, subscription, client, driver, is_broken: false })
     }
 
-    /// Lets driver and client do what there is to do; how much that was.
+    /// Runs driver and client once, and returns the amount of work done.
     ///
     /// # Errors
     /// The driver or the client cannot go on.
@@ -140,7 +140,7 @@ impl Transport {
         Ok(usize::try_from(done).unwrap_or(0) + usize::try_from(more).unwrap_or(0))
     }
 
-    /// Hands over what arrived; how much that was.
+    /// Passes received frames to the caller, and returns their number.
     ///
     /// # Errors
     /// The client cannot go on.
@@ -152,7 +152,7 @@ impl Transport {
         Ok(usize::try_from(taken).unwrap_or(0))
     }
 
-    /// Sends a frame; `false`: not now, or nobody has asked for the stream.
+    /// Sends a frame; returns `false` if the stream is busy or has no subscriber.
     pub fn try_offer(&mut self, frame: &[u8; FRAME]) -> bool {
         match self.publication.offer(frame) {
             Ok(_) => true,

@@ -39,7 +39,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the other side.
+    /// Returns the opposite side of the link.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -49,7 +49,7 @@ impl Side {
     }
 }
 
-/// The kind of a frame.
+/// The kind of a frame between two bridges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// The strategy's side asks for a session.
@@ -92,7 +92,8 @@ pub struct ControlFields {
     pub received_end: bool,
 }
 
-/// A decoded frame. Its numbers are unverified: the link checks them.
+/// A decoded frame of the wire format between two bridges. Its numbers are unverified: the link
+/// checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Kind of the frame.
@@ -137,13 +138,13 @@ pub fn run_digest(run: &str) -> u32 {
 }
 
 impl ControlFields {
-    /// Encodes the fields.
+    /// Encodes the fields of a control frame as words.
     pub fn to_words(&self) -> Message {
         let (taken, is_known) = (self.taken.unwrap_or(0), self.taken.is_some());
         [self.ask, self.of, taken, is_known.into(), self.epoch.into(), self.received_end.into(), 0]
     }
 
-    /// Decodes the fields.
+    /// Decodes the fields of a control frame.
     ///
     /// # Errors
     /// [`FrameError::Field`].
@@ -162,7 +163,7 @@ impl ControlFields {
 }
 
 impl Frame {
-    /// Encodes the frame.
+    /// Encodes the frame as bytes with a checksum.
     pub fn encode(&self) -> [u8; FRAME] {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let echo = self.echo.unwrap_or(Echo { sent: 0, seen: 0 });

@@ -7,10 +7,10 @@
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// The null index of a node.
+/// The null index of a node: no node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The part of its book that an order is in.
+/// The part of an order book that an order is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BookPart {

@@ -66,7 +66,7 @@ impl Book {
         (self.first[part as usize] != NONE).then_some(self.edge[part as usize])
     }
 
-    /// Returns the next worse queue.
+    /// Returns the queue of the next worse price in a part of the book.
     #[inline]
     pub(crate) fn next(&self, store: &OrderStore, part: BookPart, queue: u32) -> u32 {
         let key = store.arena.node(queue).key();

@@ -1,6 +1,6 @@
 //! Commands: the input of a matching engine.
 
-/// The side of an order.
+/// The side of an order: buy or sell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
@@ -71,7 +71,7 @@ pub enum SelfTrade {
     Decrement,
 }
 
-/// A new order. Prices and quantities are integers in units that the user defines.
+/// The fields of a new order. Prices and quantities are integers in units that the user defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NewOrder {
@@ -105,7 +105,7 @@ pub struct NewOrder {
     pub expires_at: u64,
 }
 
-/// A command to the engine. Commands are applied in order, each completely.
+/// A command to the matching engine. Commands are applied in order, each completely.
 ///
 /// # Rejects
 /// The first reason that applies is reported. A rejected command changes nothing.

@@ -73,7 +73,8 @@ impl Exchange {
         })
     }
 
-    /// Applies a command. Its events go to `out` in the order in which they happen.
+    /// Applies a command and passes its events to a sink. Its events go to `out` in the order in
+    /// which they happen.
     #[inline]
     pub fn apply(&mut self, command: Command, out: &mut impl Events) {
         let done = match command {

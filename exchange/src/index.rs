@@ -132,7 +132,7 @@ impl Index {
         if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
     }
 
-    /// Returns the node of an id. `is` tells whether a node has the id.
+    /// Returns the node of an order id, if it is open. `is` returns `true` if a node has the id.
     #[inline]
     pub(crate) fn get(&self, id: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let (bucket, tag) = self.bucket_of(id);

@@ -152,7 +152,7 @@ impl PriceLevels {
         PriceLevels { root: NONE, top: top(keys), leaf_cache: [NOT_CACHED; CACHED_LEAVES] }
     }
 
-    /// Returns the queue at a key.
+    /// Returns the queue at a price's key.
     #[inline]
     pub(crate) fn get(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
         let node = &pool.nodes[self.leaf(pool, key)? as usize];

@@ -5,28 +5,29 @@ use crate::arena::{Arena, NONE, Node};
 
 /// The fields of a node that is a queue.
 impl Node {
-    /// Returns the key of the queue in its price levels.
+    /// Returns the key of the queue's price in its price levels.
     pub(crate) fn key(&self) -> u64 {
         self.id
     }
 
-    /// Returns the number of orders.
+    /// Returns the number of orders in the queue.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
 
-    /// Returns the first order.
+    /// Returns the first order of the queue.
     pub(crate) fn head(&self) -> u32 {
         self.next
     }
 
-    /// Returns the last order.
+    /// Returns the last order of the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }
 }
 
-/// The free list of queues. Their nodes are in the arena, after those of the orders.
+/// The free list of the queues for price levels. Their nodes are in the arena, after those of the
+/// orders.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// First free queue, linked through `next`.

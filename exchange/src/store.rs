@@ -1,5 +1,4 @@
-//! The arena of orders, the index of ids and the sequence that all books share. Orders, queues,
-//! index, time and counters.
+//! The arena of orders, the index of ids, the clock and the counters that all books share.
 
 use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::command::{NewOrder, TimeInForce};
@@ -59,7 +58,7 @@ impl OrderStore {
         self.find(id).filter(|&slot| self.arena.node(slot).owner == owner)
     }
 
-    /// Advances the arrival rank and returns it.
+    /// Advances the rank by which arrivals are ordered, and returns it.
     #[inline]
     pub(crate) fn next_rank(&mut self) -> u64 {
         self.sequence += 1;

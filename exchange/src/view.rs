@@ -17,7 +17,7 @@ pub struct Level {
     pub orders: u32,
 }
 
-/// An open order.
+/// An open order, as queries return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Order {

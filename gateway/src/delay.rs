@@ -1,5 +1,4 @@
-//! A simulated venue that answers each order after a delay. Each order is held for a delay and then
-//! reported.
+//! A simulated venue that holds each order for a delay and then reports it.
 
 use crate::timer_wheel::TimerWheel;
 use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};

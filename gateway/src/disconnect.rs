@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Orders visited per duty cycle: about as much work as a batch of orders.
 pub(crate) const SWEEP_BATCH: usize = 64;
 
-/// The pending sweeps in order of arrival.
+/// The pending cancellations of open orders, in order of arrival.
 pub(crate) struct CancelSweeps(VecDeque<CancelSweep>);
 
 impl CancelSweeps {
@@ -29,9 +29,9 @@ impl CancelSweeps {
         self.0.is_empty()
     }
 
-    /// Performs the sweeps in order, within `budget` visited orders, at `now` (ticks). `step`
-    /// returns `true` once its sweep is complete. Returns `true` if an order was visited or a sweep
-    /// completed.
+    /// Performs the pending cancellations in order, within `budget` visited orders, at `now`
+    /// (ticks). `step` returns `true` once its sweep is complete. Returns `true` if an order was
+    /// visited or a sweep completed.
     pub(crate) fn run(
         &mut self,
         mut budget: usize,

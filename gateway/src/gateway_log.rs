@@ -147,7 +147,7 @@ impl GatewayLog {
 }
 
 /// Returns the messages that a crashed gateway had stamped and not handed over, up to the last
-/// stamped one; an empty message stands for each that it refused.
+/// stamped one; an empty message represents each that it refused.
 pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
     let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);

@@ -39,8 +39,7 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
-/// Maximum number of cache lines of the agent that a prefetch asks for: all, unless its venue is
-/// large.
+/// Maximum number of cache lines of the agent that are prefetched: all, unless its venue is large.
 const PREFETCH_LINES: usize = 32;
 
 /// Maximum number of orders taken and of reports sent in one duty cycle, so that agents that share

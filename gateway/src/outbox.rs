@@ -23,7 +23,7 @@ pub(crate) struct ReportOutbox<P> {
     /// Checksum of the messages handed over.
     pub reported: Checksum,
     /// A fill is logged before its report is pushed: a crashed gateway's log must hold every fill
-    /// that the engine knows.
+    /// that the engine has received.
     pub logs_fills_first: bool,
 }
 
@@ -61,7 +61,7 @@ impl<P: Producer> ReportOutbox<P> {
         OUTBOX_CAPACITY - self.completion.queued()
     }
 
-    /// Sends queued reports while they fit. Returns `false` if some remain.
+    /// Sends queued reports into the hand-off while they fit. Returns `false` if some remain.
     #[cold]
     pub fn try_flush(&mut self) -> bool {
         self.completed += self.completion.flush(OUTBOX_CAPACITY) as u64;
@@ -109,7 +109,7 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCEL
         Self { outbox, cycle, info: record, left, owed }
     }
 
-    /// Returns how many reports still fit.
+    /// Returns how many more reports the sink accepts.
     #[inline]
     pub const fn left(&self) -> usize {
         self.left

@@ -24,7 +24,7 @@ impl VenueInfo {
     /// One report per order, never immediately, at a release time that [`Venue::accept`] returns.
     pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
-    /// Returns the same value after checking its ranges.
+    /// Returns the same properties after checking their ranges.
     ///
     /// # Panics
     /// If a number is out of its range; at compile time, where a [`Venue`] is used.
@@ -42,10 +42,10 @@ pub struct ReportsFull;
 
 /// The receiver of a venue's reports: the gateway, or a wrapper around it.
 pub trait Reports {
-    /// Returns `true` if another report fits.
+    /// Returns `true` if another report of the venue fits.
     fn has_capacity(&self) -> bool;
 
-    /// Sends a report. The gateway takes its stamp t5 now.
+    /// Sends a report of the venue to the gateway. The gateway takes its stamp t5 now.
     ///
     /// # Errors
     /// [`ReportsFull`]; nothing was sent then.
@@ -92,8 +92,8 @@ impl CancelSweep {
     }
 }
 
-/// A venue. Its methods run on the gateway's thread. Each returns in bounded time, does not block
-/// and does not allocate.
+/// A place where orders are executed: an exchange or a simulation of one. Its methods run on the
+/// gateway's thread. Each returns in bounded time, does not block and does not allocate.
 ///
 /// The reports of an order are numbered from 0 without gaps, and exactly one of them is the last:
 /// the merge finds a venue that does otherwise, and the run is not valid.
@@ -113,8 +113,8 @@ pub trait Venue: Send {
     fn has_capacity(&self) -> bool;
 
     /// Takes an order or a cancel that arrived at `now` (ticks, t4). Returns when its first report
-    /// is due (ticks), if the venue knows; the gateway's lateness is measured against it. Reports
-    /// that are due immediately may be sent in this call.
+    /// is due (ticks), if the venue can tell; the gateway's lateness is measured against it.
+    /// Reports that are due immediately may be sent in this call.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
     /// Advances time to `now` (ticks), which is not before [`Venue::next_deadline`]. Sends the

@@ -50,7 +50,7 @@ impl DiskOperation {
 /// test may fail one, or inspect the disk at that moment. Appends call it only under
 /// [`crate::Durability::EveryRecord`].
 pub trait Disk: Send + Sync {
-    /// Called before a system call.
+    /// Called before each system call that changes the disk; an error makes the call fail.
     ///
     /// # Errors
     /// The error that the journal gets in place of the system call.
@@ -140,7 +140,7 @@ pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), Jour
     run(disk, DiskOperation::Rename, from, || fs::rename(from, to))
 }
 
-/// Removes a file, if it exists.
+/// Removes a file from the disk, if it exists.
 pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
     run(disk, DiskOperation::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -32,7 +32,7 @@ pub trait State {
     /// The problem with the saved state. The state must not be used then.
     fn restore(&mut self, saved: Self::Saved) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
-    /// Applies a record.
+    /// Applies a record of the log to the state.
     ///
     /// # Errors
     /// [`RecoveryError::Foreign`] for a record of another kind of state. The state must not be used

@@ -9,7 +9,7 @@ pub trait InputLog: Send {
     /// Whether inputs are recorded.
     const IS_ENABLED: bool;
 
-    /// Appends an input before it is applied.
+    /// Records an input before it is applied.
     ///
     /// # Errors
     /// [`JournalError::Failed`]. The input must not be applied then.

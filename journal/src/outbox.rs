@@ -24,13 +24,13 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
-    /// Adds an output.
+    /// Adds an output that was produced.
     pub fn push(&mut self, output: T) {
         self.produced += 1;
         self.unconfirmed.push_back(output);
     }
 
-    /// Returns the number of outputs produced so far.
+    /// Returns the number of outputs produced so far, sent or not.
     pub const fn produced(&self) -> u64 {
         self.produced
     }

@@ -121,7 +121,7 @@ impl Reader {
         self.segment.as_ref().map(|segment| (segment.path.as_path(), self.at))
     }
 
-    /// Returns the index of that segment.
+    /// Returns the index of the segment with the next record.
     pub(crate) fn index(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.index)
     }

@@ -68,7 +68,7 @@ fn check_watermark(folder: &Path, end: LogEnd) -> Result<LogEnd, JournalError> {
     Ok(end)
 }
 
-/// As [`recover`], also if durable records are missing.
+/// Recovers a log as [`recover`] does, even if durable records are missing.
 pub(crate) fn read_log(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd, JournalError> {
     let mut end = scan_headers(folder)?;
     newest_snapshot(folder, &mut end, &mut apply)?;
@@ -86,8 +86,8 @@ pub(crate) fn read_log(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> R
     read_records(reader, end, apply)
 }
 
-/// As [`recover`], for a state that has followed the log with this reader: only the records after
-/// it.
+/// Recovers a state that has followed the log with this reader, as [`recover`] does: applies only
+/// the records after it.
 pub(crate) fn resume(
     folder: &Path,
     reader: Reader,

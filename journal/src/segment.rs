@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Prefix of the names of segments.
 const PREFIX: &str = "log-";
-/// Name of a segment while it is created.
+/// Name of a journal segment while it is created.
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
 
 /// Lists the files with a prefix and a number, the lowest number first.

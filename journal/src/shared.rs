@@ -44,7 +44,7 @@ struct UnsyncedSegments {
     mapped: Vec<Arc<MappedSegment>>,
 }
 
-/// Shared by the writer, its threads and its watermarks.
+/// The state that the writer shares with its threads and watermarks.
 pub(crate) struct Shared {
     pub folder: PathBuf,
     pub log: u64,

@@ -57,7 +57,7 @@ pub(crate) struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// Reads a snapshot. The inner error describes an invalid one.
+/// Reads and verifies a snapshot. The inner error describes an invalid one.
 pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, JournalError> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));

@@ -120,9 +120,9 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// As [`Writer::open`], for an `apply` that can fail: its first error ends recovery, and the
-    /// directory stays unchanged. With the reader of a state that has followed the log
-    /// ([`crate::follow`]), only the records after it are recovered.
+    /// Opens a log as [`Writer::open`] does, for an `apply` that can fail: its first error ends
+    /// recovery, and the directory stays unchanged. With the reader of a state that has followed
+    /// the log ([`crate::follow`]), only the records after it are recovered.
     ///
     /// # Errors
     /// As [`Writer::open`], and those of `apply`.
@@ -266,8 +266,8 @@ impl Writer {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record. Returns its sequence. Allocates nothing, and makes a system call only
-    /// under [`Durability::EveryRecord`], or if the next segment is not prepared yet
+    /// Appends a record to the log. Returns its sequence. Allocates nothing, and makes a system
+    /// call only under [`Durability::EveryRecord`], or if the next segment is not prepared yet
     /// ([`Writer::segment_stalls`]).
     ///
     /// # Errors
@@ -421,8 +421,8 @@ fn spawn_running(name: &str, run: impl FnOnce() + Send + 'static) -> Result<Join
     Ok(thread)
 }
 
-/// The lock of a directory. It is unlocked explicitly: closing the file is not enough if a child
-/// process inherited the descriptor and has not called `exec` yet.
+/// The lock of a journal's directory. It is unlocked explicitly: closing the file is not enough if
+/// a child process inherited the descriptor and has not called `exec` yet.
 pub(crate) struct DirLock(File);
 
 impl Drop for DirLock {
@@ -431,7 +431,7 @@ impl Drop for DirLock {
     }
 }
 
-/// Locks a directory for one writer. The kernel releases the lock when the process dies.
+/// Locks a journal's directory for one writer. The kernel releases the lock when the process dies.
 pub(crate) fn lock(folder: &Path) -> Result<DirLock, JournalError> {
     let path = folder.join("lock");
     let file = open_for_update(folder, "lock").map_err(JournalError::io(&path, "open it"))?;

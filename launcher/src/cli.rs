@@ -1,4 +1,4 @@
-//! The command line. Nothing else reads it:
+//! The command line of `launcher`: its commands and their flags. Nothing else reads it:
 //! [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into
 //! [`Settings`](crate::config::Settings).
 //!
@@ -22,7 +22,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 
-/// What it costs to put every trading strategy into its own process, and what it buys.
+/// The command line: what it costs to put every trading strategy into its own process, and what it
+/// buys.
 #[derive(Parser, Clone, Debug, PartialEq)]
 #[command(name = "launcher", version, max_term_width = 80, after_help = EXAMPLES)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -41,8 +42,7 @@ impl Cli {
 
     /// Parses a command line.
     ///
-    /// # Errors
-    /// The command line is not valid, or asks for help.
+    /// # Errors The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         Self::from_arg_matches(&command().try_get_matches_from(words)?)
     }
@@ -71,7 +71,7 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
     ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
 ];
 
-/// The subcommands.
+/// The subcommands of `launcher`.
 #[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum Command {
     /// Run the engine once and report what every hand-off cost
@@ -350,7 +350,7 @@ pub enum JournalAction {
     Cut,
 }
 
-/// How records are printed.
+/// The output format of a journal's records.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordFormat {
     /// For people

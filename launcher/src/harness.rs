@@ -75,7 +75,7 @@ pub enum HarnessError {
     Technique(#[from] RegisterError),
 }
 
-/// A user-defined strategy and its name.
+/// A user-defined strategy with its name.
 pub struct OwnStrategy<S> {
     name: &'static str,
     make: MakeStrategy<S>,
@@ -89,7 +89,7 @@ pub struct OwnVenue<V> {
 
 /// A compile-time list of user-defined strategies.
 pub trait Strategies {
-    /// Adds them to the registry, each compiled with each technique.
+    /// Adds the strategies to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.
@@ -114,7 +114,7 @@ impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy
 
 /// A compile-time list of user-defined venues.
 pub trait Venues {
-    /// Adds them to the registry, each compiled with each technique.
+    /// Adds the venues to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.
@@ -144,7 +144,7 @@ impl Harness {
     }
 }
 
-/// Runs the program with the built-in parts: what `launcher` and `bulkhead` do. Not generic, so
+/// Runs the program with the built-in parts only, as `launcher` and `bulkhead` do. Not generic, so
 /// that every technique, strategy and venue is compiled once in this crate, not again in each
 /// program.
 #[inline(never)]
@@ -160,8 +160,8 @@ impl Default for Harness {
 
 impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     /// Adds a strategy, for `--strategy NAME`. `make` is called once for each, in its own process,
-    /// before the run begins; what [`Context`] says tells them apart. A name is 1 to 32 characters
-    /// of a-z, 0-9 and -.
+    /// before the run begins; [`Context`] distinguishes them. A name is 1 to 32 characters of a-z,
+    /// 0-9 and -.
     #[must_use]
     pub fn strategy<U: Strategy + Send + 'static>(
         self,
@@ -183,7 +183,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Harness { strategies: self.strategies, venues, _techniques: PhantomData }
     }
 
-    /// Adds a technique, for `--technique NAME`, under the name in its own record.
+    /// Adds a technique, for `--technique NAME`, under the name in its own description.
     #[must_use]
     pub fn technique<L: Link>(self) -> Harness<(L, T), S, V> {
         Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }
@@ -206,7 +206,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     /// Runs the command line, as the launcher or as one process of a run. Exit codes: 0 done, 1
     /// failed or not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
-        // First of all: an allocation that fails ends no process in order, and says nothing of
+        // First of all: an allocation that fails does not end a process in order, nor mention
         // limits.
         if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < MIN_MEMORY) {
             complain(&format!(
@@ -224,7 +224,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
             ));
             return ExitCode::FAILURE;
         }
-        // Without it the signal ends the process in the middle of a write, and says nothing of
+        // Without it the signal ends the process in the middle of a write, without mentioning
         // limits.
         if let Err(error) = signals::survive_file_limit() {
             complain(&format!("error: cannot handle SIGXFSZ: {error}"));

@@ -1,4 +1,5 @@
-//! bulkhead's launcher: config → plan → segments → processes → stamps → merge → verdict → report.
+//! bulkhead's launcher: turns a config into a plan and segments, runs the processes, merges their
+//! stamps, and reports a verdict.
 //!
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use system::alloc::CountingAllocator;
 
-// Every thread of a run says how often it allocated after the barrier.
+// Every thread of a run reports its allocations after the barrier.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 

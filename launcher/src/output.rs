@@ -15,7 +15,7 @@ pub fn measure() {
 /// text are escaped, except for the reports' own colors.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
-/// Locks stdout.
+/// Locks standard output.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
     let colours = is_coloured(&out);
@@ -27,8 +27,8 @@ pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }
 
-/// Prints a line to stderr with control characters escaped. Unlike `eprintln!` it does not panic if
-/// stderr cannot be written, for example a file on a full disk.
+/// Prints a warning to stderr with control characters escaped. Unlike `eprintln!` it does not panic
+/// if stderr cannot be written, for example a file on a full disk.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

@@ -1,5 +1,5 @@
-//! Polls rings and control segment, and turns what arrives into inputs of the core. From the two
-//! contended hand-offs, and by recalling queued orders.
+//! Polls the two contended hand-offs and the control segment, recalls queued orders, and turns what
+//! arrives into inputs of the core.
 
 use super::{BATCH, Orchestrator};
 use crate::core::Input;

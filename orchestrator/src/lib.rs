@@ -43,9 +43,9 @@ use system::clock::Clock;
 /// other.
 const BATCH: usize = 16;
 
-/// Cache lines of a per-strategy or per-gateway value that a prefetch asks for.
+/// Cache lines of a per-strategy or per-gateway value that are prefetched.
 const VALUE_LINES: usize = 8;
-/// Cache lines of the agent that a prefetch asks for: all of them.
+/// Cache lines of the agent that are prefetched: all of them.
 const AGENT_LINES: usize = 64;
 
 /// The engine's agent. `R` is the receiving end of the technique under test, for both contended

@@ -1,5 +1,5 @@
-//! The sending ends of the live engine: gateway inboxes and strategies' report rings. Gateways'
-//! inboxes and strategies' return rings, with a queue each.
+//! The sending ends of the live engine, with a queue each: gateway inboxes and strategies' report
+//! rings.
 //!
 //! No message is refused: one that finds its ring full is queued. Each receiver has its own queue,
 //! so a slow venue or strategy delays no other.
@@ -41,7 +41,7 @@ impl Outputs {
         Self { gateways, strategies, work, ..Self::default() }
     }
 
-    /// Takes operators' commands from `desk`.
+    /// Makes the outputs answer operators' commands through `desk`.
     #[must_use]
     pub fn with_commands(self, desk: CommandChannel) -> Self {
         Self { commands: Some(desk), ..self }

@@ -106,7 +106,7 @@ impl Replica {
         Self { core, ledger, stamps, answers, commands: desk }
     }
 
-    /// Drops outputs from the ledger that were sent.
+    /// Removes outputs from the ledger that were sent.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         self.ledger.confirm(watermarks);
     }

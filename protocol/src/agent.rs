@@ -29,7 +29,7 @@ pub struct Cycle<C> {
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Reads the clock, logs a stamp with that time, and returns the time.
+    /// Stamps a point: reads the clock, logs the time, and returns it.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -118,7 +118,7 @@ const MAX_STOPPED_POLLS: u32 = 64;
 /// microseconds where threads spin.
 const PREFETCH_INTERVAL: u64 = 128;
 
-/// The result of one cycle of an agent's loop.
+/// The outcome of one duty cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.

@@ -1,5 +1,5 @@
-//! The start barrier: threads report that they are ready, and wait. Its idle strategy, its core and
-//! priority, and the barrier before its first duty cycle.
+//! The start barrier: threads report that they are ready, and wait until the launcher opens it.
+//! Sets a thread's core, priority and idle strategy first.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};
@@ -48,7 +48,7 @@ pub enum ArriveError {
     Priority(u8, #[source] io::Error),
 }
 
-/// A thread that is pinned and has published its identity, and waits for the start.
+/// A thread that waits at the start barrier, pinned and with its identity published.
 pub struct ArrivedThread {
     status: StatusWriter,
     log: StampLog,

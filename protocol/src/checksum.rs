@@ -12,13 +12,13 @@
 use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
 
-/// An odd constant whose bits look random (from splitmix64's finaliser): its product carries each
+/// An odd constant with pseudo-random bits (from splitmix64's finaliser): its product carries each
 /// bit upwards.
 const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 
-/// Returns the digest of one message. About twenty instructions, no branch.
+/// Returns the digest of one message, for a checksum. About twenty instructions, no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
     // Each word is rotated by nine bits more than the next one. The rotations and the two halves
@@ -49,7 +49,7 @@ impl Checksum {
         self.0 = self.0.wrapping_sub(digest);
     }
 
-    /// Returns the sum so far; 0 before the first message.
+    /// Returns the sum of the digests so far; 0 before the first message.
     pub const fn value(self) -> u64 {
         self.0
     }

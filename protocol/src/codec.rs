@@ -1,4 +1,5 @@
-//! Encoding of the plan in the control segment; the only module that uses bincode. Cold paths only.
+//! Encoding of the plan in the control segment, on cold paths only; the only module that uses
+//! bincode.
 //!
 //! bincode 2 is pinned and no longer maintained (RUSTSEC-2025-0141); the input here was written by
 //! a launcher of the same build, is limited in length and is validated afterwards.

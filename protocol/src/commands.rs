@@ -8,8 +8,8 @@
 //!
 //! Commands are numbered from 0 in the order in which they were appended, and are never changed or
 //! removed; a run has room for [`MAX_COMMANDS`]. Operators exclude each other by a lock on the
-//! segment's file, so no lock is in shared memory and a killed operator blocks nobody: a command
-//! counts once it is complete. The engine polls one word in each duty cycle.
+//! segment's file, so no lock is in shared memory and a killed operator blocks no other one: a
+//! command counts once it is complete. The engine polls one word in each duty cycle.
 //!
 //! Only the engine maps the commands, and it maps them read-only: in the sandbox no strategy can
 //! use a kill switch. At the level `process` a malicious strategy can open the segment by its name,
@@ -199,7 +199,7 @@ named_enum! {
     }
 }
 
-/// The engine's answer to a command.
+/// The engine's answer to an operator's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnswer {
     /// The progress of the command.
@@ -212,7 +212,7 @@ pub struct CommandAnswer {
     pub orders: u64,
 }
 
-/// The engine's end of the command channel: reads commands and answers them.
+/// The engine's end of the operators' command channel: reads commands and answers them.
 pub struct CommandChannel {
     desk: ReadOnlyWords,
     answers: AtomicWords,
@@ -335,7 +335,7 @@ fn answer_offset(number: u32) -> Option<usize> {
 pub struct CommandAnswers(ReadOnlyWords);
 
 impl CommandAnswers {
-    /// Wraps the answers segment.
+    /// Wraps the segment with the engine's answers.
     ///
     /// # Panics
     /// If the segment is shorter than [`ANSWERS_WORDS`].
@@ -343,7 +343,7 @@ impl CommandAnswers {
         Self(segment.slice(0, ANSWERS_WORDS))
     }
 
-    /// The engine's answer to a command.
+    /// Returns the engine's answer to a command.
     pub fn answer(&self, number: u32) -> CommandAnswer {
         let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
         let Some(place) = answer_offset(number) else { return nothing };

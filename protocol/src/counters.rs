@@ -9,7 +9,7 @@
 //! A thread runs one agent or several ([`crate::plan::ThreadPlan::roles`]). Each has its own
 //! counters, in the order in which the thread's duty cycle visits them, so that agents that share a
 //! thread do not share counters. One writer (the thread), any number of readers, all Relaxed: the
-//! counters are independent of each other. The thread's state tells when all are final.
+//! counters are independent of each other. The thread's state shows when all are final.
 //!
 //! The meaning of a counter is never read from memory: names and units come from the role's static
 //! information ([`crate::role`]). Any value is valid.
@@ -27,8 +27,8 @@ pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Words of the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
-/// Returns the word that names an agent's role (kind and index), for readers that have a log and no
-/// plan. 0 stands for no agent.
+/// Returns the word that names the role of an agent (kind and index), for readers that have a log
+/// and no plan. 0 stands for no agent.
 pub(crate) fn tag(role: Role) -> u64 {
     let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
     kind << 16 | u64::from(role.index())
@@ -95,7 +95,7 @@ impl AgentSlot<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct ThreadCounters(Vec<u64>);
 
-/// A copy of one agent's counters.
+/// A copy of the counters of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentCounters {
     role: Role,
@@ -151,7 +151,7 @@ impl AgentCounters {
         self.role
     }
 
-    /// Returns a counter's value; 0 if agents of this role have no such counter.
+    /// Returns the value of a counter; 0 if agents of this role have no such counter.
     pub fn get<C: Counter>(&self, counter: C) -> u64 {
         let has = self.role.info().counters == C::LABELS;
         if has { self.values[counter.index()] } else { 0 }

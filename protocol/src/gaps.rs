@@ -18,14 +18,14 @@ use crate::wire::ID_WIDTH;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// Number of levels.
+/// Number of levels of the rule that keeps gaps: each keeps only longer ones than the level before.
 pub const LEVELS: usize = 4;
 /// Maximum number of gaps in a log, all incarnations of its thread together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
 /// Maximum number of sleeps that a plan may reserve in a log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// Minimum length of a gap that each level keeps, in nanoseconds. The first is longer than any duty
-/// cycle that finds all its rings in the cache; each further one is eight times as long.
+/// Minimum length in nanoseconds of the gaps that each level keeps. The first is longer than any
+/// duty cycle that finds all its rings in the cache; each further one is eight times as long.
 pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
 /// Gaps that a log did not keep.
@@ -55,8 +55,7 @@ pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the current level when `kept` gaps have been kept; [`LEVELS`] if the capacity is used
-/// up.
+/// Returns the level after `kept` gaps were kept; [`LEVELS`] if the capacity is used up.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -123,7 +122,7 @@ impl GapQuota {
         is_kept
     }
 
-    /// Reserves space for one gap; returns `false` if the capacity is used up.
+    /// Reserves space for one gap in the log; returns `false` if the capacity is used up.
     pub fn try_reserve(&mut self) -> bool {
         let is_kept = self.kept < self.capacity;
         if is_kept {
@@ -136,7 +135,7 @@ impl GapQuota {
     }
 }
 
-/// A time in which a thread began no duty cycle, because of its own work or another thread on its
+/// A time in which a thread ran no duty cycle, because of its own work or another thread on its
 /// core; or a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {

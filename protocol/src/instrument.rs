@@ -82,7 +82,7 @@ pub enum InstrumentError {
 }
 
 impl Instrument {
-    /// Checks that the fields are consistent.
+    /// Checks that the fields of the instrument are consistent.
     ///
     /// # Errors
     /// The first invalid field, in the order of the fields.

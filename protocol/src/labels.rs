@@ -25,7 +25,7 @@ pub enum CounterUnit {
 }
 
 impl CounterUnit {
-    /// The unit's name, as it is printed.
+    /// Returns the unit's name as it is printed.
     pub const fn name(self) -> &'static str {
         match self {
             CounterUnit::Orders => "orders",

@@ -37,7 +37,7 @@ pub enum LimitUnit {
 }
 
 impl LimitUnit {
-    /// The unit's name, as it is printed.
+    /// Returns the unit's name as it is printed.
     pub const fn name(self) -> &'static str {
         match self {
             LimitUnit::Orders => "orders",

@@ -1,4 +1,4 @@
-//! The links of a run: writers, readers and the carrier of each.
+//! The links of a run: the writers and readers of each, and the technique that carries it.
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl LinkPlan {
         LinkError { link: self.name.clone(), why }
     }
 
-    /// Checks that name, ends and slots fit the shape and the carrier.
+    /// Checks that name, ends and slots fit the link's shape and its technique.
     pub(crate) fn validate(&self) -> Result<(), LinkError> {
         let no = |why| Err(self.error(why));
         let name_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

@@ -19,7 +19,7 @@ pub fn file_name(thread: &str) -> String {
     format!("{thread}.{EXTENSION}")
 }
 
-/// Bytes before the first record.
+/// Number of bytes before the first record in a saved log.
 pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 
 /// Number of words copied and written at a time: 1 MiB.

@@ -219,7 +219,7 @@ mod tests {
                 }
                 assert_eq!(often[0].totals, often[1].totals, "behind {n}");
             }
-            // About one chunk behind the writer.
+            // About one chunk after the writer's position.
             if n % CHUNK_RECORDS == 900 && n / CHUNK_RECORDS % 2 == 1 {
                 while drain
                     .spill_next(|chunk, bytes| {

@@ -19,7 +19,7 @@
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
-/// Words of a value.
+/// Words of a top of book on a board.
 pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;
@@ -29,7 +29,7 @@ pub fn market_segment(venue: u16) -> String {
     format!("market-{venue}")
 }
 
-/// Returns the shape of a board for that number of instruments.
+/// Returns the shape of a market-data board for that number of instruments.
 ///
 /// # Errors
 /// If `instruments` is 0.
@@ -37,7 +37,7 @@ pub fn shape(instruments: usize) -> Result<BoardShape, BoardError> {
     BoardShape::with_cells(instruments, TOP_OF_BOOK_WORDS)
 }
 
-/// A price and the quantity at it.
+/// A price and the quantity at that price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// The price in cents, above 0.

@@ -40,7 +40,7 @@ impl PointTotals {
         }
     }
 
-    /// Returns the number of records of a point.
+    /// Returns the number of records of one point.
     pub fn count(&self, point: Point) -> u64 {
         self.counts.get(point as usize).copied().unwrap_or(0)
     }
@@ -70,7 +70,7 @@ impl PointTotals {
         }
     }
 
-    /// Writes the table. A reader that sees one of its words sees all earlier stores.
+    /// Writes the table of totals. A reader that sees one of its words sees all earlier stores.
     pub(crate) fn store(&self, table: &[AtomicU64]) {
         let words = self.counts.iter().chain(&self.last).chain(&self.versions);
         for (word, value) in table.iter().zip(words) {

@@ -16,9 +16,9 @@ system::named_enum! {
     }
 }
 
-/// Words per record.
+/// Words of a stamp log's record.
 pub const RECORD_WORDS: usize = 2;
-/// Bytes per record.
+/// Bytes of a stamp log's record.
 pub const RECORD_BYTES: usize = 16;
 
 /// The kind of a record: the point of an order's path, or another event. The first eight are the

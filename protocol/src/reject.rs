@@ -47,8 +47,8 @@ reasons! {
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     /// The price is negative.
     BadPrice = 4, 99, "bad-price", "the price is negative";
-    /// A kill switch is on for the strategy, its credential, the venue, the instrument or
-    /// everybody.
+    /// A kill switch is on for the strategy, its credential, the venue, the instrument or all
+    /// orders.
     Killed = 5, 21, "killed", "a kill switch is on";
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
@@ -66,7 +66,7 @@ reasons! {
     VenueRefuses = 12, 0, "venue-refuses", "the venue refuses it";
     /// The instrument does not exist.
     UnknownInstrument = 13, 1, "unknown-instrument", "there is no such instrument";
-    /// The instrument is restricted for everybody, or for this strategy.
+    /// The instrument is restricted for all strategies, or for this one.
     Restricted = 14, 0, "restricted", "the instrument is restricted";
     /// The price is not a multiple of the instrument's tick.
     OddTick = 15, 18, "odd-tick", "the price is no multiple of the tick";

@@ -15,7 +15,7 @@ impl Plan {
 
     /// Returns `true` if the engine is restarted. This requires restartable exchanges, and that its
     /// state at the venues is in rings that survive it, each with one writer and one reader: the
-    /// counts then tell how far a crashed engine had come.
+    /// counts then show how far a crashed engine had come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.info();

@@ -25,7 +25,7 @@ named_enum! {
     }
 }
 
-/// One agent of a run: its kind and its index.
+/// The role of an agent in a run: its kind and its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The strategy with this index.
@@ -40,7 +40,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the kind of the role.
+    /// Returns the kind of the role: strategy, orchestrator, gateway or exchange.
     pub const fn kind(self) -> RoleKind {
         match self {
             Role::Strategy(_) => RoleKind::Strategy,

@@ -32,7 +32,7 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// Makes a sender whose queue has memory for `capacity` messages and grows beyond that.
+    /// Creates a sender whose queue has memory for `capacity` messages and grows beyond that.
     pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
         // Filled once and cleared, so that no page is touched for the first time in the middle of a
         // run.

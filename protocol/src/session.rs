@@ -49,7 +49,7 @@ pub struct SessionNumbers {
 }
 
 impl SessionNumbers {
-    /// Makes a counter that continues after `count` messages, modulo 2^32.
+    /// Creates a counter that continues after `count` messages, modulo 2^32.
     pub const fn after(count: u32) -> Self {
         Self { next: count }
     }

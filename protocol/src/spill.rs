@@ -46,11 +46,11 @@ use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use std::io;
 
-/// Records per chunk: 256 KiB; one record under loom.
+/// Records in a chunk of a spilled log: 256 KiB; one record under loom.
 pub const CHUNK_RECORDS: u64 = if cfg!(loom) { 1 } else { 1 << 14 };
-/// Words per chunk.
+/// Words in a chunk of a spilled log.
 pub const CHUNK_WORDS: usize = CHUNK_RECORDS as usize * RECORD_WORDS;
-/// Bytes per chunk.
+/// Bytes in a chunk of a spilled log.
 pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
 
 /// Offset in the spiller's segment of the number of freed chunks, in a cache line of its own: the
@@ -338,7 +338,7 @@ impl<'a> UnspilledTail<'a> {
     }
 }
 
-/// A position in a log: the chunk, and the number of its records already read.
+/// A position in a spilled log: the chunk, and the number of its records already read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpillLocation {
     chunk: u64,

@@ -109,8 +109,8 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record without a detail. If the log is full the record is counted as dropped
-    /// instead, which makes the run invalid.
+    /// Appends a record to the log, without a detail. If the log is full the record is counted as
+    /// dropped instead, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);

@@ -15,7 +15,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, LINE_WORDS, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Words of the block.
+/// Words of a thread's status block.
 pub const STATUS_WORDS: usize = 64;
 /// Offset of the agents' counters in a thread's segment (words).
 pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
@@ -67,7 +67,8 @@ impl ThreadState {
     }
 }
 
-/// The words of the block. Units are in the names; counts are since the start of the run.
+/// The fields of a thread's status block, one word each. Units are in the names; counts are since
+/// the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum StatusField {
@@ -94,7 +95,7 @@ pub enum StatusField {
     StartedTicks,
     /// Ticks when the duty cycles ended.
     EndedTicks,
-    /// Context switches that the thread asked for (yield, futex) since the start of the run.
+    /// Voluntary context switches of the thread (yield, futex) since the start of the run.
     VoluntarySwitches,
     /// Context switches that the kernel forced on it.
     InvoluntarySwitches,
@@ -130,13 +131,13 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
 /// Words of that state.
 const SPILL_WORDS: usize = 4;
-/// Its word with the chunk that the thread writes.
+/// Offset in a spilled log's state of the chunk that the thread writes.
 pub(crate) const SPILL_CHUNK: usize = 0;
-/// Its word with the number of records that found no free chunk.
+/// Offset in a spilled log's state of the number of records that found no free chunk.
 pub(crate) const SPILL_LOST: usize = 1;
-/// Number of records in the log when the first one was lost.
+/// Offset in a spilled log's state of the number of records when the first one was lost.
 pub(crate) const SPILL_LOST_FROM: usize = 2;
-/// Number of records in the log when the last one was lost.
+/// Offset in a spilled log's state of the number of records when the last one was lost.
 pub(crate) const SPILL_LOST_TO: usize = 3;
 
 const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
@@ -186,7 +187,7 @@ impl ThreadStatus {
         Self { words }
     }
 
-    /// Returns the value of a field.
+    /// Returns the value of a status field.
     pub const fn get(&self, field: StatusField) -> u64 {
         self.words[field as usize]
     }
@@ -270,20 +271,20 @@ impl StatusWriter {
         counters::announce(&self.counters, roles);
     }
 
-    /// Returns the counters of the thread's agents, from the first one on.
+    /// Returns the writer of the counters of the thread's agents, from the first one on.
     #[inline(always)]
     pub const fn slots(&self) -> CounterSlots<'_> {
         CounterSlots::new(&self.counters)
     }
 
-    /// Stores a field: a plain store to a cache line that only this thread writes.
+    /// Stores a status field: a plain store to a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, field: StatusField, value: u64) {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Sets the state. Release: pairs with the Acquire in [`read`]; a reader that sees the state
-    /// sees all earlier stores.
+    /// Publishes the state of the thread. Release: pairs with the Acquire in [`read`]; a reader
+    /// that sees the state sees all earlier stores.
     pub fn set_state(&self, state: ThreadState) {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
@@ -301,7 +302,7 @@ impl StatusWriter {
     }
 }
 
-/// Copies the block out of a thread's segment.
+/// Copies the status block out of a thread's segment.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
@@ -343,7 +344,7 @@ pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
     LivenessSample { state, tid: word(StatusField::Tid), heartbeat_ticks: word(StatusField::HeartbeatTicks) }
 }
 
-/// Returns the life cycle state of a thread, reading only that word.
+/// Returns the life cycle state of a thread, reading only that word of its status block.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].

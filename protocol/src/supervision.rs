@@ -39,9 +39,9 @@ use system::clock::Clock;
 use system::named_enum;
 use system::process;
 
-/// The repairs segment's name within the run.
+/// The name of the repairs segment within the run.
 pub const REPAIRS: &str = "repairs";
-/// Words in it.
+/// Words in the repairs segment.
 pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Offset of the number of the engine's reports; a futex.
 const REPORT_COUNT: usize = HEADER_WORDS;
@@ -60,9 +60,9 @@ pub const KIND: SegmentKind =
     SegmentKind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
         .of_slots(HEADER_WORDS, 1);
 
-/// Proof that a process has ended, required to set a fence (fencing token). For a real process only
-/// the kernel can confirm it; a simulated process is an agent on a virtual clock, and is dead when
-/// it is dropped.
+/// Proof that a process has ended, which is required to fence it (fencing token). For a real
+/// process only the kernel can confirm it; a simulated process is an agent on a virtual clock, and
+/// is dead when it is dropped.
 ///
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = protocol::supervision::Death(());
@@ -196,8 +196,8 @@ impl ProtocolViolation {
     }
 }
 
-/// A slot of the submit hand-off that is claimed and not written, at every poll of the engine since
-/// a given time.
+/// A slot of the submit hand-off that was claimed and not written, at every poll of the engine
+/// since a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
@@ -213,7 +213,7 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report about one strategy. Counters are since the start of the run.
+/// The engine's report about the repair of one strategy. Counters are since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.

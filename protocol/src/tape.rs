@@ -23,7 +23,7 @@ const DROPPED: usize = HEADER_WORDS + 1;
 const CLOSED: usize = HEADER_WORDS + 2;
 const BOOKS: usize = HEADER_WORDS + 3;
 const LEVEL_WORDS: usize = 3;
-/// Words per trade.
+/// Words of a trade on the tape.
 pub const TRADE_WORDS: usize = 6;
 const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
 
@@ -42,7 +42,7 @@ pub fn tape_segment(venue: u16) -> String {
     format!("tape-{venue}")
 }
 
-/// A trade on the tape.
+/// A trade on an exchange's tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapedTrade {
     /// The time of the trade, in ticks.
@@ -59,7 +59,7 @@ pub struct TapedTrade {
     pub quantity: u64,
 }
 
-/// A price level of a final book.
+/// A price level of an exchange's final book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
     /// The price, in cents.
@@ -70,7 +70,7 @@ pub struct TapedLevel {
     pub orders: u64,
 }
 
-/// The writing end of a tape.
+/// The writing end of an exchange's tape.
 pub struct TapeWriter {
     words: AtomicWords,
     trades: usize,
@@ -147,7 +147,7 @@ const fn level_at(instrument: usize, is_sell: bool, rank: usize) -> usize {
     BOOKS + ((instrument * 2 + is_sell as usize) * TAPED_LEVELS + rank) * LEVEL_WORDS
 }
 
-/// The reading end of a tape.
+/// The reading end of an exchange's tape.
 pub struct TapeView {
     words: ReadOnlyWords,
 }

@@ -27,8 +27,8 @@ impl Default for TokenBucket {
 }
 
 impl TokenBucket {
-    /// Sets rate (messages per second) and size (messages) and fills the bucket. Without a rate it
-    /// is unlimited.
+    /// Sets the rate (messages per second) and the size (messages) of the bucket, and fills it.
+    /// Without a rate it is unlimited.
     pub fn set(&mut self, rate: Option<u64>, burst: u64, ns_per_tick: f64) {
         let Some(rate) = rate.filter(|rate| *rate > 0) else {
             *self = Self::default();
@@ -46,7 +46,7 @@ impl TokenBucket {
         self.ahead(now) <= self.allowance.cast_signed()
     }
 
-    /// Takes a token, even if the bucket is empty.
+    /// Takes a token from the bucket, even if it is empty.
     #[inline(always)]
     pub const fn take(&mut self, now: u64) {
         let is_full = self.ahead(now) < 0;

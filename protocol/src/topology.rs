@@ -25,11 +25,11 @@ use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
 use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 
-/// The control segment's name within the run.
+/// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The control segment's kind. Its layout hash covers the layouts of all other segments too, so a
-/// program of another build is refused by this header alone.
+/// The kind of the control segment. Its layout hash covers the layouts of all other segments too,
+/// so a program of another build is refused by this header alone.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -58,7 +58,7 @@ pub const CONTROL_KIND: SegmentKind = {
     SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
 };
 
-/// Words in a schedule entry: see `strategy::schedule`.
+/// Words of an entry in a strategy's schedule segment: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
 /// The kind of a strategy's schedule; written by the launcher before the start.
@@ -68,7 +68,8 @@ pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry
 /// The name within the run of the segment with the sequence of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The kind of that segment, one word for each order; written by the launcher before the start.
+/// The segment kind of a recording's order sequence, one word for each order; written by the
+/// launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
 /// Returns the name of a strategy's schedule within the run.
@@ -390,7 +391,7 @@ fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     })
 }
 
-/// Returns the ring of a thread's log; `None` if it is not spilled.
+/// Returns the chunk ring of a thread's log; `None` if it is not spilled.
 ///
 /// # Panics
 /// If the plan has no such thread, or is not valid.

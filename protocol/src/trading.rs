@@ -43,8 +43,8 @@ pub fn return_path(strategy: u16) -> String {
 }
 
 impl Plan {
-    /// Makes a plan of this workload with minimal settings. A planner or a test changes them, and
-    /// then adds links, threads and processes with [`Plan::arranged`].
+    /// Creates a trading plan with minimal settings. A planner or a test changes them, and then
+    /// adds links, threads and processes with [`Plan::arranged`].
     pub fn for_trading(trading: Trading) -> Plan {
         Plan {
             version: PlanVersion,
@@ -73,9 +73,10 @@ impl Plan {
         }
     }
 
-    /// Adds the links, threads and processes that follow from strategies, venues, isolation,
-    /// threading and placement. The planner sets cores, idle strategies and log sizes afterwards;
-    /// threads are unpinned by default, yield when idle, and have logs of 64 records.
+    /// Completes a trading plan: adds the links, threads and processes that follow from strategies,
+    /// venues, isolation, threading and placement. The planner sets cores, idle strategies and log
+    /// sizes afterwards; threads are unpinned by default, yield when idle, and have logs of 64
+    /// records.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -190,7 +191,7 @@ impl Plan {
         processes
     }
 
-    /// Checks the requirements of this workload beyond a consistent topology.
+    /// Checks the requirements of the trading workload beyond a consistent topology.
     pub(crate) fn validate_trading(&self, trading: &Trading) -> Result<(), PlanError> {
         let (strategies, venues) = (usize::from(trading.strategies), usize::from(trading.venues));
         if !(1..=MAX_STRATEGIES).contains(&strategies) {

@@ -57,8 +57,8 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, which determine its roles and links. Each workload has
-/// its own module, which derives its topology and checks its requirements.
+/// The purpose of a run with its settings, which determine its roles and links: today trading. Each
+/// workload has its own module, which derives its topology and checks its requirements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {

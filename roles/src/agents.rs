@@ -12,10 +12,10 @@ use shm::idle;
 use system::clock::Tsc;
 use system::clock::{self, Clock};
 
-/// The clock of the loops that are measured.
+/// The clock of the measured loops.
 #[cfg(not(debug_assertions))]
 pub type MeasuredClock = Tsc;
-/// The clock of the loops that are measured: in debug builds none are.
+/// The clock of the measured loops: in debug builds none are.
 #[cfg(debug_assertions)]
 pub type MeasuredClock = clock::AnyClock;
 
@@ -32,7 +32,7 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
 
 /// A clock that loops are compiled for.
 pub trait LoopClock: Clock + 'static {
-    /// Runs an agent on the calling thread until the run ends.
+    /// Runs an agent with this clock on the calling thread until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
@@ -59,12 +59,12 @@ impl LoopClock for clock::AnyClock {
     }
 }
 
-/// An agent behind a dynamic call a duty cycle: compiled once for each clock.
+/// An agent with one dynamic call per duty cycle: compiled once for each clock.
 pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent with its own monomorphised loops.
+/// An agent whose loops are monomorphized for it.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread until the run ends.
     ///

@@ -39,7 +39,7 @@ pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     Ok(follower.state.returned())
 }
 
-/// Returns the number of messages pushed into each of the rings, which the process of `attached`
+/// Returns the number of messages published into each of the rings that the process of `attached`
 /// writes.
 ///
 /// # Errors

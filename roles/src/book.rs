@@ -121,7 +121,7 @@ pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
 }
 
-/// Builds the parameters of a venue's market.
+/// Builds the parameters of a venue's matching market.
 pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<MarketSetup> {
     let trading = parts.plan.trading();
     let capacity = trading.max_held as usize;
@@ -135,7 +135,7 @@ pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Mark
     Ok(MarketSetup { venue, exchange, instruments, sessions, capacity, sequencer: script })
 }
 
-/// Maps the segments that the exchange will use.
+/// Maps the segments that a venue's exchange will use.
 pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
     for gateway in parts.plan.trading().gateways_of(venue) {
         // Not as a successor, which withdraws unpublished messages: the running exchange uses it.

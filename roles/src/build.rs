@@ -140,7 +140,7 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     })
 }
 
-/// A strategy, faulty if the plan has a fault for this incarnation.
+/// Builds the strategy of an agent, with injected faults if the plan has some for this incarnation.
 pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Strategy + Send + 'static>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -254,7 +254,8 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// Attaches the orchestrator's outputs: after a crashed one's if `is_successor`, or as the first.
+/// Attaches the orchestrator's outputs: as the successor of a crashed one if `is_successor`,
+/// otherwise as the first.
 pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];

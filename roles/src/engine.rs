@@ -1,8 +1,8 @@
 //! Recovery of an engine with a journal: its orchestrator and its gateways resume after crashed
 //! ones.
 //!
-//! The orchestrator's journal tells what was sent to each gateway and taken from it. The rings
-//! around a gateway tell how far it got: between its inbox and its session, and back, messages go
+//! The orchestrator's journal determines what was sent to each gateway and taken from it. The rings
+//! around a gateway show how far it got: between its inbox and its session, and back, messages go
 //! one to one and in order.
 //!
 //! ```text

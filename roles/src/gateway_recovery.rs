@@ -1,7 +1,7 @@
 //! Recovers a dead gateway for its successor, with its engine or in a process of its own.
 //!
 //! Between its inbox and its session with the exchange, and back, messages go one to one and in
-//! order. So counts tell how far it got:
+//! order. So counts show how far it got:
 //!
 //! | found | meaning |
 //! |---|---|

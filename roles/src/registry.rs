@@ -236,7 +236,7 @@ impl Registry {
         registry
     }
 
-    /// bulkhead's own strategies and venues, with these techniques and the built-in ones.
+    /// Returns bulkhead's own strategies and venues, with these techniques and the built-in ones.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
@@ -258,12 +258,12 @@ impl Registry {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Makes this the program's table, if it has none yet.
+    /// Installs the registry of this program, if it has none yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }
 
-    /// The program's table: what was installed, else what is built in.
+    /// Returns the installed registry of this program, or the built-in one.
     pub(super) fn installed() -> &'static Self {
         REGISTRY.get_or_init(Self::built_in)
     }
@@ -300,13 +300,13 @@ impl Registry {
     }
 }
 
-/// The boxed ends of a technique of this program; `None` for one that was never installed.
+/// Returns the boxed ends of a technique of this program; `None` for one that was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
     Registry::installed().ends(technique)
 }
 
-/// The techniques of this program whose loops are compiled for their own ends, without a dynamic
-/// call a message.
+/// Returns the techniques of this program whose loops are compiled for their own ends, without a
+/// dynamic call per message.
 pub fn typed_techniques() -> &'static [Technique] {
     &Registry::installed().typed
 }

@@ -241,7 +241,7 @@ fn log_error<T, E: Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| log_note(&format!("note: the spare does not follow the journal: {error}"))).ok()
 }
 
-/// The rings that the running process writes, whose counters tell how much was sent.
+/// The rings that the running process writes, whose counters show how much was sent.
 pub(super) struct PublishedCounts(Vec<(AtomicWords, ReadOnlyWords)>);
 
 impl PublishedCounts {

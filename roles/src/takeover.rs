@@ -46,7 +46,7 @@ pub trait SimulatedDisk: Disk {
     fn on_open(&self, folder: &Path, journal: Watermark);
 }
 
-/// The settings of a takeover from a crashed process.
+/// The settings with which a process takes over from a crashed one.
 pub struct Takeover {
     /// Returns the time in ticks.
     pub now: fn(&Plan) -> u64,
@@ -68,7 +68,7 @@ impl Takeover {
         Self::shared(attached, Self::default)
     }
 
-    /// Installs the settings of a process, before its roles are built.
+    /// Installs the takeover settings of a process, before its roles are built.
     pub fn install(self, attached: &mut Attached<'_>) {
         drop(Self::shared(attached, || self));
     }
@@ -101,7 +101,7 @@ impl Takeover {
         }
     }
 
-    /// Applies the defect to an engine's watermarks.
+    /// Injects the simulated defect into an engine's watermarks.
     #[cold]
     pub(super) fn alter_engine(&self, watermarks: &mut OutputWatermarks, folder: &Path) {
         match self.mistake {
@@ -114,7 +114,7 @@ impl Takeover {
         }
     }
 
-    /// Applies the defect to a standby; `believe` marks all its outputs as sent.
+    /// Injects the simulated defect into a standby; `believe` marks all its outputs as sent.
     #[cold]
     pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
@@ -122,7 +122,7 @@ impl Takeover {
         }
     }
 
-    /// Applies the defect to a standby's reader.
+    /// Injects the simulated defect into a standby's journal reader.
     #[cold]
     pub(super) fn alter_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
@@ -130,7 +130,7 @@ impl Takeover {
         }
     }
 
-    /// Applies the defect to the state recovered from a journal.
+    /// Injects the simulated defect into the state recovered from a journal.
     #[cold]
     pub(super) fn alter_recovered(&self, recovered: &mut Recovered) {
         if self.mistake == Some(Mistake::KeepsRings) {
@@ -138,7 +138,7 @@ impl Takeover {
         }
     }
 
-    /// Applies the defect to a gateway's resume point.
+    /// Injects the simulated defect into a gateway's resume point.
     #[cold]
     pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
@@ -153,7 +153,7 @@ impl Takeover {
         resume_point
     }
 
-    /// Applies the defect to an exchange's watermarks.
+    /// Injects the simulated defect into an exchange's watermarks.
     #[cold]
     pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {

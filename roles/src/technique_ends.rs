@@ -60,15 +60,15 @@ impl BoxedEnds {
     }
 }
 
-/// The ends with which the loops for a technique in memory are compiled. In release builds they are
-/// the technique's own: no dynamic call is between a measured loop and its ring, as the type shows.
+/// Attaches a technique's ends with the types for which its loops are compiled. In release builds
+/// they are the technique's own: no dynamic call is between a measured loop and its ring, as the
+/// type shows.
 #[cfg(not(debug_assertions))]
 pub(crate) const fn measured<L: Link>() -> TechniqueEnds<L::Producer, L::Consumer> {
     TechniqueEnds::typed::<L>()
 }
 
-/// The ends with which the loops for a technique in memory are compiled: in debug builds boxed,
-/// because nothing is measured.
+/// Attaches a technique's ends boxed, because debug builds measure nothing.
 #[cfg(debug_assertions)]
 pub(crate) const fn measured<L: Link>() -> BoxedEnds {
     BoxedEnds::boxed::<L>()

@@ -1,8 +1,8 @@
 //! One process's view of a run's segments: each is mapped once, however many threads use it.
 //!
 //! Rings attach through [`Attached`] and never see where a segment comes from: a name in
-//! `/dev/shm`, an inherited descriptor, or the heap. That is for a [`Source`] to say, and so is
-//! what this process may do with it.
+//! `/dev/shm`, an inherited descriptor, or the heap. A [`Source`] locates it and holds this
+//! process's rights to it.
 
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
@@ -34,7 +34,7 @@ impl Peers for SameProcess {
     }
 }
 
-/// Locates the segments of a run and holds the rights of this process.
+/// The rules by which a process finds the segments of its run, and its access rights to them.
 pub trait Source {
     /// The full name of one of the run's segments, in `/dev/shm`.
     fn name(&self, what: &str) -> String;
@@ -42,19 +42,18 @@ pub trait Source {
     /// The hash that the headers of the run's segments carry.
     fn run(&self) -> u64;
 
-    /// The header that the segment was created with, if a plan says it. The
-    /// header in memory is then ignored, since any writer of the segment can overwrite it. `None`:
-    /// the header in memory is checked.
+    /// Returns the header that the plan gives for a segment: the header in memory is then ignored,
+    /// since any writer of the segment can overwrite it. `None`: the header in memory is checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None
     }
 
-    /// What this process may do with it; `None`: nothing.
+    /// Returns the access rights of this process to a segment; `None` for no access.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// The descriptors that processes of the run inherit. A segment that is not among them is
-    /// opened by its name.
+    /// Returns the open file descriptors of segments that processes of the run inherit. A segment
+    /// that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
     /// Returns the processes at the ends of a link. By default this process alone.
@@ -118,7 +117,7 @@ impl<'a> Attached<'a> {
         self.source.name(what)
     }
 
-    /// Who is at the ends of a link of the run.
+    /// Returns the processes at the ends of a link of the run.
     pub fn peers(&self, link: &str) -> Box<dyn Peers> {
         self.source.peers(link)
     }
@@ -223,7 +222,7 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Attaches one end of the structure in a segment.
+    /// Attaches one end of a ring or board in a segment.
     ///
     /// # Errors
     /// As [`Attached::region`]; what `attach` says.

@@ -7,23 +7,23 @@
 //! each sender:   header │ flag │ outside │ rung … word for that listener … ◀─ read by it
 //! ```
 //!
-//! Each thread has a segment that it alone writes. `flag` says whether the thread is asleep or
-//! about to be, and which park that is: it counts in steps of two, and its lowest bit is set while
-//! the thread sleeps. A sender that finds the bit set copies the flag into its own word for that
-//! listener, and wakes the threads waiting on that word. The listener waits on the words of all its
-//! senders at once (`futex_waitv`).
+//! Each thread has a segment that it alone writes. `flag` shows whether the thread is asleep or
+//! about to be, and counts its parks in steps of two, and its lowest bit is set while the thread
+//! sleeps. A sender that finds the bit set copies the flag into its own word for that listener, and
+//! wakes the threads waiting on that word. The listener waits on the words of all its senders at
+//! once (`futex_waitv`).
 //!
 //! **Why no wake-up is lost.** The listener sets the flag, fences, and polls its rings once more
 //! before it waits; the sender publishes its message, fences, and then reads the flag. Both fences
 //! are SeqCst, so in their single total order one comes first (Dekker's argument). Either the
 //! listener's last poll sees the message, or the sender sees the flag of this park and writes it
-//! into its word. The listener looks at that word before it waits, and the kernel compares it once
+//! into its word. The listener checks that word before it waits, and the kernel compares it once
 //! more when it puts the listener to sleep.
 //!
-//! **Why no sender can take another one's wake-up away.** It can write neither the flag nor another
+//! **Why no sender can steal another sender's wake-up.** It can write neither the flag nor another
 //! sender's word, and it does not map the other's word, so it cannot wait there in the listener's
-//! place. What it can do is to wake the listener for nothing, which costs the listener a look at
-//! its rings. A wait has a time-out all the same: a peer is not trusted to ring.
+//! place. It can only wake the listener spuriously, which costs the listener a poll of its rings. A
+//! wait has a time-out all the same: a peer is not trusted to ring.
 //!
 //! The word `outside` is for processes without a thread in the plan: the launcher and operators.
 
@@ -33,23 +33,23 @@ use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// The word of the doorbell's flag in a thread's segment: set while the thread is asleep.
+/// Index of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Where the launcher and operators ring. Two cache lines behind the flag, which senders read at
-/// each message.
+/// Index of the word by which the launcher and operators ring. Two cache lines after the flag,
+/// which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
-/// Where the words are by which the thread rings others.
+/// Index of the first of the words by which the thread rings other threads.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the segment of a thread that rings nobody, and one of them to spare.
+/// Words in the segment of a thread that rings no other thread, with one to spare.
 pub const BELL_WORDS: usize = bell_words(1);
-/// A thread's doorbell.
+/// The segment kind of a thread's doorbell.
 pub const KIND: SegmentKind =
     SegmentKind::new(5, "bell", &[("bell", BELL), ("outside", OUTSIDE), ("rung", RUNG)]).of_slots(RUNG, 1);
 
 /// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
 
-/// Returns `true` if a flag is that of a listener that sleeps or is about to.
+/// Returns `true` if the value of a doorbell's flag means that its listener sleeps or is about to.
 pub(crate) const fn is_armed(flag: u64) -> bool {
     flag & SLEEPING != 0
 }
@@ -73,8 +73,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Rings the listener that has the segment `listener`, by the word `slot` of the sender's own
-    /// segment.
+    /// Creates the end that rings the listener with the segment `listener`, through the word `slot`
+    /// of the sender's own segment.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
@@ -82,7 +82,8 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Rings the listener of this segment from outside: for a process that may write all of it.
+    /// Creates the end that rings a listener from outside: for a process that may write all of its
+    /// segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -103,7 +104,7 @@ impl Doorbell {
 
     #[cold]
     fn wake(&self, flag: u64) {
-        // Relaxed: our own store, or that of somebody else outside, who then has rung for this
+        // Relaxed: our own store, or that of another outside sender, which then has rung for this
         // park.
         if self.rung[0].load(Ordering::Relaxed) != flag {
             // Release: pairs with the Acquire in `Listener::wait`; who sees this sees the message
@@ -127,8 +128,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Attaches the listener of this segment, with no senders yet. A successor of a crashed
-    /// listener continues its count of parks.
+    /// Attaches the listener of a segment, with no senders yet. A successor of a crashed listener
+    /// continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -139,7 +140,7 @@ impl Listener {
         Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Also wakes for [`Doorbell::from_outside`].
+    /// Makes [`Doorbell::from_outside`] wake the listener as well.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -149,7 +150,7 @@ impl Listener {
         self
     }
 
-    /// Also wakes for the sender that has the segment `sender` and rings by its word `slot`.
+    /// Adds a sender that has the segment `sender` and rings through its word `slot`.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
@@ -161,13 +162,13 @@ impl Listener {
         if self.senders.len() < futex::MAX_WORDS {
             self.senders.push(word);
         } else {
-            // Looks by itself for what the others send.
+            // Polls regularly, because not all senders can wake it.
             self.max_sleep = SHORT_SLEEP;
         }
     }
 
-    /// Says that the listener is about to sleep. It must poll once more after this and before
-    /// [`Listener::wait`].
+    /// Announces that the listener is about to sleep, so that senders wake it. It must poll once
+    /// more after this and before [`Listener::wait`].
     #[inline]
     pub fn arm(&mut self) {
         self.park = self.park.wrapping_add(PARK);
@@ -176,14 +177,14 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Cancels a [`Listener::arm`].
+    /// Cancels [`Listener::arm`].
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
-    /// Sleeps until somebody rings or the time is over, whichever comes first; then the listener is
-    /// disarmed. Returns the reason for waking.
+    /// Sleeps until a sender rings or the time is over, then disarms the listener. Returns the
+    /// reason for waking.
     pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;

@@ -1,4 +1,4 @@
-//! Futexes across processes: wait while a word has a value, wake who waits.
+//! Futexes across processes: wait while a word has a value, and wake waiting threads.
 //!
 //! A futex is 32 bits; ours is the low half of a word, which on a little-endian machine is where
 //! the word begins.
@@ -6,13 +6,13 @@
 use crate::sync::AtomicU64;
 use core::time::Duration;
 
-/// The most words that one wait can be on: the kernel's bound (`FUTEX_WAITV_MAX`).
+/// Maximum number of words of one wait: the kernel's bound (`FUTEX_WAITV_MAX`).
 pub const MAX_WORDS: usize = 128;
 
-/// Why a wait on several words came back.
+/// Why a wait on several words returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody woke it, or a word had changed before; or for no reason.
+    /// A wake-up, a word that had changed before, or no reason.
     Rung,
     /// The time was over.
     TimedOut,
@@ -23,7 +23,7 @@ pub enum Woken {
 #[cfg(target_endian = "big")]
 compile_error!("the futex is taken to be the low half of a word: only right on little-endian machines");
 
-/// Sleeps while the low half of `word` is `expected`, for `timeout` that long. May return for no
+/// Sleeps while the low half of `word` is `expected`, for at most `timeout`. May return for no
 /// reason.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU64, expected: u32, timeout: Duration) {
@@ -52,7 +52,7 @@ fn wait_for(word: &AtomicU64, expected: u32, timeout: Duration) -> Woken {
     woken(result)
 }
 
-/// What the result of a wait says.
+/// Converts the result of a wait.
 #[cfg(not(loom))]
 fn woken(result: libc::c_long) -> Woken {
     if result >= 0 {
@@ -74,9 +74,9 @@ pub fn wake_one(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the low half of each word is what is expected of it, for `timeout` that long; of
-/// more than [`MAX_WORDS`] the others are left out. One word is waited on by the older call, which
-/// every kernel and the sandbox's strategies have.
+/// Sleeps while the low half of each word has its expected value, for at most `timeout`; words
+/// beyond [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every
+/// kernel has and the sandbox allows to strategies.
 #[cfg(not(loom))]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
@@ -128,7 +128,7 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: 
     woken(result)
 }
 
-/// Loom's stand-in: waits for one of the words to change, with no time-out.
+/// Waits for one of the words to change, without a timeout: loom's replacement.
 #[cfg(loom)]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most: Duration) -> Woken {
     let words: Vec<_> = words.collect();
@@ -140,8 +140,8 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most:
     Woken::Rung
 }
 
-/// Loom's stand-in: waits for the word to change, with no time-out, so that a lost wake-up hangs
-/// the model.
+/// Waits for the word to change, without a timeout, so that a lost wake-up hangs the model: loom's
+/// replacement.
 #[cfg(loom)]
 pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
     while word.load(crate::sync::Ordering::Relaxed) as u32 == expected {
@@ -149,7 +149,7 @@ pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
     }
 }
 
-/// Loom's stand-in: the change of the word is the wake-up.
+/// Does nothing: under loom the change of the word is the wake-up.
 #[cfg(loom)]
 pub fn wake_one(_word: &AtomicU64) {}
 
@@ -162,6 +162,6 @@ pub fn wake_all(word: &AtomicU64) {
     }
 }
 
-/// Loom's stand-in: the change of the word is the wake-up.
+/// Does nothing: under loom the change of the word is the wake-up.
 #[cfg(loom)]
 pub fn wake_all(_word: &AtomicU64) {}

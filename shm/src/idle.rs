@@ -146,8 +146,8 @@ impl Idle for Park {
                 max_ns = nap_ns(self.empty_waits);
                 self.empty_waits = self.empty_waits.saturating_add(1);
             }
-            // The duty cycle since `arm` found nothing: nobody can have sent without seeing the
-            // bell armed.
+            // The duty cycle since `arm` found nothing: no sender can have sent without seeing the
+            // doorbell armed.
             self.listener.wait(Duration::from_nanos(max_ns));
             self.armed = false;
         } else {

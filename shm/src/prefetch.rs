@@ -1,7 +1,7 @@
 //! Prefetch hints: fetch memory ahead of its use.
 
-/// Prefetches the cache line of this value's first byte. A hint: reads and changes nothing, does
-/// not wait, and does nothing on a CPU without such an instruction.
+/// Prefetches the cache line of this value's first byte. It is a hint: it reads and changes
+/// nothing, does not wait, and does nothing on a CPU without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);

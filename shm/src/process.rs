@@ -1,8 +1,7 @@
 //! Identity of a process that created memory: its id and its start time.
 
 /// Returns the start time of a process, in clock ticks since boot (`/proc/PID/stat`, field 22),
-/// which tells it from a later process that was given the same id. `None` if no process has that
-/// id.
+/// which distinguishes it from a later process with the same id. `None` if no process has that id.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, field 2, is in parentheses and may hold anything, also parentheses: fields count

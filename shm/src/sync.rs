@@ -17,16 +17,16 @@ pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{Ordering, fence};
 
-/// A shared word. An alias and not a re-export, because the lint looks through re-exports and would
-/// ban this one too.
+/// A word of shared memory. An alias and not a re-export, because the lint looks through re-exports
+/// and would ban this one too.
 #[cfg(not(loom))]
 #[allow(clippy::disallowed_types)]
 pub type AtomicU64 = core::sync::atomic::AtomicU64;
-/// Loom's shared word.
+/// A word of shared memory under loom.
 #[cfg(loom)]
 pub type AtomicU64 = loom::sync::atomic::AtomicU64;
 
-/// Tells the CPU (or loom's scheduler) that this thread is waiting for another one.
+/// Hints to the CPU (or loom's scheduler) that this thread is waiting for another one.
 #[inline(always)]
 pub fn spin_hint() {
     #[cfg(not(loom))]
@@ -35,8 +35,8 @@ pub fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Loads a word that belongs to us now: everybody else's stores to it are over, and their next ones
-/// wait for us.
+/// Loads a word that this thread owns now: all stores of other threads to it have completed, and
+/// their next ones wait for this thread.
 ///
 /// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined
 /// behaviour. Under loom the rule itself is checked: a store that the orderings do not keep before
@@ -67,9 +67,9 @@ pub fn load_read_only(word: &AtomicU64, ordering: Ordering) -> u64 {
     value
 }
 
-/// Returns `true` if the words are equal, and does not tell the compiler so.
+/// Returns `true` if the words are equal, without letting the compiler assume it afterwards.
 ///
-/// Where it knows that two words are equal, the compiler may use either for the other. An address
+/// If two words are known to be equal, the compiler may use either for the other. An address
 /// computed from a loaded word would then no longer depend on the load, or one computed from a
 /// counter would. What a CPU may run ahead of depends on that. No instruction but the comparison.
 #[inline(always)]
@@ -77,7 +77,7 @@ pub(crate) fn equal_unknown_to_compiler(one: u64, other: u64) -> bool {
     opaque(one) == opaque(other)
 }
 
-/// Returns the word, of which the compiler then knows nothing.
+/// Returns the word, about which the compiler then assumes nothing.
 #[inline(always)]
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 fn opaque(mut word: u64) -> u64 {
@@ -95,7 +95,7 @@ const fn opaque(word: u64) -> u64 {
     word
 }
 
-/// Lets another thread of this core go on.
+/// Yields the core to other threads.
 #[inline]
 pub fn yield_now() {
     #[cfg(not(loom))]
@@ -104,10 +104,10 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// Stands between two SeqCst accesses of which each sees the other side's first one or is seen by
-/// it. Natively nothing: the accesses themselves are in the one order of everything SeqCst. Loom
-/// takes a SeqCst access for an AcqRel one and has that order for fences only, so there it is a
-/// fence.
+/// Separates two SeqCst accesses so that, under loom too, at least one of two sides sees the
+/// other's first access. Natively nothing: the accesses themselves are in the one order of
+/// everything SeqCst. Loom takes a SeqCst access for an AcqRel one and has that order for fences
+/// only, so there it is a fence.
 #[inline(always)]
 pub fn seqcst_for_loom() {
     #[cfg(loom)]

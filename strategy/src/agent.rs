@@ -1,4 +1,4 @@
-//! The agent around a strategy: delivers reports and market data, sends orders.
+//! The agent around a strategy: delivers reports and market data to it, and sends its orders.
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
@@ -11,7 +11,7 @@ use shm::prefetch::prefetch_lines;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// Maximum number of cache lines of the agent that a prefetch asks for: a sixteenth of an L1 cache,
+/// Maximum number of cache lines of the agent that are prefetched: a sixteenth of an L1 cache,
 /// enough for each built-in strategy.
 const PREFETCH_LINES: usize = 32;
 

@@ -60,14 +60,14 @@ impl Context {
         }
     }
 
-    /// Repeats the schedule: `laps` times in total, `lap_ns` nanoseconds apart.
+    /// Repeats the schedule: `laps` times in total, one every `lap_ns` nanoseconds.
     #[must_use]
     pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps: laps.max(1), lap_ns, ..self }
     }
 
-    /// Returns the scheduled orders of all laps, earliest first. The strategy may send them, others
-    /// or none.
+    /// Returns the scheduled orders of all repetitions, earliest first. The strategy may send them,
+    /// others or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
         let (schedule, entries, lap_ns) = (self.schedule.clone(), self.entries, self.lap_ns);
         let positions =

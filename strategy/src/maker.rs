@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(desk.fair, Some(1_020), "others pay more");
         hear(&mut desk, 3, best(990), best(1_002));
         assert_eq!(desk.fair, Some(1_002), "others ask less");
-        // Long: it would sell at 1,002 + 10 - 20. Nobody is to be met at once.
+        // Long: it would sell at 1,002 + 10 - 20. The quote must not trade immediately.
         desk.position = 10 * QUOTE as i64;
         hear(&mut desk, 4, best(1_000), best(1_002));
         assert_eq!(desk.price(1_002, 1, Side::Sell), 1_001);

@@ -19,7 +19,7 @@ pub(crate) trait OrderShaper {
     /// session refused it.
     fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// Called once the order that it returned last is sent.
+    /// Called once the order that was returned last is sent.
     fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
@@ -82,7 +82,7 @@ impl Player {
         }
     }
 
-    /// Repeats the schedule: `laps` times in total, `lap_ns` nanoseconds apart.
+    /// Repeats the schedule: `laps` times in total, one every `lap_ns` nanoseconds.
     #[must_use]
     pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
@@ -178,7 +178,7 @@ impl Player {
         self.due
     }
 
-    /// Sends the due orders, converted by `shape`. Returns the number of scheduled orders
+    /// Sends the orders that are due, converted by `shape`. Returns the number of scheduled orders
     /// processed.
     #[inline(never)]
     pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl OrderShaper) -> usize {

@@ -208,14 +208,14 @@ impl<P: Producer> Session<P> {
         self.submit.has_queued()
     }
 
-    /// Logs the checksums of both links.
+    /// Logs the checksums of the session's links.
     pub fn seal(&self, log: &mut StampLog) {
         let Self { strategy, epoch, .. } = *self;
         log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Publishes the counters, and withdraws the announcement of the last push.
+    /// Publishes the session's counters, and withdraws the announcement of the last push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.sent);

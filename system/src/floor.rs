@@ -166,8 +166,8 @@ fn with_pinned_pair(
     })
 }
 
-/// Runs the asking side: batches of round trips with [`answer`] on another core. `PAUSE` selects
-/// waiting with the pause hint.
+/// Measures round trips from the asking side, in batches, with [`answer`] running on another core.
+/// `PAUSE` selects waiting with the pause hint.
 pub fn measure<const PAUSE: bool>(line: &AtomicU64, rounds: u32) -> FloorSample {
     FloorSample::from_batches(batches(rounds, |count| bounce::<PAUSE>(line, count, || {})))
 }
@@ -231,7 +231,8 @@ pub fn stop_answering(line: &AtomicU64) {
     wait::<true>(|| line.load(Ordering::Acquire) == 0);
 }
 
-/// Polls until `done` returns `true`. The floor and the rings compared with it wait in this way.
+/// Polls until `done` returns `true`, with the CPU's pause hint. The floor and the rings compared
+/// with it wait in this way.
 #[inline(always)]
 pub fn wait<const PAUSE: bool>(mut done: impl FnMut() -> bool) {
     let mut spins = 0;

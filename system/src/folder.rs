@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 use thiserror::Error;
 
-/// The suffix of every draft's name.
+/// The suffix of the names of unfinished files (drafts).
 pub const DRAFT_SUFFIX: &str = ".new";
 
 /// Maximum number of draft names tried; one is enough unless it is guessed.
@@ -189,7 +189,7 @@ impl OpenDir {
         ))
     }
 
-    /// Removes a file, or a link itself. A missing file is not an error.
+    /// Removes a file of the directory; of a link, the link itself. A missing file is not an error.
     ///
     /// # Errors
     /// An error of the system.

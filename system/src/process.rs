@@ -270,7 +270,7 @@ mod tests {
             Err(_) if cfg!(not(target_arch = "x86_64")) => return,
             Err(error) => panic!("{error}"),
         }
-        // The shell says who its child is, and leaves it behind.
+        // The shell prints its child's id, and exits before it.
         let orphan = std::process::Command::new("sh")
             .args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"])
             .output()

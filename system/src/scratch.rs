@@ -343,7 +343,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no files to map")]
     fn temporarily_named_file_loses_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        // Left behind by one that was killed in that moment.
+        // A leftover of a process that was killed at that moment.
         std::fs::write(folder.path().join(NAME), "").unwrap();
         let mut options = File::options();
         let file = named_for_a_moment(folder.path(), options.read(true).write(true)).unwrap();

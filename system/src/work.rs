@@ -60,7 +60,7 @@ impl TimedWork {
         }
     }
 
-    /// Does the work of one order.
+    /// Computes for the duration of one order's work.
     #[inline]
     pub fn perform(&mut self, clock: &impl Clock, time: Timebase) {
         if self.wanted_ns == 0 {

@@ -56,7 +56,7 @@
 //!
 //! **`linked`.** Slots as in `array-queue`. A block carries its owner's mark from the instruction
 //! that allocates it to the one that links it, and the owner announces it before that: so the
-//! consumer knows which block to check, and the mark names the owner. Half-advanced links and
+//! consumer finds the block to check, and the mark names the owner. Half-advanced links and
 //! counters of a dead producer are advanced by the next producer that needs them, without knowing
 //! about the death. The table is in [`linked`](crate::linked).
 //!

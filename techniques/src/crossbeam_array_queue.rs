@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The technique `crossbeam-array-queue`. `E` is the form in which it carries messages.
 pub struct CrossbeamArrayQueue<E = LineMessage>(PhantomData<E>);
 
-/// A sending or the receiving end.
+/// A sending or the receiving end of `crossbeam-array-queue`.
 pub struct QueueEnd<E>(Arc<ArrayQueue<E>>);
 
 impl<E: Element> shm::ring::Producer for QueueEnd<E> {

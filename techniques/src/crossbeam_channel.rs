@@ -16,10 +16,10 @@ use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 /// The technique `crossbeam-channel`. `E` is the form in which it carries messages.
 pub struct CrossbeamChannel<E = LineMessage>(PhantomData<E>);
 
-/// A sending end.
+/// A sending end of `crossbeam-channel`.
 pub struct ChannelSender<E>(Sender<E>);
 
-/// The receiving end.
+/// The receiving end of `crossbeam-channel`.
 pub struct ChannelReceiver<E>(Receiver<E>);
 
 impl<E: Element> shm::ring::Producer for ChannelSender<E> {

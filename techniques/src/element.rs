@@ -12,9 +12,9 @@ use shm::ring::Message;
 
 /// A message as an element of another crate's queue.
 pub trait Element: Copy + Send + 'static {
-    /// Makes an element of a message.
+    /// Creates an element from a message.
     fn from_message(message: &Message) -> Self;
-    /// Returns the message.
+    /// Returns the message in the element.
     fn message(&self) -> Message;
 }
 

@@ -16,8 +16,8 @@
 //! the incomplete frame is invalid and dropped.
 //!
 //! A frame does not identify its producer: the index is `None`. Any process that can write into the
-//! pipe can send frames in another's name, and one that knows another's next message can write the
-//! beginning of a frame that swallows it. The check detects mistakes and garbage; it is not a
+//! pipe can send frames in another's name, and one that can guess another's next message can write
+//! the beginning of a frame that swallows it. The check detects mistakes and garbage; it is not a
 //! signature.
 //!
 //! Why not the kernel's packet mode (`O_DIRECT`): each packet takes a page, so the pipe holds 256
@@ -65,7 +65,7 @@ fn frame_head(message: &Message) -> u64 {
     (u64::from(u32::from_le_bytes(MARK)) | sum << 32).to_le()
 }
 
-/// Makes the frame of a message.
+/// Creates the frame of a message.
 pub fn frame(message: &Message) -> Frame {
     let mut frame = [0; MESSAGE_WORDS + 1];
     frame[0] = frame_head(message);

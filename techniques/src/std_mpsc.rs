@@ -18,10 +18,10 @@ use std::sync::{Mutex, PoisonError};
 /// The technique `std-mpsc`. `E` is the form in which it carries messages.
 pub struct StdMpsc<E = Message>(PhantomData<E>);
 
-/// The sending end.
+/// The sending end of `std-mpsc`.
 pub struct MpscSender<E>(Sender<E>);
 
-/// The receiving end.
+/// The receiving end of `std-mpsc`.
 pub struct MpscReceiver<E>(Receiver<E>);
 
 /// Both ends until they are attached; the receiving end can be taken once.

@@ -1,6 +1,6 @@
-//! The technique table. A new technique is one file next to this one, its line in `built_in`, and
-//! one entry here; command line, planner, sweeps, bill, containment, tests, benches and fuzz
-//! targets iterate over the table.
+//! The technique table, over which command line, planner, sweeps, bill, containment, tests, benches
+//! and fuzz targets iterate. A new technique is one file next to this one, its line in `built_in`,
+//! and one entry here.
 //!
 //! A program can register its own techniques at startup with [`Technique::register`]. There are two
 //! ways from a name to monomorphized loops: [`with_link!`](crate::with_link) for built-in
@@ -81,7 +81,7 @@ pub struct Technique(&'static TechniqueEntry);
 /// The techniques that the program has registered.
 static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 
-/// An error while registering a technique.
+/// Why a technique cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// Another technique has the name.

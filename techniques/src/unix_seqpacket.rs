@@ -53,7 +53,7 @@ const LISTENER: u64 = u64::MAX;
 /// The technique `unix-seqpacket`.
 pub struct UnixSeqpacket;
 
-/// The sending end: a connection.
+/// The sending end of `unix-seqpacket`: a connection.
 pub struct SeqpacketSender(UnixStream);
 
 struct Connection {
@@ -64,7 +64,7 @@ struct Connection {
     producer: Option<usize>,
 }
 
-/// The receiving end: the listening socket and all connections.
+/// The receiving end of `unix-seqpacket`: the listening socket and all connections.
 pub struct SeqpacketReceiver {
     listener: UnixListener,
     epoll: Epoll,
@@ -210,7 +210,7 @@ impl shm::ring::Consumer for SeqpacketReceiver {
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // Serves the remaining events, then polls once more; and again after each poll with new
         // connections or identifications, which may have crowded out a message. The number of polls
-        // is bounded, so a process that keeps connecting blocks nobody.
+        // is bounded, so a process that keeps connecting does not block the others.
         let (mut looks, mut more) = (1, 2 + self.connections.len());
         loop {
             let mut came = false;

@@ -1,4 +1,4 @@
-//! The exchange's agent: sessions around a market, with a write-ahead journal.
+//! The agent of an exchange: sessions with gateways around a market, with a write-ahead journal.
 //!
 //! ```text
 //!  take ─▶ stamp ─▶ journal ─▶ release slot ─▶ match ─▶ (await group commit) ─▶ stamp ─▶ send
@@ -30,7 +30,7 @@ const BATCH: usize = 16;
 /// The receiver of an exchange's trades, and of its books when trading ends, before resting orders
 /// expire.
 pub trait TradeTape: Send {
-    /// Records a trade, at time `ticks`.
+    /// Records a trade on the tape, at time `ticks`.
     fn trade(&mut self, trade: &Trade, ticks: u64);
     /// Records the books at the end of trading. Called again by an exchange that restarts later.
     fn close(&mut self, exchange: &Exchange);

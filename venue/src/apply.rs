@@ -4,15 +4,15 @@ use crate::market::{ExecutionSink, InputTime, Market};
 use crate::session::SessionCounts;
 use protocol::wire::{Instruction, Message};
 
-/// Counters of the messages of sessions.
+/// The counters of a session's messages.
 pub(crate) trait SessionCounters {
     /// Returns the counters of a session.
     fn session_counts(&mut self, session: usize) -> &mut SessionCounts;
-    /// Counts a protocol error.
+    /// Counts a protocol error of a session.
     fn count_fault(&mut self);
 }
 
-/// Applies a message of a session. Returns the number of orders in it: 0 or 1.
+/// Applies a message of a session to the market. Returns the number of orders in it: 0 or 1.
 #[inline]
 pub(crate) fn apply_message<D: SessionCounters>(
     market: &mut Market,

@@ -43,13 +43,13 @@ impl JournalEntry {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends it to a journal, before it is applied.
+    /// Appends the input to a journal, before it is applied.
     #[inline]
     pub(crate) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
         self.encode(now, |payload| journal.append(payload)).map(drop)
     }
 
-    /// Decodes a record. Returns the input and its time in ticks.
+    /// Decodes a journal record. Returns the input and its time in ticks.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }

@@ -21,7 +21,7 @@ const MAX_LEVELS: usize = MAX_REPORTS - 8;
 /// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// The parameters of a market.
+/// The parameters of an exchange's market.
 pub struct MarketSetup {
     /// Index of the venue.
     pub venue: u16,
@@ -71,7 +71,7 @@ pub struct InputTime {
 
 /// The receiver of the reports and trades that inputs produce, in order.
 pub trait ExecutionSink {
-    /// Called before a command is applied.
+    /// Called before a command is applied, so that changed instruments are known.
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let _ = (command, exchange);
@@ -170,7 +170,7 @@ impl Market {
         }
     }
 
-    /// Advances time: expires orders.
+    /// Advances the market's time: expires orders.
     #[inline]
     pub fn advance_time(&mut self, at: InputTime, sink: &mut impl ExecutionSink) {
         self.apply(Command::Time(at.now), Cause::Time, sink);
@@ -310,7 +310,7 @@ impl Market {
         taken.count() == MAX_LEVELS
     }
 
-    /// Returns the state for a snapshot.
+    /// Returns the market's state for a snapshot.
     pub(crate) fn state(&self) -> MarketState {
         // Sorted: equal states have equal bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();

@@ -115,7 +115,7 @@ impl MarketBoard {
         self.changed != ChangedInstruments::None
     }
 
-    /// Records a trade.
+    /// Records a trade, for the next top of book.
     #[inline]
     pub fn record_trade(&mut self, instrument: u16, price: i64, quantity: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {

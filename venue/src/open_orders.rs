@@ -36,7 +36,7 @@ impl OpenOrder {
     }
 }
 
-/// Open orders by id. Capacity is reserved at the start.
+/// The open orders of an exchange by id. Capacity is reserved at the start.
 pub type OpenOrders = HashMap<u64, OpenOrder, BuildHasherDefault<IdHasher>>;
 
 /// A hasher for order ids, which differ in a few low bits: one multiplication (Fibonacci hashing,

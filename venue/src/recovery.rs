@@ -1,6 +1,6 @@
 //! Recovery of an exchange: replays the journal, and sends only what its predecessor has not sent.
 //!
-//! The journal alone determines the order of all outputs, so counts tell what the crashed exchange
+//! The journal alone determines the order of all outputs, so counts show what the crashed exchange
 //! had sent:
 //!
 //! | found | meaning |

@@ -142,7 +142,7 @@ pub struct ExchangeReplica {
 }
 
 impl ExchangeReplica {
-    /// Creates a replica before its first record. `time` is the run's.
+    /// Creates a replica of an exchange before its first record. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let output = ReplayedOutput {
             sessions: vec![SessionOutput::default(); setup.sessions],

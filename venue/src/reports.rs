@@ -6,7 +6,7 @@ use protocol::session::WITHDRAWN;
 use protocol::wire::{MAX_REPORTS, OrderId, OrderStatus, Report};
 use serde::{Deserialize, Serialize};
 
-/// What caused a command.
+/// What caused a command of the matching engine: a message of a session, or the exchange itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A request of a strategy: an order, a cancel, a replace or a mass cancel.
@@ -79,7 +79,7 @@ impl<'a> ReportBuilder<'a> {
         Self { venue, cause, open, reports, trades, overrun, last_take: None, refused: None }
     }
 
-    /// Returns why the request was refused, if it was.
+    /// Returns why the exchange refused the request, if it did.
     pub const fn refused(&self) -> Option<RejectReason> {
         self.refused
     }

@@ -47,7 +47,7 @@ impl ReplaySequencer {
         true
     }
 
-    /// Creates a sequencer; `turns` has the strategy of each recorded order.
+    /// Creates a sequencer; `turns` has the strategy of each recorded order, in recorded order.
     pub fn new(turns: Vec<u16>) -> Self {
         let mut orders = vec![0; MAX_STRATEGIES];
         turns.iter().for_each(|strategy| orders[usize::from(*strategy) % MAX_STRATEGIES] += 1);
@@ -67,8 +67,8 @@ impl ReplaySequencer {
         }
     }
 
-    /// Returns the next order in sequence, if it has come. After the end of the recording: any
-    /// order.
+    /// Returns the next order of the recorded sequence, if it has arrived. After the end of the
+    /// recording: any order.
     pub fn pop(&mut self) -> Option<Order> {
         let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
         let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;
@@ -76,7 +76,7 @@ impl ReplaySequencer {
         Some(order)
     }
 
-    /// Returns any waiting order: when no more will come.
+    /// Returns any waiting order, for the end, when no more orders arrive.
     pub fn pop_any(&mut self) -> Option<Order> {
         self.waiting.iter_mut().find_map(VecDeque::pop_front)
     }

@@ -48,8 +48,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates a session over its rings. `open` is the maximum number of open orders, and so of
-    /// reports that one instruction can produce.
+    /// Creates the exchange's end of a session over its rings. `open` is the maximum number of open
+    /// orders, and so of reports that one instruction can produce.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
@@ -66,7 +66,7 @@ impl SessionEnd {
         !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// Returns the next message. Its slot is released with [`SessionEnd::release`].
+    /// Returns the next message of the gateway. Its slot is released with [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
@@ -103,7 +103,7 @@ impl SessionEnd {
         self.reports.ring().published()
     }
 
-    /// Sends or queues a report.
+    /// Sends a report to the gateway, or queues it.
     #[inline]
     pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
@@ -113,13 +113,13 @@ impl SessionEnd {
         self.full += u64::from(self.reports.push(&message) != SendOutcome::Ring);
     }
 
-    /// Returns `true` if reports are queued.
+    /// Returns `true` if reports to the gateway are queued.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.reports.has_queued()
     }
 
-    /// Sends queued reports while they fit. Returns the number sent.
+    /// Sends queued reports to the gateway while they fit. Returns the number sent.
     #[cold]
     pub(crate) fn flush(&mut self) -> usize {
         self.reports.flush(usize::MAX)

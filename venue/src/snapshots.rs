@@ -1,5 +1,5 @@
-//! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut.
-//! Snapshots that forget something are found.
+//! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut;
+//! snapshots that omit something are detected.
 
 use crate::journal_entry::JournalEntry;
 use crate::market::MarketSetup;

@@ -17,12 +17,12 @@ pub struct IntervalRow {
     pub note: String,
     /// CSS class that sets the color.
     pub class: &'static str,
-    /// Estimate and interval; `None` if unknown, and the note says why.
+    /// Estimate and interval; `None` if unknown: the note has the reason.
     pub interval: Option<crate::stats::Spread>,
 }
 
-/// Draws the rows on one common axis. With `reference`, a vertical line marks the value that means
-/// no difference.
+/// Draws the rows of an interval plot on one common axis. With `reference`, a vertical line marks
+/// the value that means no difference.
 pub fn draw(
     id: &str,
     title: &str,

@@ -70,7 +70,7 @@ impl Scale {
         Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
-    /// Returns the coordinate of a value.
+    /// Returns the coordinate of a value on the chart.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {
@@ -85,18 +85,19 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Returns the first and the last value.
+    /// Returns the first and the last value of the scale.
     pub const fn domain(&self) -> (f64, f64) {
         self.domain
     }
 
-    /// Returns the first and the last coordinate.
+    /// Returns the first and the last coordinate of the scale.
     pub const fn range(&self) -> (f64, f64) {
         self.range
     }
 
-    /// Returns the ticks. Linear: at multiples of 1, 2 or 5 times a power of ten, ten at most.
-    /// Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a decade.
+    /// Returns the ticks of the scale. Linear: at multiples of 1, 2 or 5 times a power of ten, ten
+    /// at most. Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a
+    /// decade.
     pub fn ticks(&self) -> Vec<AxisTick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),

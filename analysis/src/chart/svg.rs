@@ -103,12 +103,12 @@ impl Frame {
     }
 }
 
-/// Returns a text element. `anchor` is `start`, `middle` or `end`.
+/// Returns an SVG text element. `anchor` is `start`, `middle` or `end`.
 pub fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> Markup {
     html! { text x=(coordinate(x)) y=(coordinate(y)) text-anchor=(anchor) class=(class) { (content) } }
 }
 
-/// Returns a line element.
+/// Returns an SVG line element.
 pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }

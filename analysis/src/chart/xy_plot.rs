@@ -20,7 +20,7 @@ pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// A line of an XY plot.
+/// One line (series of points) of an XY plot.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
     /// Name of the line.
@@ -52,7 +52,7 @@ pub struct XyPlot<'a> {
 }
 
 impl XyPlot<'_> {
-    /// Draws the chart. Returns `None` without any point.
+    /// Draws the line chart as SVG. Returns `None` without any point.
     pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
         let points = || series.iter().flat_map(|series| &series.points);
         points().next()?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that a sweep varies. All but the rate are settings of a run.
+/// A setting or load that a sweep varies. All but the rate are settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
@@ -47,7 +47,7 @@ impl Axis {
         Axis::Rate,
     ];
 
-    /// Its flag without the dashes.
+    /// Returns the name of the axis' flag, without the dashes.
     pub const fn name(self) -> &'static str {
         [
             "technique",
@@ -64,13 +64,13 @@ impl Axis {
         ][self as usize]
     }
 
-    /// The axis of that name.
+    /// Returns the axis with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|axis| axis.name() == name)
     }
 
-    /// Whether its values are alternated against each other, rather than being a condition that
-    /// both sides share.
+    /// Returns `true` if the axis' values are alternated against each other, rather than being a
+    /// condition that both sides share.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,4 @@
-//! The documents and reports of each kind of experiment. What each saves, and what it shows. Making
-//! the runs is for the launcher.
+//! The saved documents and the reports of each kind of experiment; the launcher makes the runs.
 //!
 //! ```text
 //! document (NAME.json) ─ report ─▶ ExperimentReport ─┬ terminal()            the terminal
@@ -45,8 +44,8 @@ use crate::document::{Document, DocumentError};
 use crate::fitness::Fitness;
 use std::path::Path;
 
-/// Returns the report of the experiment in a folder. `None`: there is none in it. The first
-/// document that is found tells the kind.
+/// Returns the report of the experiment in a folder. `None` if the folder has none. The first
+/// document that is found decides the kind.
 ///
 /// # Errors
 /// A document that is damaged or of another version.

@@ -4,8 +4,8 @@ use super::sweep::SweepRecord;
 use crate::document::Document;
 use serde::{Deserialize, Serialize};
 
-/// A planned sweep. Its runs follow from it: each point and repeat, in the order in which one host
-/// would make them.
+/// A planned sweep: the list of runs that several hosts share. Its runs follow from it: each point
+/// and repeat, in the order in which one host would make them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
     /// What is measured, with nothing measured yet.

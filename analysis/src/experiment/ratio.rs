@@ -1,5 +1,5 @@
-//! How a comparison of two latencies is shown: the ratio with its interval, as text and as a row of
-//! a chart.
+//! Formats the comparison of two latencies: the ratio with its interval, as text and as a row of a
+//! chart.
 
 use crate::chart::interval_plot::IntervalRow;
 use crate::numbers::plain;
@@ -7,11 +7,11 @@ use crate::stats::{self, ComparisonLine, Spread, Verdict};
 
 /// A change that would be one if its interval did not hold 1.
 const UNSURE_MIN_CHANGE: f64 = 0.02;
-/// An interval that reaches further from its estimate than this share of it tells nothing, unless
-/// it excludes "no difference".
+/// An interval that reaches further from its estimate than this share of it is not meaningful,
+/// unless it excludes "no difference".
 const TELLING_WIDTH: f64 = 0.25;
 
-/// Returns `true` if the interval is so wide that the figure in it says nothing.
+/// Returns `true` if the interval is too wide for the figure to be meaningful.
 pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
     let wide = |found: &crate::stats::Difference| {
         let ratio = found.ratio;
@@ -21,7 +21,7 @@ pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
     line.verdict == Verdict::NoDifferenceSeen && line.difference.as_ref().is_some_and(wide)
 }
 
-/// The mark in front of a difference.
+/// Returns the mark in front of a difference.
 pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "▲ ",
@@ -30,8 +30,8 @@ pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The ratio with its interval: a dash where the two cannot be compared, `unclear` where the
-/// interval says nothing.
+/// Formats a ratio with its interval: a dash if the two cannot be compared, `unclear` if the
+/// interval is too wide.
 pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     match &line.difference {
         Some(found) if line.verdict != Verdict::NotComparable => {
@@ -45,7 +45,7 @@ pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     }
 }
 
-/// The interval of a ratio as it can be drawn. `None`: there is none.
+/// Returns the interval of a ratio for a chart. `None`: there is none.
 pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
     let ratio = line.difference.filter(|_| line.verdict != Verdict::NotComparable)?.ratio;
     let known = [ratio.low, ratio.value, ratio.high];
@@ -54,12 +54,12 @@ pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
     is_interval.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
 }
 
-/// A row of a chart of ratios.
+/// Returns a row of a chart of ratios.
 pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonLine) -> IntervalRow {
     IntervalRow { name, note: format_verdict(line), class, interval: interval(line) }
 }
 
-/// `+3.2%, slower`. Where nothing can be said: why.
+/// Formats the verdict of a comparison: `+3.2%, slower`. Without a verdict, returns the reason.
 pub(super) fn format_verdict(line: &ComparisonLine) -> String {
     let verdict = line.verdict.text();
     match (line.verdict, interval(line)) {

@@ -14,7 +14,7 @@ use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
 use maud::{Markup, html};
 use std::path::Path;
 
-/// Everything that an experiment shows.
+/// The report of an experiment: its answer, tables, charts and notes.
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentReport {
     /// The name of its Markdown file, without the ending.
@@ -44,7 +44,7 @@ pub struct ExperimentReport {
     pub sections: Vec<ReportSection>,
 }
 
-/// A part of the page; on the terminal only its tables are shown.
+/// A section of an experiment's page; the terminal shows only its tables.
 #[derive(Clone, Debug)]
 pub struct ReportSection {
     /// Its id, unique in the page.
@@ -55,7 +55,7 @@ pub struct ReportSection {
     pub parts: Vec<SectionPart>,
 }
 
-/// A table, a chart or a text.
+/// A part of a section: a table, a chart or a text.
 #[derive(Clone, Debug)]
 pub enum SectionPart {
     /// A paragraph of the page.
@@ -68,22 +68,22 @@ pub enum SectionPart {
     Chart(Markup),
 }
 
-/// On the terminal.
+/// The target of a table: the terminal.
 pub const TERMINAL: u8 = 1;
-/// As CSV, and in the Markdown file.
+/// The target of a table: CSV files and the Markdown file.
 pub const FILES: u8 = 2;
-/// On the page.
+/// The target of a table: the HTML page.
 pub const PAGE: u8 = 4;
-/// Everywhere.
+/// The target of a table: terminal, files and page.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
-    /// An empty section.
+    /// Creates an empty section.
     pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
     }
 
-    /// The section with more parts.
+    /// Returns the section with more parts.
     #[must_use]
     pub fn with(mut self, parts: impl IntoIterator<Item = SectionPart>) -> Self {
         self.parts.extend(parts);
@@ -92,7 +92,7 @@ impl ReportSection {
 }
 
 impl ExperimentReport {
-    /// The tables of a target, whole, with those that have no figures.
+    /// Returns the tables for a target, including those without figures.
     pub fn tables(&self, target: u8) -> impl Iterator<Item = &Grid> {
         self.sections.iter().flat_map(|section| &section.parts).filter_map(move |part| match part {
             SectionPart::Table(grid, targets) if targets & target != 0 => Some(grid),
@@ -100,8 +100,8 @@ impl ExperimentReport {
         })
     }
 
-    /// Tables, notes, answer and fitness as they are printed, in this order, so that the answer is
-    /// the last thing on the screen. Emphasized cells are bold if `color`.
+    /// Formats tables, notes, answer and fitness for the terminal, in this order, so that the
+    /// answer is printed last. Emphasized cells are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();
@@ -135,7 +135,7 @@ impl ExperimentReport {
     }
 }
 
-/// A table without the columns that hold no figure. `None` if no column is left.
+/// Returns the table without the columns that have no figure. `None` if no column is left.
 pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
     let has_figure = |column: &usize| {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(*column));
@@ -154,7 +154,7 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
     })
 }
 
-/// A legend of the colors of a chart: classes and their meanings.
+/// Returns the legend of a chart's colors: classes and their meanings.
 pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         p class="note legend" {
@@ -163,7 +163,7 @@ pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) ->
     }
 }
 
-/// What a page says of a machine.
+/// Returns the facts about a machine that a page shows.
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));

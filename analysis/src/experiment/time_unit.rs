@@ -2,7 +2,7 @@
 
 use crate::numbers::{count, plain};
 
-/// The unit of a table's durations, chosen by the largest of them.
+/// The unit of all durations in a table, chosen by the largest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeUnit {
     Nanoseconds,
@@ -11,7 +11,7 @@ pub(super) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which the largest of these durations has at most six digits.
+    /// Returns the unit in which the largest of these durations has at most six digits.
     pub fn for_durations(ns: impl IntoIterator<Item = f64>) -> Self {
         match ns.into_iter().map(f64::abs).filter(|ns| ns.is_finite()).fold(0.0, f64::max) {
             largest if largest < 100_000.0 => Self::Nanoseconds,
@@ -20,17 +20,18 @@ impl TimeUnit {
         }
     }
 
-    /// The unit's name in a title.
+    /// Returns the unit's name for a title.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
 
-    /// The unit's symbol.
+    /// Returns the unit's symbol.
     pub const fn symbol(self) -> &'static str {
         ["ns", "µs", "ms"][self as usize]
     }
 
-    /// A duration without its unit: whole nanoseconds, else three significant digits or more.
+    /// Formats a duration without its unit: whole nanoseconds, else three significant digits or
+    /// more.
     pub fn format(self, ns: f64) -> String {
         let value = match self {
             Self::Nanoseconds if ns < 0.0 => return format!("−{}", count(-ns.round() as u64)),
@@ -41,12 +42,12 @@ impl TimeUnit {
         if value.abs() < 0.9995 { format!("{value:.3}") } else { plain(value) }.replace('-', "−")
     }
 
-    /// A duration that may not be known.
+    /// Formats a duration that may be unknown, as a dash then.
     pub fn format_or_dash(self, ns: Option<f64>) -> String {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
     }
 
-    /// A difference of durations with its sign.
+    /// Formats a difference of durations with its sign.
     pub fn signed(self, ns: f64) -> String {
         let sign = if ns.round() < 0.0 { "" } else { "+" };
         format!("{sign}{}", self.format(if ns.round() == 0.0 { 0.0 } else { ns }))

@@ -1,4 +1,4 @@
-//! The percentile curves of a run, from the histograms in its `histograms.hlog`.
+//! Computes the percentile curves of a run from its `histograms.hlog`.
 
 use crate::summary::Measure;
 use hdrhistogram::Histogram;
@@ -8,16 +8,16 @@ const POINTS_PER_DECADE: f64 = 40.0;
 /// A percentile needs as many samples beyond it as in the summary.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// One measure's percentiles.
+/// The percentile curve of one measure.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// What was measured.
     pub measure: Measure,
-    /// `(1/(1 − p), nanoseconds)`, rising, as far as there are samples for it.
+    /// `(1/(1 − p), nanoseconds)`, rising, as far as the samples suffice.
     pub points: Vec<(f64, u64)>,
 }
 
-/// The curve of each histogram.
+/// Returns the curve of each histogram.
 pub fn curves(histograms: &[(Measure, Histogram<u64>)]) -> Vec<Curve> {
     histograms
         .iter()

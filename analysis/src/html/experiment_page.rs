@@ -1,11 +1,12 @@
-//! The page of any experiment, from its report.
+//! The HTML page of any experiment, from its report.
 
 use super::page::{fact_columns, page, section};
 use super::table::table;
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
-/// The page of an experiment: its answer and verdict, then its sections, then its settings, folded.
+/// Returns the page of an experiment: its answer and verdict, then its sections, then its settings,
+/// folded.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
         (verdict(report))

@@ -10,7 +10,7 @@ use crate::timeline::Timeline;
 use std::path::Path;
 use thiserror::Error;
 
-/// Results that cannot be read.
+/// Saved results that cannot be read.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// No results at all.
@@ -26,8 +26,8 @@ pub enum LoadError {
     Document(#[from] DocumentError),
 }
 
-/// A run's results. A summary is needed; a chart whose file is missing or damaged says so in its
-/// place.
+/// Loads the results of a run. A summary is required; a chart whose file is missing or damaged is
+/// replaced by a note.
 pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
     let summary = Summary::read(folder)?;
     let curves = hlog::read(folder).map(|histograms| curve::curves(&histograms));

@@ -1,5 +1,5 @@
-//! The machine's noise: for each thread a strip over time with the longest gap of each moment, and
-//! the kernel's own account of the cores. Drawn as jHiccup and cyclictest draw it.
+//! Draws the machine's noise, as jHiccup and cyclictest do: for each thread a strip over time with
+//! the longest gap of each moment, and the kernel's own account of the cores.
 
 use super::axis;
 use super::scale::Scale;
@@ -16,7 +16,7 @@ const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
 const MIN_NS: f64 = 3_000.0;
 
-/// The section; `None` where there is neither a gap nor an account.
+/// Draws the section; `None` without gaps and accounts.
 pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {
@@ -131,7 +131,7 @@ fn threads(noise: &MachineNoise) -> Markup {
     }
 }
 
-/// What the kernel says of the cores.
+/// The kernel's statistics of the cores.
 fn account(kernel: &KernelAccount) -> Markup {
     html! {
         h3 { "What the kernel says of the same cores" }

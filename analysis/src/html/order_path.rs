@@ -1,4 +1,4 @@
-//! One picture of where an order's time goes, as a file that stands alone: `launcher export RUN --svg
+//! Draws where an order's time goes, as one self-contained SVG file: `launcher export RUN --svg
 //! FILE`.
 //!
 //! The stages are those of the orders around the median of rt_venue, so they add up to it. The
@@ -31,7 +31,7 @@ const BOX_HEIGHT: f64 = 112.0;
 /// The lanes of outgoing orders and of returning reports.
 const LANES: [f64; 2] = [92.0, 138.0];
 
-/// What the picture shows.
+/// The figures of the order-path picture.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderPath {
@@ -105,7 +105,7 @@ impl OrderPath {
         (path.format == FORMAT && path.stages_ns.len() == STAGES.len()).then_some(path)
     }
 
-    /// Draws the picture. Returns a whole SVG file.
+    /// Draws the order-path picture. Returns a whole SVG file.
     pub fn svg(&self) -> String {
         let title = format!("The path of an order: the engine adds {}", words(self.rt_venue_ns));
         let parts = STAGES.iter().zip(&self.stages_ns);

@@ -1,5 +1,4 @@
-//! The verdict, settings and main figures at the top of a run's page. Verdict, headline figures,
-//! and the settings and machine.
+//! The verdict, settings and main figures at the top of a run's page.
 
 use super::page::fact_columns;
 use crate::cpu_list;
@@ -10,7 +9,7 @@ use crate::summary::{Distribution, Summary, ThreadSummary};
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan};
 
-/// May the latencies be quoted, and if not, why.
+/// Formats the verdict on the run's latencies, with its reasons, as HTML.
 pub fn verdict(summary: &Summary) -> Markup {
     let (class, mark) =
         if summary.fit_for_latency { ("verdict good", "✔") } else { ("verdict bad", "✘") };
@@ -30,7 +29,7 @@ pub fn verdict(summary: &Summary) -> Markup {
     }
 }
 
-/// The figures that are quoted, in large.
+/// Formats the main figures of the run in large type, as HTML.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
     // Where a tail stands, it stands without the machine's stalls as well, with the share that is
@@ -66,7 +65,7 @@ pub fn headline(summary: &Summary) -> Markup {
     }
 }
 
-/// One line that says what was run.
+/// Describes the run in one line: technique, isolation level, load.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -82,7 +81,7 @@ pub fn subject(summary: &Summary) -> String {
     )
 }
 
-/// The machine and what was run on it, then the plan.
+/// Formats the machine, the settings and the plan of the run as HTML.
 pub fn facts(summary: &Summary) -> Markup {
     let input = &summary.input;
     let [_, (_, on)] = setup_fields(summary);
@@ -157,7 +156,7 @@ fn span(first: &str, last: &str) -> String {
 /// More threads than this are not listed one by one.
 const THREADS: usize = 40;
 
-/// What each thread cost and suffered; of many, those with the longest gaps.
+/// Formats cost and disturbances of each thread; of many threads, those with the longest gaps.
 pub fn threads(summary: &Summary) -> Markup {
     let mut shown: Vec<(usize, &ThreadSummary)> = summary.processes.iter().enumerate().collect();
     let hidden = shown.len().saturating_sub(THREADS);

@@ -1,12 +1,13 @@
-//! The frame of every page: head, styles and navigation. One file that asks for nothing from
-//! anywhere.
+//! The frame of every HTML page: head, styles and navigation. A page is one file that loads
+//! nothing.
 
 use crate::escape::printable;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// A whole page. The policy in its head makes the browser itself refuse scripts and every request.
+/// Returns a complete HTML page. The policy in its head makes the browser itself refuse scripts and
+/// every request.
 pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
     let markup = html! {
@@ -36,12 +37,12 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
     printable(&markup.into_string()).into_owned()
 }
 
-/// A section with its heading.
+/// Returns a page's section with its heading.
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }
 
-/// Names and what is said of each, in columns.
+/// Formats names and their values in columns, as HTML.
 pub fn fact_columns(facts: &[(String, String)]) -> Markup {
     html! {
         div class="columns" {

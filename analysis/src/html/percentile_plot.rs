@@ -1,4 +1,4 @@
-//! Latency by percentile, as HdrHistogram's plots have it: each further nine takes the same room.
+//! Draws latency by percentile, as HdrHistogram's plots do: each further nine takes equal space.
 
 use super::axis;
 use super::curve::Curve;
@@ -10,7 +10,7 @@ use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
 
-/// What is drawn, and in which class of line: the sums thick, the hand-offs thin.
+/// The measures in a percentile plot, with the classes of their lines: sums thick, hand-offs thin.
 pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),
@@ -20,11 +20,11 @@ pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6 dashdot"),
 ];
 
-/// The percentiles that the summary knows, with the share below them in parts of 1/(1 − p).
+/// The percentiles in the summary, each with its share of samples below it, as 1/(1 − p).
 pub const MARKS: [(&str, f64); 5] =
     [("p50", 2.0), ("p90", 10.0), ("p99", 100.0), ("p99.9", 1_000.0), ("p99.99", 10_000.0)];
 
-/// The percentile of a mark.
+/// Returns the percentile of a distribution at a mark.
 pub const fn at_mark(figures: &Distribution, mark: usize) -> Option<u64> {
     match mark {
         0 => figures.p50_ns,
@@ -35,7 +35,7 @@ pub const fn at_mark(figures: &Distribution, mark: usize) -> Option<u64> {
     }
 }
 
-/// The chart, or what there is to say instead.
+/// Draws the chart, or a text if there is nothing to draw.
 pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
     let shown: Vec<_> = DRAWN
         .iter()

@@ -1,4 +1,4 @@
-//! The page of a run.
+//! The HTML page of a run.
 
 use super::curve::Curve;
 use super::page::{page, section};
@@ -12,7 +12,7 @@ use crate::tail::Tail;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 
-/// What a run's folder holds for its page.
+/// The contents of a run's folder for its page.
 #[derive(Clone, Debug)]
 pub struct SavedRun {
     /// `summary.json`.
@@ -25,7 +25,7 @@ pub struct SavedRun {
     pub tail: Result<Tail, String>,
 }
 
-/// The page.
+/// Returns the HTML page of a run.
 pub fn run_page(run: &SavedRun) -> String {
     let summary = &run.summary;
     let content = html! {

@@ -1,5 +1,5 @@
-//! Stacked bars of the stages' means, for the orders around the median and around p99. Stacked
-//! medians would invite a sum that means nothing; stages of the same orders do add up.
+//! Draws stacked bars of the stages' means, for the orders around the median and around p99.
+//! Stacked medians would invite a sum that means nothing; stages of the same orders do add up.
 //!
 //! The two have axes of their own: at the tail a stage can take a thousand times its median, and on
 //! one axis only one of the two bars could be read.
@@ -13,8 +13,7 @@ use maud::{Markup, html};
 use protocol::flow::{Stage, StageInfo};
 use protocol::plan::Stamps;
 
-/// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work
-/// grey.
+/// The stages without the venue, each with its color: hand-offs bright, the engine's own work gray.
 pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Submit), "c3"),
     (Measure::Stage(Stage::OrchPreDispatch), "c7"),
@@ -29,7 +28,7 @@ type Percentile = (&'static str, fn(&Distribution) -> Option<u64>);
 
 const COLUMNS: [Percentile; 2] = [("p50", |figures| figures.p50_ns), ("p99", |figures| figures.p99_ns)];
 
-/// Both bars and the table of the stages' own percentiles.
+/// Draws both bars and the table of the stages' own percentiles.
 pub fn draw(summary: &Summary) -> Markup {
     if summary.plan.stamps == Stamps::Ends {
         return html! {
@@ -122,7 +121,7 @@ fn table(summary: &Summary) -> Markup {
     }
 }
 
-/// A measure in words.
+/// Describes a measure in words, for a table of stages.
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {

@@ -1,10 +1,10 @@
-//! A table as a page shows it.
+//! Formats a table as HTML.
 
 use crate::table::Grid;
 use maud::{Markup, html};
 
-/// The table, with its title above and its notes below. Columns of figures stand to the right; the
-/// answers of a containment table are coloured.
+/// Returns a table as HTML, with its title above and its notes below. Columns of figures stand to
+/// the right; the answers of a containment table are coloured.
 pub(super) fn table(grid: &Grid) -> Markup {
     let is_figure = |column: usize| {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(column)).filter(|cell| *cell != "–");

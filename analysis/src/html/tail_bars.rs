@@ -1,5 +1,5 @@
-//! Bars of the slowest orders' time by its cause. For the slowest 1 %, 0.1 % and 0.01 % a bar of
-//! all their time by cause, and below it a bar for each stage, on the same axis.
+//! Draws bars of the slowest orders' time by its cause. For the slowest 1 %, 0.1 % and 0.01 % a bar
+//! of all their time by cause, and below it a bar for each stage, on the same axis.
 
 use super::axis;
 use super::scale::Scale;
@@ -22,7 +22,7 @@ const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
 /// The height of a row.
 const ROW: f64 = 22.0;
 
-/// The section; `None` where no order was explained.
+/// Draws the section; `None` if no order was explained.
 pub fn draw(tail: &Tail) -> Option<Markup> {
     if tail.slowest.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Latency over time, with the stalls and the deaths of strategies marked.
+//! Draws latency over time, with stalls and strategy deaths marked.
 
 use super::axis;
 use super::incidents::Lanes;
@@ -18,7 +18,7 @@ const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
 
-/// The chart and the table of stalls, or what there is to say instead.
+/// Draws the chart and the table of stalls, or a text if there is nothing to draw.
 pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     let died = &summary.incidents;
     html! {
@@ -107,8 +107,7 @@ fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
     path
 }
 
-/// From the median of each bucket up to its greatest; where there is no median, a mark at the
-/// greatest.
+/// From the median of each bucket up to its maximum; without a median, a mark at the greatest.
 fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
     let mut data = String::new();
     for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {

@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// Selection and format of the output.
+/// Selection and format of the output of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// For a log: the number of records to print from its beginning.
@@ -35,7 +35,7 @@ pub struct Options {
     pub format: Format,
 }
 
-/// Output format.
+/// Output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Aligned text for people; of a log, the first records by default.

@@ -1,4 +1,4 @@
-//! Inspection of one order: each of its stamps in all logs of a run, in path order.
+//! Prints one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};

@@ -42,7 +42,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds one fill.
+    /// Adds one fill to the account.
     #[inline]
     pub fn fill(&mut self, quantity: i64, price: i64) {
         let (net, wide) = (i128::from(self.net), i128::from(price));
@@ -132,24 +132,24 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Creates empty accounts. `dead` holds for each gateway whether it died.
+    /// Creates the accounts of a run, without fills. `dead` holds for each gateway whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the current log.
+    /// Ends the log that is being read.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
     }
 
-    /// Returns the violations found while reading.
+    /// Returns the violations found while the logs were read.
     pub fn take_found(&mut self) -> Violations {
         std::mem::take(&mut self.found)
     }
 
-    /// Handles the t5 stamp of a report.
+    /// Handles the stamp t5 of a report (the gateway pushed it).
     #[inline]
     pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
@@ -166,7 +166,7 @@ impl Accounts {
         });
     }
 
-    /// Handles a duplicate t5, or the t5 of an impossible order. The violation is reported
+    /// Handles a duplicate stamp t5, or one of an impossible order. The violation is reported
     /// elsewhere; a fill of it still counts.
     #[cold]
     pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {

@@ -1,5 +1,4 @@
 //! Checks each joined order: its stages are complete, its stamps in order, its reports consistent.
-//! Complete, in time order, and accounted for.
 //!
 //! The required stamps depend on the order's incarnation:
 //!
@@ -10,7 +9,7 @@
 //! | has an untrusted log | counted | counted | no check |
 //!
 //! t1 is stamped in shared memory before the push, so no death explains an order that the engine
-//! received and nobody sent. In a run that failed or was interrupted, orders may be lost, and
+//! received and no strategy sent. In a run that failed or was interrupted, orders may be lost, and
 //! stamps of processes that died outside of incidents may be missing.
 
 use super::deaths::Deaths;
@@ -150,7 +149,7 @@ impl CheckContext<'_> {
     }
 }
 
-/// The totals over all orders.
+/// The totals of the checks over all orders.
 pub(super) struct CheckTotals {
     pub orders: OrderCounts,
     pub span: StampSpan,

@@ -44,8 +44,8 @@ pub(super) struct CurrentLog {
 }
 
 impl CurrentLog {
-    /// Notes the time of the next record. Returns the number of ticks by which it precedes the
-    /// previous stamp, if it does.
+    /// Records the time of the next stamp and checks that it is not earlier than the previous one.
+    /// Returns the number of ticks by which it precedes the previous stamp, if it does.
     #[inline]
     pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
@@ -71,8 +71,8 @@ impl CurrentLog {
         });
     }
 
-    /// Counts a violation in this log: with its sole author as the witness, if it has one.
-    /// `example` receives the file name.
+    /// Counts a violation in this log: with the strategy that alone writes it as the witness, if
+    /// there is one. `example` receives the file name.
     #[cold]
     pub fn add_violation(
         &mut self,

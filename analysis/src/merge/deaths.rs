@@ -14,7 +14,7 @@ use crate::record::{Outage, RunOutcome, RunRecord};
 use protocol::plan::{FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
-/// The deaths of a run and the trust in its logs.
+/// The deaths in a run, and the trust in the logs of dead or hostile strategies.
 #[derive(Debug)]
 pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
@@ -47,7 +47,7 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the deaths from a record. Impossible incidents are ignored.
+    /// Derives the deaths from the run's record. Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if the record has every death: its launcher survived the run.
+    /// Returns `true` if the run's record has every death: the launcher survived the run.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }

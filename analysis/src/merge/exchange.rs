@@ -1,5 +1,5 @@
-//! Checks an exchange's stamps against those of orders and reports. When it received each order and
-//! when it produced each report.
+//! Checks an exchange's stamps (when it received each order and produced each report) against those
+//! of orders and reports.
 //!
 //! An order at an exchange has both stamps for its first report, in order and between t4 and t5, by
 //! the exchange of its venue only. Each further report has the second stamp before its t5. The

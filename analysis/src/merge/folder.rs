@@ -1,4 +1,4 @@
-//! Opens the logs of a run from its folder or from memory. A folder or memory.
+//! Opens the logs of a run from its folder or from memory.
 
 use crate::logfile::{LogError, LogReader, file_name};
 use protocol::plan::Plan;
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a thread's log.
+/// Returns the path of a thread's stamp log.
 pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
     folder.join(file_name(thread))
 }
 
 /// A source of the logs of a run: its folder, or memory.
 pub trait LogStore {
-    /// Reader of a log's bytes.
+    /// Reader of the bytes of one log.
     type Source: io::Read;
 
     /// Returns the size in bytes of a thread's log, by the thread's index in the plan.

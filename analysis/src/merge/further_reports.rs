@@ -1,4 +1,4 @@
-//! Further reports: the reports of an order after its first one.
+//! The reports of an order after its first one (called further reports).
 //!
 //! The row of an order is its path to the first report. Each further report has its own t5 to t8,
 //! under the order's id and the report's number. Orders with one report need no memory here.
@@ -15,7 +15,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of one further report.
+/// The stamps of a further report: one after an order's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
@@ -28,13 +28,14 @@ pub struct FurtherReport {
 }
 
 impl FurtherReport {
-    /// Returns the ticks of a point, if it was stamped.
+    /// Returns the time of a point of the report in ticks, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
         let index = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[index]
     }
 
-    /// Sets a stamp. Returns `false` if it was set already or reports have no such point.
+    /// Sets the stamp of a point of the report. Returns `false` if it was set already or reports
+    /// have no such point.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
             Some(index) if self.ticks[index].is_none() => {
@@ -52,7 +53,7 @@ impl FurtherReport {
     }
 }
 
-/// All further reports of a run, by order and number.
+/// All further reports of a run (those after an order's first), by order and number.
 #[derive(Debug, Default)]
 pub(super) struct FurtherReports {
     reports: BTreeMap<(OrderId, u8), FurtherReport>,
@@ -63,7 +64,7 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns the report `number` of an order, created if new.
+    /// Returns an order's further report with that number, created if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -97,17 +98,19 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the t5 of an order's last report; `row` has the first one.
+    /// Returns the stamp t5 of an order's last report (the gateway pushed it); `row` has the first
+    /// one.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
 
-    /// Iterates over all further reports, including those that only strategies stamped.
+    /// Iterates over all reports after their orders' first ones, including those that only
+    /// strategies stamped.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
-    /// Returns the number of further reports.
+    /// Returns the number of reports after their orders' first ones.
     pub fn count(&self) -> u64 {
         self.reports.values().filter(|report| !report.is_only_received()).count() as u64
     }
@@ -255,7 +258,8 @@ impl FurtherReports {
         }
     }
 
-    /// Adds the time from first to last report: an order is open until its last report.
+    /// Adds to a span the time from the first report to the last: an order is open until its last
+    /// report.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {

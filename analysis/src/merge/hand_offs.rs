@@ -1,5 +1,5 @@
-//! Checks that every hand-off delivered first in, first out. Each is first in, first out. A checker
-//! sees the stamps of both ends, in log order.
+//! Checks that every hand-off delivered first in, first out. A checker sees the stamps of both
+//! ends, in log order.
 //!
 //! | hand-off | between | what must hold |
 //! |---|---|---|
@@ -16,14 +16,14 @@ use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// An order violation, and whether it rests on a strategy's stamps.
+/// Two messages in the wrong order, and whether that is known only from a strategy's stamps.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
     pub by_strategy: bool,
     pub what: &'static str,
 }
 
-/// Result of an order check.
+/// Result of a check that a hand-off is first in, first out.
 pub(super) type OrderCheck = Result<(), OutOfOrder>;
 
 const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> OrderCheck {
@@ -34,7 +34,8 @@ const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> Order
     }
 }
 
-/// Order check of submit, for one incarnation: the minimum next sequences at both ends.
+/// The check of the submit hand-off's order, for one incarnation: the minimum next sequences at
+/// both ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubmitOrder {
     sent: u64,
@@ -88,7 +89,7 @@ impl NewestEpochs {
     }
 }
 
-/// Order checks of inbox and completion, for one gateway.
+/// The checks of the order in inbox and completion hand-off, for one gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GatewayOrder {
     /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
@@ -112,7 +113,7 @@ impl GatewayOrder {
         )
     }
 
-    /// Handles a pushed report. Returns its position among the gateway's reports.
+    /// Records a report that a gateway pushed. Returns its position among the gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;
@@ -127,8 +128,8 @@ impl GatewayOrder {
     }
 }
 
-/// Order check of return, for one incarnation: the latest t8 of returned reports (or t7 of received
-/// ones), whichever log is read second.
+/// The check of the return hand-off's order, for one incarnation: the latest time at the end whose
+/// log is read second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReturnOrder {
     last: u64,
@@ -153,7 +154,7 @@ pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }
 }
 
-/// Returns the gateway of an order by its stamps.
+/// Returns the gateway that served an order, by its stamps.
 #[inline]
 pub(super) fn gateway_of<'a>(
     gateways: &'a mut [GatewayOrder],

@@ -59,7 +59,7 @@ pub(super) struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Creates a join for lanes within these bounds, one for each strategy.
+    /// Creates a join for strategies whose logs are within these bounds.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
@@ -93,7 +93,7 @@ impl<'a> Join<'a> {
         }
     }
 
-    /// Starts the log of a thread.
+    /// Starts reading the log of a thread.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
@@ -118,8 +118,9 @@ impl<'a> Join<'a> {
         self.source.own_violations.first()
     }
 
-    /// Returns the count and the first example of stamps in the current log that precede their
-    /// predecessor. Not for a log that one strategy writes alone, where it is a violation.
+    /// Returns the count and the first example of stamps in the current log that are earlier than
+    /// the stamp before them. Not for a log that one strategy writes alone, where it is a
+    /// violation.
     pub fn went_back(&self) -> Option<&Violation> {
         self.source.backward_steps.first()
     }
@@ -136,7 +137,7 @@ impl<'a> Join<'a> {
         self.source.ignored
     }
 
-    /// Adds one record.
+    /// Adds one record of the current log.
     ///
     /// # Errors
     /// Only [`MergeError`] for missing space; every fault of the record is a violation.

@@ -12,12 +12,12 @@ use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
 use std::collections::BTreeMap;
 
-/// The link checksums of all logs.
+/// The checksums that all logs have for the ends of each link.
 #[derive(Debug, Default)]
 pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
 impl LinkChecksums {
-    /// Inserts the checksum of one end. Returns `false` if there is one already.
+    /// Inserts the checksum of one end of a link. Returns `false` if there is one already.
     pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }
@@ -31,7 +31,8 @@ impl LinkChecksums {
         self.0.retain(|end, _| !belongs_to_strategy(end));
     }
 
-    /// Compares the ends of each link. Only for complete runs: in others messages were in flight.
+    /// Compares the checksums of both ends of each link. Only for complete runs: in others messages
+    /// were in flight.
     pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
         if record.outcome != RunOutcome::Complete {
             return;

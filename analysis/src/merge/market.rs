@@ -1,4 +1,5 @@
-//! Market data: the touch versions that exchanges wrote, and the version that triggered each order.
+//! Market data: the top-of-book versions that exchanges wrote, and the version that triggered each
+//! order.
 //!
 //! The trigger of an order is its strategy's claim, which the exchange logged. It is compared with
 //! the exchange's own log: a version that was never written, or written after the order was sent,
@@ -13,7 +14,7 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
-/// The touch version that triggered an order.
+/// The top-of-book version that triggered an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Version of the touch of the order's instrument at its venue.
@@ -22,7 +23,7 @@ pub struct Trigger {
     pub written: Option<u64>,
 }
 
-/// The touch versions that the exchanges wrote.
+/// The top-of-book versions that the exchanges of a run wrote.
 #[derive(Debug)]
 pub(super) struct TouchVersions {
     /// Credentials of each venue.
@@ -33,13 +34,13 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Creates an empty list.
+    /// Creates an empty list of top-of-book versions.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
-    /// Adds the record of a write from the log of a thread.
+    /// Adds the record of an exchange's write to its board, from the log of a thread.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -68,7 +69,8 @@ impl TouchVersions {
         self.written.values().map(|all| all.len() as u64).sum()
     }
 
-    /// Returns the trigger of an order; `None` if it claims none or no gateway had it.
+    /// Returns the top-of-book version that triggered an order; `None` if it claims none or no
+    /// gateway had it.
     pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
         let version = lane.trigger(sequence)?;
         let (gateway, _) = lane.rows.get(sequence as usize)?.pushed()?;
@@ -79,7 +81,7 @@ impl TouchVersions {
         Some(Trigger { version, written })
     }
 
-    /// Checks the claimed trigger of every order.
+    /// Checks the trigger that every order claims.
     pub fn check(
         &self,
         table: &OrderTable,

@@ -168,7 +168,8 @@ impl MergedRun {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
-    /// Iterates over all further reports, with the order and the report's number.
+    /// Iterates over all reports after their orders' first ones, with the order and the report's
+    /// number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.chains.iter()
     }
@@ -178,8 +179,8 @@ impl MergedRun {
         self.table.at_exchange(id)
     }
 
-    /// Returns the touch version that triggered an order by its own claim, with the time of the
-    /// exchange's write; `None` without a trigger.
+    /// Returns the top-of-book version that triggered an order by its own claim, with the time of
+    /// the exchange's write; `None` without a trigger.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
@@ -197,7 +198,7 @@ impl MergedRun {
 ///
 /// A log that ends within a record is an error, except in a failed run, which gives what it has. A
 /// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
-/// figure, and a note says so.
+/// figure, and a note is added.
 ///
 /// # Errors
 /// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.

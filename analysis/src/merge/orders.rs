@@ -39,7 +39,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts a sent order by its end.
+    /// Counts a sent order by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -53,7 +53,7 @@ impl OrderCounts {
     }
 }
 
-/// The end of an order that was sent.
+/// The outcome of an order that was sent: returned, rejected, cancelled, orphaned or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEnd {
     /// The strategy received the venue's report.
@@ -69,8 +69,8 @@ pub enum OrderEnd {
 }
 
 impl OrderEnd {
-    /// Derives the end of an order from its stamped points. Only orders of dead strategies can be
-    /// orphaned: an order whose report a live strategy misses is lost.
+    /// Derives the outcome of an order from its stamped points. Only orders of dead strategies can
+    /// be orphaned: an order whose report a live strategy misses is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;
@@ -84,7 +84,7 @@ impl OrderEnd {
         }
     }
 
-    /// Returns the name used in reports.
+    /// Returns the name of the outcome in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Returned => "returned",
@@ -108,7 +108,7 @@ pub struct OrderLosses {
 }
 
 impl OrderLosses {
-    /// Counts an order by its end.
+    /// Counts an order of a dead incarnation by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
@@ -119,7 +119,7 @@ impl OrderLosses {
         }
     }
 
-    /// Returns the sum.
+    /// Returns the number of orders of all outcomes.
     pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }

@@ -5,7 +5,7 @@ use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::stamps::Point;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The stamps of one order.
+/// A row of the order table: the stamps of one order.
 ///
 /// ```text
 /// state 63              29 28      27     21 20   14 13         12         11             0
@@ -57,14 +57,14 @@ impl OrderRow {
         self.state & bit(point) != 0
     }
 
-    /// Returns the ticks of a point, if it was stamped; never for [`Point::Rejected`], which is not
-    /// a time, and [`Point::Cancelled`], which has the time of t5.
+    /// Returns the time of a point in ticks, if it was stamped; never for [`Point::Rejected`],
+    /// which is not a time, and [`Point::Cancelled`], which has the time of t5.
     #[inline]
     pub fn at(&self, point: Point) -> Option<u64> {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
     }
 
-    /// Returns the stamps t1 to t8; 0 for a missing one.
+    /// Returns the stamps t1 to t8 of the order's path; 0 for a missing one.
     #[inline]
     pub fn stamps(&self) -> [u64; PATH.len()] {
         PATH.map(|point| self.ticks[point as usize - 1])
@@ -80,13 +80,13 @@ impl OrderRow {
             .then(|| self.ticks[record.to as usize - 1].saturating_sub(self.ticks[record.from as usize - 1]))
     }
 
-    /// Returns t1; 0 if it was not stamped.
+    /// Returns t1, the time at which the strategy sent the order; 0 if it was not stamped.
     #[inline]
     pub const fn began(&self) -> u64 {
         self.ticks[PATH[0] as usize - 1]
     }
 
-    /// Returns t8; 0 if it was not stamped.
+    /// Returns t8, the time at which the strategy received the report; 0 if it was not stamped.
     #[inline]
     pub const fn ended(&self) -> u64 {
         self.ticks[PATH[PATH.len() - 1] as usize - 1]
@@ -166,7 +166,8 @@ impl OrderRow {
         self.state |= position.min(POSITION_MAX) << POSITION_SHIFT;
     }
 
-    /// Sets a stamp. Returns `false` if the order has one of this point already, which then stays.
+    /// Sets the stamp of a point. Returns `false` if the order has one of this point already, which
+    /// then stays.
     #[inline]
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         if self.has(point) {
@@ -201,7 +202,7 @@ const DONE: u32 = 2;
 const _: () = assert!(size_of::<ExchangeStamps>() == 24);
 
 impl ExchangeStamps {
-    /// Sets a stamp. Returns `false` if it was set already.
+    /// Sets the stamp of a point at the exchange. Returns `false` if it was set already.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
         let (bit, ticks) = match point {
             Point::ExchangeRecv => (RECEIVED, &mut self.received),
@@ -221,7 +222,7 @@ impl ExchangeStamps {
         self.points == 0
     }
 
-    /// Returns the thread that stamped it.
+    /// Returns the thread of the exchange that stamped the order.
     pub(super) const fn thread(&self) -> usize {
         self.thread as usize
     }
@@ -240,8 +241,8 @@ impl ExchangeStamps {
         self.at(DONE, self.done)
     }
 
-    /// Returns the exchange stages of the order, in the order of [`ExchangeStage::ALL`]; `None` if
-    /// a stamp is missing or out of order.
+    /// Returns the durations of the exchange's stages, in the order of [`ExchangeStage::ALL`];
+    /// `None` if a stamp is missing or out of order.
     pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
         let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
         way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])

@@ -46,7 +46,7 @@ pub(super) struct KillSwitches {
 const NOT_NEW: u8 = 1;
 
 impl KillSwitches {
-    /// Adds a record of a switch.
+    /// Adds a log record of a kill switch.
     #[cold]
     pub fn record(&mut self, record: Record) {
         let Some(switch) = KillSwitch::from_record(&record) else {
@@ -160,7 +160,7 @@ impl KillSwitches {
         }
     }
 
-    /// Returns the activations in the order in which they were seen.
+    /// Returns the activations of kill switches in the order in which they were seen.
     pub fn into_kills(self) -> Vec<KillActivation> {
         self.kills
     }

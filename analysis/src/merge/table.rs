@@ -20,7 +20,7 @@ const LATER_CHUNK: u64 = 16;
 /// stamps are lost.
 const SPARE_ROWS: u64 = 4096;
 
-/// The orders of one strategy in one epoch, by sequence.
+/// The orders of one incarnation of a strategy, by sequence.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub strategy: u16,
@@ -136,7 +136,7 @@ pub(super) enum MissingRow {
     Memory(u64),
 }
 
-/// The limits of the lanes of one strategy.
+/// The limits of the memory for the orders of one strategy.
 #[derive(Clone, Debug)]
 pub(super) struct LaneBounds {
     /// Maximum rows in a lane.
@@ -172,7 +172,8 @@ struct LaterEpochs {
     lane_indices: Vec<u32>,
 }
 
-/// The table: all lanes. Lanes of epoch 0 are at their strategy's index.
+/// The order table: a row for each order, by strategy and incarnation. Lanes of epoch 0 are at
+/// their strategy's index.
 #[derive(Debug)]
 pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
@@ -180,11 +181,11 @@ pub(super) struct OrderTable {
     pub room: ColumnStore,
 }
 
-/// Number of rows between two checks of the resident memory.
+/// Number of rows of the order table between two checks of the resident memory.
 pub(super) const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
-    /// Creates a table for strategies with these limits.
+    /// Creates an order table for strategies with these limits.
     pub fn new(bounds: Vec<LaneBounds>, room: &ColumnStore) -> Self {
         let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
@@ -193,7 +194,7 @@ impl OrderTable {
         Self { lanes, later, room: room.clone() }
     }
 
-    /// Releases resident pages above the limit: see [`Room::relieve`].
+    /// Releases resident pages of the table above the limit: see [`Room::relieve`].
     #[inline]
     pub fn relieve(&self) {
         self.room.release_resident();
@@ -205,7 +206,7 @@ impl OrderTable {
         MergeError::out_of_space(&self.room, bytes)
     }
 
-    /// Returns the lane of an order, with a row for it.
+    /// Returns the orders of an order's incarnation, with a row for the order.
     ///
     /// # Errors
     /// [`MissingRow`]: the order is impossible, or memory is missing.
@@ -270,7 +271,7 @@ impl OrderTable {
         Ok(())
     }
 
-    /// Returns the lane of an incarnation, if any of its stamps was found.
+    /// Returns the orders of an incarnation, if any of its stamps was found.
     pub fn lane_of(&self, strategy: u16, epoch: u16) -> Option<&Lane> {
         let first = usize::from(strategy);
         match epoch.checked_sub(1) {
@@ -283,7 +284,7 @@ impl OrderTable {
         }
     }
 
-    /// Marks the log of a strategy as untrusted, found out while the logs were read.
+    /// Marks the log of a strategy as untrusted, which was found out while the logs were read.
     pub fn excuse(&mut self, strategy: u16) {
         if let Some(later) = self.later.get_mut(usize::from(strategy)) {
             later.bounds.is_excused = true;

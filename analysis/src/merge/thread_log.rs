@@ -1,10 +1,10 @@
-//! What is known of a thread's log besides its stamps: incarnation, dropped records, counters.
+//! The facts about a thread's log besides its stamps: incarnation, dropped records, counters.
 
 use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, ThreadStatus};
 
-/// Facts about one thread's log.
+/// The facts about one thread's log, besides its stamps.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
     /// Name of the thread in the plan.

@@ -74,18 +74,18 @@ pub struct Violation {
     pub first: String,
 }
 
-/// A collection of violations; a list, since there are few kinds and mostly none.
+/// All violations of a run by kind; a list, since there are few kinds and mostly none.
 #[derive(Clone, Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Counts one violation. `example` is called only for the first of its kind.
+    /// Counts one violation of a kind. `example` is called only for the first of its kind.
     #[cold]
     pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations; does nothing for 0.
+    /// Counts `count` violations of a kind; does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
@@ -121,7 +121,7 @@ impl Violations {
     }
 }
 
-/// Violations by witness.
+/// The violations of a run, by the strategy whose stamps they rest on.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
@@ -134,7 +134,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Counts one violation that rests on the word of the strategy `witness`; `None` for one that
+    /// Counts one violation that rests on the stamps of the strategy `witness`; `None` for one that
     /// does not.
     #[cold]
     pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
@@ -149,7 +149,7 @@ impl Findings {
         self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
     }
 
-    /// Removes the violations that rest on a strategy's word.
+    /// Removes the violations that rest on the stamps of one strategy.
     pub fn disregard(&mut self, strategy: u16) {
         self.by_strategy.remove(&strategy);
     }

@@ -1,5 +1,4 @@
-//! Formats the summary of a run for the terminal and for files. For the terminal, as CSV and as
-//! Markdown.
+//! Formats the summary of a run for the terminal, as CSV and as Markdown.
 
 pub mod export;
 pub mod incidents;

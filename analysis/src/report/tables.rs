@@ -1,4 +1,4 @@
-//! The tables of stages and of threads. The stages of the round trip, and the threads.
+//! The tables of stages and of threads in a run's report.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
 use crate::escape::{markdown, single_line};
@@ -109,7 +109,7 @@ fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
-/// Escapes an external text for a cell of this style.
+/// Escapes an external text for a table cell.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
     if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

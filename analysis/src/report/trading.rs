@@ -10,7 +10,7 @@ use protocol::plan;
 /// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
 const MAX_POSITIONS: usize = 20;
 
-/// Returns the texts of the summary line: `fills 200 · volume 1.5 · …`.
+/// Returns the texts of the trading summary line: `fills 200 · volume 1.5 · …`.
 pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
@@ -28,7 +28,7 @@ pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
 }
 
 /// Returns `true` if the positions add nothing to the summary line: every venue only delays and
-/// fills in full, and there is one instrument.
+/// fills in full, and the run has one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
     trading.instruments.len() <= 1
@@ -61,7 +61,7 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// Returns the number of omitted positions.
+/// Returns the number of positions that the table omits.
 pub(super) fn hidden_positions(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
     listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))

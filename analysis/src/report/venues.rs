@@ -4,7 +4,7 @@ use super::units::{count, duration, duration_or_dash as time};
 use crate::summary::{Summary, VenueIncident};
 use crate::table::Grid;
 
-/// Returns the two tables; none for a run without venue faults.
+/// Returns the two tables of venue faults; none for a run without any.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let incidents = &summary.venue_incidents;
     if incidents.is_empty() {

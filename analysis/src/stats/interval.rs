@@ -42,7 +42,7 @@ pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
 /// Relative resolution of a ratio: percentiles come from histograms with three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
-/// The method that computed an interval.
+/// The statistical method that computed a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {

@@ -156,7 +156,7 @@ impl RunOutline {
         }
     }
 
-    /// Returns the distribution of a measure; empty if the outline does not have it.
+    /// Returns the distribution of a measure; empty if the outline lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
@@ -193,7 +193,7 @@ impl RunOutline {
     }
 }
 
-/// A percentile that is compared.
+/// A percentile whose values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Percentile {
     /// The median.
@@ -216,7 +216,7 @@ impl Percentile {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns its value in a distribution, if there are enough samples.
+    /// Returns the value of the percentile in a distribution, if it has enough samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,
@@ -226,7 +226,7 @@ impl Percentile {
     }
 }
 
-/// Returns one value per run; `None` if any run lacks it.
+/// Returns a percentile of one measure for each run; `None` if any run lacks it.
 pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

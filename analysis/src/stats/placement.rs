@@ -1,9 +1,8 @@
 //! Core placements: runs with similar core-to-core round trips share a placement.
 //!
 //! A virtual machine moves its cores between runs: they may be neighbors now and far apart a minute
-//! later, which doubles every hand-off. Differences between runs of different placements say
-//! nothing about their settings. The same holds for different hosts: each host has its own
-//! placements.
+//! later, which doubles every hand-off. Differences between runs of different placements are not
+//! caused by their settings. The same holds for different hosts: each host has its own placements.
 
 use super::outline::{MachineKey, RunOutline};
 

@@ -36,7 +36,7 @@ impl Estimate {
     }
 }
 
-/// The figure of one run with its placement.
+/// The figure of one run, with the run's core placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Figure of the run.
@@ -88,8 +88,8 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// Returns the shift with its interval if any order of a placement's runs is equally likely.
-/// Returns `None` with too few runs of both sides in one placement.
+/// Estimates the shift between A and B with its interval, if any order of a placement's runs is
+/// equally likely. Returns `None` with too few runs of both sides in one placement.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
@@ -105,8 +105,8 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// Returns the shift with its interval if A and B are exchangeable within pairs. Returns `None`
-/// with too few runs of both sides in one placement.
+/// Estimates the shift between A and B with its interval, if A and B are exchangeable within pairs.
+/// Returns `None` with too few runs of both sides in one placement.
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.

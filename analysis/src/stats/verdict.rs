@@ -29,7 +29,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the printed text.
+    /// Returns the text of the verdict: faster, slower, no difference seen, or not comparable.
     pub const fn text(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -289,7 +289,7 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
 }
 
 impl ComparisonLine {
-    /// Returns how the hosts disagree; `None` if they agree or it is unknown.
+    /// Describes how the hosts disagree; `None` if they agree or it is unknown.
     pub fn disagreement(&self) -> Option<String> {
         disagreement(&self.hosts)
     }

@@ -1,5 +1,5 @@
-//! The containment of a run: orders that were lost, and the latency of the survivors. Each
-//! incident, and all of them together.
+//! The containment of a run: orders that were lost, and the latency of the survivors, for each
+//! incident and for all together.
 //!
 //! The survivors of an incident are the complete orders of other strategies that it affected, as
 //! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that
@@ -83,7 +83,7 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the distributions with their names.
+    /// Returns the distributions over all incidents with their names.
     pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
         [
             ("detect_to_repair", &self.detect_to_repair),

@@ -1,4 +1,4 @@
-//! The latency percentiles and rates of a run. One histogram for each measure, with the exact
+//! The latency percentiles and rates of a run: one histogram for each measure, with the exact
 //! minimum, maximum and mean.
 //!
 //! Durations are differences of ticks and are converted to nanoseconds one by one, with the
@@ -82,7 +82,7 @@ impl Measure {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Returns its index in [`Measure::every`].
+    /// Returns the index of the measure in [`Measure::every`].
     pub const fn index(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -132,7 +132,7 @@ impl MeasureSeries {
         Self { histogram, min_ticks: u64::MAX, max_ticks: 0, sum_ticks: 0 }
     }
 
-    /// Adds one sample.
+    /// Adds one sample of the measure.
     #[inline]
     pub(super) fn record(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
@@ -141,7 +141,7 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Returns the histogram, in nanoseconds.
+    /// Returns the histogram of the samples, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }

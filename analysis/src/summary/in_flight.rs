@@ -43,7 +43,7 @@ fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
     law * LITTLE_TOLERANCE + LITTLE_DEVIATIONS * deviation.max(chance)
 }
 
-/// Computes both over the time from first t1 to last t8: outside of it nothing is open.
+/// Computes both means over the time from first t1 to last t8: outside of it no order is open.
 pub(super) fn in_flight(record: &RunRecord, merged: &MergedRun) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);

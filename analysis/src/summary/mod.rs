@@ -54,7 +54,7 @@ pub struct Summary {
     pub outcome: RunOutcome,
     /// Whether every order is accounted for and every check held.
     pub valid: bool,
-    /// Whether the latencies may be quoted; if not, `reasons` says why.
+    /// Whether the latencies may be quoted; if not, `reasons` lists why.
     pub fit_for_latency: bool,
     /// Reasons not to quote the latencies, each with what to do next. One line each.
     pub reasons: Vec<String>,
@@ -229,8 +229,8 @@ impl Index<ExchangeStage> for ExchangeStages {
     }
 }
 
-/// Latencies from the exchange's write of a touch, by the exchange's log, to the orders that it
-/// triggered. Complete orders only.
+/// Latencies from the exchange's write of a top of book, by the exchange's log, to the orders that
+/// it triggered. Complete orders only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MarketStages {
     /// Number of touch versions that exchanges wrote.
@@ -254,7 +254,7 @@ pub struct WorkSummary {
     pub achieved_ns: f64,
 }
 
-/// Clock and its calibration.
+/// The run's clock and its calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockSummary {
     /// Source of the ticks.
@@ -284,8 +284,8 @@ const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Returns the nanoseconds per tick of a run: by the whole run or, if a damaged record has no valid
-/// value, by the plan's calibration.
+/// Returns the nanoseconds per tick of a run: measured over the whole run or, if a damaged record
+/// has no valid value, from the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
     let whole = record.clock.ns_per_tick;
     if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }

@@ -37,7 +37,8 @@ pub struct StageMean {
     pub mean_ns: f64,
 }
 
-/// Computes the groups; none without stamps of the stages or with too few orders.
+/// Computes the mean stage times of each group; none without stamps of the stages or with too few
+/// orders.
 pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let of = |(name, low, high): (&str, f64, f64)| {

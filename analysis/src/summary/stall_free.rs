@@ -3,7 +3,7 @@
 use super::figures::{Distribution, Figures, Measure};
 use serde::{Deserialize, Serialize};
 
-/// rt_venue of the orders that no stall affected: see [`crate::tail`] for the rule.
+/// The rt_venue of the orders that no stall affected: see [`crate::tail`] for the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
     /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.
@@ -14,7 +14,7 @@ pub struct StallFree {
 }
 
 impl StallFree {
-    /// Returns `None` if stalls were not analyzed.
+    /// Returns the rt_venue of the unaffected orders; `None` if stalls were not analyzed.
     pub(super) fn from_figures(figures: &Figures) -> Option<Self> {
         let (all, rt_venue) =
             (figures.distribution(Measure::RtVenue), figures.distribution(Measure::StallFree));

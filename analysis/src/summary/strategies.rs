@@ -39,7 +39,7 @@ pub struct StrategySummary {
 }
 
 impl StrategySummary {
-    /// Returns the CPU time of its process from the barrier on, in nanoseconds.
+    /// Returns the CPU time of the strategy's process from the barrier on, in nanoseconds.
     pub fn cpu_ns(&self) -> Option<u64> {
         let usage = self.usage?;
         usage.cpu_ns?.checked_sub(usage.startup_cpu_ns?)
@@ -155,7 +155,7 @@ pub(super) fn summarize(
 }
 
 impl super::Summary {
-    /// Adds the causes of its slowest orders to each strategy.
+    /// Adds to each strategy's summary the causes of its slowest orders.
     pub fn attach_tails(&mut self, tails: &[StrategyTail]) {
         for own in &mut self.strategies {
             own.tail = tails.iter().find(|tail| tail.strategy == own.strategy).cloned();

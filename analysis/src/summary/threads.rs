@@ -1,5 +1,5 @@
-//! Cost and disturbances of each thread, from its status block. For a restarted strategy, of its
-//! last incarnation.
+//! Cost and disturbances of each thread, from its status block; of a restarted strategy, those of
+//! its last incarnation.
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;

@@ -8,9 +8,9 @@ use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
-/// Returns a line for each cause with the number of orders and the remedy; none for a run that did
-/// not end normally. For strategies that may send fewer orders than planned, and for dead ones,
-/// only `--max-open` is reported.
+/// Returns a line for each cause of unsent orders, with their number and the remedy; none for a run
+/// that did not end normally. For strategies that may send fewer orders than planned, and for dead
+/// ones, only `--max-open` is reported.
 pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let trading = record.plan.trading();
     if record.outcome != RunOutcome::Complete || merged.orders.sent >= merged.orders.scheduled {

@@ -38,7 +38,7 @@ impl GridRow {
     }
 }
 
-/// A column: its head, and the function that formats its cell of a row.
+/// A column of a table: its head, and the function that formats its cell of a row.
 pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
@@ -61,7 +61,7 @@ impl Grid {
         }
     }
 
-    /// Adds a note.
+    /// Adds a note below the table.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());

@@ -54,7 +54,7 @@ impl TicksByCause {
         self.0.iter().sum()
     }
 
-    /// Adds another one, cause by cause.
+    /// Adds the ticks of another value, cause by cause.
     pub fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
     }

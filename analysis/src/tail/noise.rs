@@ -54,7 +54,8 @@ pub struct ThreadNoise {
     pub slices: Vec<NoiseSlice>,
 }
 
-/// A time slice of a run. A gap counts in the slice in which it begins.
+/// The longest gaps of a thread in one time slice of a run. A gap counts in the slice in which it
+/// begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseSlice {
     /// Index of the slice.

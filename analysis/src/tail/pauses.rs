@@ -8,7 +8,8 @@ use super::Cause;
 use protocol::stamps::{Gap, KernelEvents};
 use std::cell::Cell;
 
-/// A time in which a thread did nothing, in ticks.
+/// A time in which a thread did nothing, in ticks (it was preempted, slept or worked on something
+/// else).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Start: a stamp, or the start of the gap.
@@ -88,7 +89,7 @@ impl GapSplitter {
         Self { gaps, earliest_begin: begun, next: 0, stamps: Vec::new(), min_ticks, all: Vec::new() }
     }
 
-    /// Adds a stamp, not earlier than the previous one.
+    /// Adds a stamp of the thread, not earlier than the previous one.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
         while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {

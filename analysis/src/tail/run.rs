@@ -1,5 +1,5 @@
-//! Attributes the slow orders of a run to causes, and collects the results. Its stage spans from
-//! the merge, causes of the slowest fractions, and the worst orders individually.
+//! Attributes the slow orders of a run to causes: the slowest fractions together, and the worst
+//! orders individually.
 
 use super::noise::{MachineNoise, dropped_notes};
 use super::pauses::GapSplitter;

@@ -33,7 +33,7 @@ impl StrategyTails {
         Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
-    /// Adds a span of an order.
+    /// Adds a stage span of an order to its strategy's totals.
     #[inline]
     pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)

@@ -1,4 +1,4 @@
-//! Stamp by stamp traces of the slowest orders. The thread of each stamp, and the stage spans
+//! Stamp by stamp traces of the slowest orders: the thread of each stamp, and the stage spans
 //! sorted by time.
 //!
 //! Only the merge's table is stored per order: traces are rebuilt in each iteration. The time range
@@ -70,7 +70,7 @@ pub(super) struct OrderTrace<'a> {
 pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
 impl OrderTrace<'_> {
-    /// Returns the sort key of the trace.
+    /// Returns the sort key of the trace, by the order's slowness.
     pub fn rank(&self) -> SlownessRank {
         (Reverse(self.rt_venue), self.row.began(), self.id.word())
     }

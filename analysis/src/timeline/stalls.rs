@@ -19,12 +19,12 @@ const STALL_FACTOR: u64 = 10;
 /// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
-/// Returns the stall threshold of a run with this median of rt_venue.
+/// Returns the minimum length of a stall in a run with this median of rt_venue, in nanoseconds.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
 
-/// A time in which orders waited in a hand-off.
+/// A time in which orders waited in a hand-off for far longer than usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// Start, in nanoseconds from the start of the schedule.
@@ -49,7 +49,7 @@ struct StalledInterval {
     stage: Measure,
 }
 
-/// A collector of stalls.
+/// A collector of stalls: times in which orders waited unusually long in a hand-off.
 #[derive(Debug)]
 pub(super) struct Stalls {
     threshold: u64,
@@ -63,7 +63,7 @@ impl Stalls {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
 
-    /// Adds the slowest stage of an order.
+    /// Records the slowest stage of an order, which may be part of a stall.
     #[inline]
     pub fn record(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);

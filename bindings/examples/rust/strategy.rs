@@ -1,6 +1,6 @@
-//! The strategy of `examples/c/strategy.c` in Rust, as a program of its own: what the other
-//! languages are compared with. A strategy in Rust that is to run inside of bulkhead's own
-//! executable implements the trait instead: see `examples/own-strategy`.
+//! The strategy of `examples/c/strategy.c` in Rust, as its own program, with which the other
+//! languages are compared. A strategy in Rust that is to run inside of bulkhead's own executable
+//! implements the trait instead: see `examples/own-strategy`.
 //!
 //!     cargo build --release -p bindings --example strategy
 //!     launcher run --strategy player,exec:target/release/examples/strategy --strategies 2 \
@@ -15,7 +15,7 @@ use bulkhead::layout::{
 
 /// 0.01 units, in 1e-8 units.
 const LOT: u64 = 1_000_000;
-/// Price of a unit in cents while there is no quote.
+/// Price of a unit in cents without a quote.
 const PRICE: i64 = 41_300;
 /// One in this many orders rests, unless orders have due times.
 const RESTS_EVERY: u64 = 8;

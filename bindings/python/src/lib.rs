@@ -1,12 +1,11 @@
-//! The native half of the Python package: bulkhead's own calls, with Python's memory to write
-//! reports into.
+//! The native half of the Python package: bulkhead's own calls, which write reports into Python's
+//! memory.
 //!
-//! There is no second implementation of anything here: each method is one of [`bulkhead::calls`].
-//! What a poll takes is copied into a buffer that was handed over once, at the start, as bytes of
-//! the structures of [`bulkhead::layout`]; the other half of the package
-//! (`python/bulkhead/__init__.py`) looks at the same memory as a structured array of NumPy's.
-//! Python writes it itself, from a copy that is kept here: memory that somebody else may write is
-//! no slice of Rust's.
+//! Nothing is implemented twice: each method calls one of [`bulkhead::calls`]. What a poll takes is
+//! copied into a buffer that was handed over once, at the start, as bytes of the structures of
+//! [`bulkhead::layout`]; the other half of the package (`python/bulkhead/__init__.py`) reads the
+//! same memory as a structured array of NumPy's. Python writes it itself, from a copy that is kept
+//! here: memory that other code may write cannot be a Rust slice.
 #![deny(unsafe_code)]
 
 use bulkhead::calls;
@@ -37,7 +36,7 @@ struct Array<T> {
 }
 
 impl<T: Clone + Default + IntoBytes + Immutable> Array<T> {
-    /// Over writable, contiguous bytes: as many rows as there is room for.
+    /// The number of rows of writable, contiguous bytes that fit.
     fn over(memory: PyBuffer<u8>, py: Python<'_>) -> PyResult<Self> {
         if memory.len_bytes() % size_of::<T>() != 0 {
             return Err(PyValueError::new_err("the memory must be whole rows"));
@@ -84,8 +83,8 @@ impl Line {
         Ok(PyBytes::new(py, context.as_bytes()))
     }
 
-    /// One duty cycle: writes the next reports to the beginning of the array and says how many.
-    /// None: none will come any more.
+    /// Runs one duty cycle: writes the next reports to the beginning of the array and returns their
+    /// number. None: none will come any more.
     #[pyo3(signature = (wait_ns=0))]
     fn poll(&mut self, py: Python<'_>, wait_ns: u64) -> PyResult<Option<usize>> {
         if self.over {
@@ -153,8 +152,8 @@ impl Line {
         }
     }
 
-    /// Writes the touches that are newer than what was read to the beginning of their array, and
-    /// says how many.
+    /// Writes the tops of book that are newer than the last ones read to the beginning of their
+    /// array, and returns their number.
     fn read(&mut self, py: Python<'_>) -> PyResult<usize> {
         let mut taken = 0;
         while taken < self.ticks.rows.len()
@@ -174,13 +173,13 @@ impl Line {
         calls::now().map_err(mistake)
     }
 
-    /// Says that the strategy lives.
+    /// Publishes a heartbeat of the strategy.
     fn heartbeat(&self) -> PyResult<()> {
         calls::heartbeat().map_err(mistake)
     }
 
-    /// Sends no more, waits for what is open and says that the strategy is done. Once it is,
-    /// nothing more is done.
+    /// Finishes the strategy: sends no more orders, waits for the open ones, and publishes that it
+    /// is done. Once it is, nothing more is done.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.over = true;
         if !std::mem::take(&mut self.attached) {

@@ -37,7 +37,7 @@ pub enum OffsetError {
     Contradiction,
 }
 
-/// A closed interval.
+/// A closed interval of times, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
     /// Lower end.

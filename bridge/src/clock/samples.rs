@@ -20,7 +20,7 @@ pub(super) struct Bound {
 /// Returns `true` if the first of two bounds is tighter.
 type Tighter = fn(i64, i64) -> bool;
 
-/// The bounds from one direction.
+/// The bounds on the clocks' offset from the frames of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds(Box<[Option<Bound>]>);
 
@@ -48,7 +48,7 @@ impl Bounds {
         }
     }
 
-    /// Returns the bounds in order of time buckets.
+    /// Returns the bounds in the order of their time buckets.
     pub fn all(&self) -> Vec<Bound> {
         self.0.iter().flatten().copied().collect()
     }
@@ -72,7 +72,7 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Creates an empty set of samples.
+    /// Creates an empty set of clock samples.
     pub fn new() -> Self {
         Self { origin: None, shift: INITIAL_SHIFT, upper_bounds: Bounds::new(), lower_bounds: Bounds::new() }
     }

@@ -19,7 +19,7 @@ impl SessionHistory {
         [self.first, self.last, self.taken]
     }
 
-    /// Decodes saved words; `None` if they are invalid.
+    /// Decodes a saved history; `None` if its words are invalid.
     pub fn from_words([first, last, taken]: [u64; 3]) -> Option<Self> {
         let is_valid = (last == 0 && taken == 0) || (first != 0 && first <= last && taken > 0);
         is_valid.then_some(Self { first, last, taken })

@@ -1,27 +1,24 @@
 //! A link: sessions over a transport that may lose, double, delay and reorder frames. Messages are
 //! delivered exactly once and in order, or their outcome is reported to the sender.
 //!
-//! ```text
-//! far                                                engine
-//!  │ Hello     attempt 7, ask: of session 3?            │  Down: accepts later Hellos only
-//!  │ ─────────────────────────────────────────────────▶ │  session 4: session 3 is fenced
-//!  │ Welcome   attempt 7, session 4, of 3: taken 12     │  Opening
-//!  │ ◀───────────────────────────────────────────────── │
-//!  │ Up        of 3: 1 to 12 were taken, 13 lost        │
-//!  │ Heartbeat session 4, of 2: taken 9                 │
-//!  │ ─────────────────────────────────────────────────▶ │  Up
-//!  │ Data, Heartbeat, with what was taken, both ways    │
-//! ```
+//! ```text far                                                engine │ Hello     attempt 7, ask: of
+//! session 3?            │  Down: accepts later Hellos only │
+//! ─────────────────────────────────────────────────▶ │  session 4: session 3 is fenced │ Welcome
+//! attempt 7, session 4, of 3: taken 12     │  Opening │
+//! ◀───────────────────────────────────────────────── │ │ Up        of 3: 1 to 12 were taken, 13
+//! lost        │ │ Heartbeat session 4, of 2: taken 9                 │ │
+//! ─────────────────────────────────────────────────▶ │  Up │ Data, Heartbeat, with what was taken,
+//! both ways    │ ```
 //! - The engine's side numbers the sessions, with the strategy's epoch in the upper 16 bits, so
 //!   that numbers grow over restarts.
-//! - Within a session messages are numbered from 1. A repeated message is ignored; a missing one
-//!   ends the session. Every other frame has the number of messages sent, so that the loss of the
-//!   last one is detected too.
+//! - Within a session messages are numbered from
+//! 1. A repeated message is ignored; a missing one ends the session. Every other frame has the
+//! number of messages sent, so that the loss of the last one is detected too.
 //! - A session ends by silence, a gap, a later attempt or an invalid frame. Its later frames are
 //!   ignored.
-//! - Neither side is up before it knows what the other took in the previous session: messages of it
-//!   are [`DeliveryOutcome::Taken`] or [`DeliveryOutcome::Lost`]; or [`DeliveryOutcome::Unknown`]
-//!   if the process that took them is gone.
+//! - Neither side is up before it has learned what the other took in the previous session: messages
+//!   of it are [`DeliveryOutcome::Taken`] or [`DeliveryOutcome::Lost`]; or
+//!   [`DeliveryOutcome::Unknown`] if the process that took them is gone.
 //!
 //! Times are nanoseconds of this host's monotonic clock. Nothing blocks; only the end of a session
 //! allocates.
@@ -170,7 +167,7 @@ pub enum SendError {
     Full,
 }
 
-/// Counters of a link.
+/// Counters of a link between two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
     /// Datagrams that are not frames of this run's peer.
@@ -194,7 +191,7 @@ enum LinkState {
     Over,
 }
 
-/// One side of a link between two hosts.
+/// One side of a link between two hosts, with its session.
 #[derive(Debug)]
 pub struct Link {
     side: Side,
@@ -223,7 +220,7 @@ pub struct Link {
     owes_heartbeat: bool,
     wants_end: bool,
     has_received_end: bool,
-    /// The link is over, and the peer may not know.
+    /// The link is over; the peer may not have noticed yet.
     repeats_end: bool,
     /// Counters of the link.
     pub counts: LinkCounts,
@@ -233,8 +230,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the strategy's side. Attempts are numbered from `first`, which must be larger than
-    /// any attempt of a predecessor process: for example the time of day in nanoseconds.
+    /// Creates the strategy's side of a link. Attempts are numbered from `first`, which must be
+    /// larger than any attempt of a predecessor process: for example the time of day in
+    /// nanoseconds.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
@@ -309,7 +307,7 @@ impl Link {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
 
-    /// Returns the oldest pending event.
+    /// Returns the oldest pending event of the link.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -326,7 +324,8 @@ impl Link {
         if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
     }
 
-    /// Ends sending. Once both sides have done so and have all messages, the link is over.
+    /// Ends this side's sending for good. Once both sides have done so and have all messages, the
+    /// link is over.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
@@ -347,7 +346,7 @@ impl Link {
         self.state = LinkState::Over;
     }
 
-    /// Handles received bytes.
+    /// Handles bytes received from the peer.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,

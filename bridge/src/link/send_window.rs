@@ -4,7 +4,7 @@ use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// Maximum number of unconfirmed messages. More are refused, not queued.
+/// Maximum number of unconfirmed messages of a session. More are refused, not queued.
 pub const WINDOW: usize = 1024;
 
 /// The unconfirmed messages of one session.
@@ -27,12 +27,13 @@ pub struct UnconfirmedMessage {
 }
 
 impl SendWindow {
-    /// Creates an empty window.
+    /// Creates an empty send window.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Adds a message, with the frame that it refers to. Returns `false` if the window is full.
+    /// Adds a message to the window, with the frame that it answers. Returns `false` if the window
+    /// is full.
     #[must_use]
     pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();

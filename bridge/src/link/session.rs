@@ -52,7 +52,7 @@ impl Link {
         self.events.push_back(Event::Up { session: self.session, epoch: self.epoch });
     }
 
-    /// Handles a frame of a session.
+    /// Handles a frame of the current session.
     pub(super) fn on_session_frame(&mut self, frame: &Frame, now: u64) {
         let is_of_this = frame.session == self.session && frame.attempt == self.attempt;
         let is_open = matches!(self.state, LinkState::Opening | LinkState::Up);

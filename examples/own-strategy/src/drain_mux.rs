@@ -12,15 +12,15 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// A ring for each producer, as `spsc-mux` has them, but the consumer stays with a ring while it
-/// has something, for at most `BURST` messages: fewer looks at empty rings under load, and less
-/// fair.
+/// The technique `drain-mux`: a ring for each producer, as in `spsc-mux`, but the consumer stays
+/// with a ring while it has messages, up to `BURST`: fewer polls of empty rings under load, and
+/// less fair.
 pub struct DrainMux;
 
-/// The producer: its own ring.
+/// The producer of `drain-mux`: its own ring.
 pub struct Sender(spsc::Producer);
 
-/// The consumer: all rings, and whose turn it is.
+/// The consumer of `drain-mux`: all rings, and the one to poll next.
 pub struct Receiver {
     /// Whether each is taken from: not while its producer is dead, and no more if it misbehaved.
     rings: Vec<(spsc::Consumer, bool)>,
@@ -51,7 +51,7 @@ impl Producer for Sender {
 impl Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // One more than there are rings: the first look may be at one that has used up its burst.
+        // One more than there are rings: the first poll may be of one that has used up its burst.
         for _ in 0..=self.rings.len() {
             let producer = self.turn;
             let (ring, is_open) = &mut self.rings[producer];
@@ -84,7 +84,7 @@ impl Consumer for Receiver {
             return false;
         }
         *is_open = false;
-        // Now, while nobody pushes there: a new producer may start before `revive`.
+        // Now, while no producer pushes there: a new producer may start before `revive`.
         ring.restart();
         true
     }

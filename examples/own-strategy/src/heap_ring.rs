@@ -1,4 +1,4 @@
-//! A ring of one's own on the heap, one for each producer: the smallest technique to begin from.
+//! A ring on the heap for each producer: the smallest technique to start from.
 
 // ANCHOR: page
 use core::ops::ControlFlow;
@@ -53,10 +53,10 @@ impl Ring {
 /// The technique `heap-ring`.
 pub struct HeapRing;
 
-/// The producer's end: its ring.
+/// The producer's end of `heap-ring`: its ring.
 pub struct Sender(Arc<Ring>);
 
-/// The consumer's end: all rings, and the index of the next one to poll.
+/// The consumer's end of `heap-ring`: all rings, and the index of the next one to poll.
 pub struct Receiver(Vec<Arc<Ring>>, usize);
 
 impl Producer for Sender {

@@ -1,4 +1,4 @@
-//! Launcher that knows the strategy, the techniques and the venues of this crate:
+//! The launcher with the strategy, the techniques and the venues of this crate:
 //!
 //! ```text
 //! own-strategy run --strategy quoter --venue shallow --technique drain-mux --orders 2000

@@ -54,8 +54,8 @@ impl Strategy for Quoter {
         match report.side {
             Side::Buy => self.held += report.filled,
             Side::Sell => {
-                // What is not ours cannot be sold: a venue that says so is wrong, and the panic
-                // ends this process only.
+                // A sale without a position is impossible: a venue that reports one is wrong, and
+                // the panic ends this process only.
                 self.held = self.held.checked_sub(report.filled).expect("sold no more than was held");
             }
         }

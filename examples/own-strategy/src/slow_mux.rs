@@ -1,5 +1,5 @@
-//! A technique that is slower than bulkhead's own by a known time: what `compare` must be able to
-//! see.
+//! A technique that is slower than bulkhead's own by a known time, which `compare` must be able to
+//! detect.
 
 use core::hint::black_box;
 use core::ops::ControlFlow;
@@ -20,7 +20,7 @@ const TRIALS: u32 = 50;
 /// rings have none: the delay is in the path of an order once.
 pub struct SlowMux;
 
-/// The producer: a ring of `spsc-mux`, and how many rounds it waits.
+/// The producer of `slow-mux`: a ring of `spsc-mux`, and the number of rounds that it waits.
 pub struct SlowSender {
     ring: SpscMuxProducer,
     rounds: u32,

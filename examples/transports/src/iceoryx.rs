@@ -1,4 +1,4 @@
-//! `iceoryx2`: its publish-subscribe, a service for each hand-off.
+//! `iceoryx2`: the publish-subscribe of `iceoryx2`, with a service for each hand-off.
 //!
 //! ```text
 //! publisher "0" ── data segment ─┐
@@ -15,9 +15,9 @@
 //! it on another, which the ports of `ipc` do not allow (they share counters that are not atomic).
 //! It costs a mutex that nobody else wants in each call.
 //!
-//! **Whose a message is**: a header says the producer's index and its process, which must be the
-//! one that was started for that producer. The subscriber looks at that of the first message of
-//! each publisher, and from then on at which publisher it is.
+//! **Whose a message is**: a header has the producer's index and its process, which must be the one
+//! that was started for that producer. The subscriber looks at that of the first message of each
+//! publisher, and from then on at which publisher it is.
 //!
 //! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned
 //! sample that was never sent is lost with it. Its places in the service are freed by the next node
@@ -27,8 +27,8 @@
 //! long as it does.
 //!
 //! **What it does not do:** its queues cannot be taken over by another subscriber, so a consumer is
-//! not replaced. What it reads from shared memory it believes: a hostile process can make the
-//! engine fault.
+//! not replaced. It trusts what it reads from shared memory: a hostile process can crash the
+//! engine.
 
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -60,7 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
 
-/// The technique.
+/// The technique `iceoryx2`.
 pub struct Iceoryx2;
 
 /// What the ends of a hand-off in one process share.
@@ -69,15 +69,15 @@ struct Hub {
     _node: Node<Ipc>,
 }
 
-/// The sending end.
+/// The sending end of `iceoryx2`.
 pub struct Sender {
     publisher: Publisher<Ipc, Message, u64>,
-    /// What its headers say: the producer's index, and its process.
+    /// Content of a header: the producer's index, and its process.
     whose: u64,
     _hub: Arc<Hub>,
 }
 
-/// The receiving end.
+/// The receiving end of `iceoryx2`.
 pub struct Receiver {
     subscriber: Subscriber<Ipc, Message, u64>,
     _hub: Arc<Hub>,
@@ -88,13 +88,13 @@ pub struct Receiver {
     fault: Option<PeerFault>,
 }
 
-/// What the crate says of what it refused, as an error of the segment with that name.
+/// Converts the crate's error into an error of the segment with that name.
 fn refused<E: Debug>(name: &str, what: &'static str) -> impl FnOnce(E) -> RegionError {
     let name = name.to_owned();
     move |error| RegionError::Os { name, what, source: io::Error::other(format!("iceoryx2: {error:?}")) }
 }
 
-/// What the ends of a hand-off in this process share, made by the first one that asks.
+/// State that the ends of a hand-off in this process share, created by the first one.
 fn shared<T: Send + Sync + 'static>(
     attached: &mut Attached<'_>,
     what: &str,
@@ -175,7 +175,7 @@ impl Producer for Sender {
 }
 
 impl Receiver {
-    /// Whose that publisher is; `None`, and a fault: of nobody who was started for it.
+    /// Returns the producer of a publisher; `None`, with a fault, if no process was started for it.
     #[inline]
     fn producer(&mut self, origin: UniquePublisherId, whose: u64) -> Option<usize> {
         let known = self.known.iter().find(|(publisher, _)| *publisher == origin);
@@ -201,8 +201,7 @@ impl Receiver {
 impl Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // An error is a publisher that cannot be connected to; it is tried again with the next
-        // look.
+        // An error is a publisher that cannot be connected to; it is tried again at the next poll.
         let sample = self.subscriber.receive().ok()??;
         let (message, whose, origin) = (*sample.payload(), *sample.user_header(), sample.origin());
         drop(sample);
@@ -214,7 +213,7 @@ impl Consumer for Receiver {
     }
 
     fn retire(&mut self, _: usize) -> bool {
-        // It says whether anything waits, not of whom.
+        // It shows whether a message waits, not whose.
         matches!(self.subscriber.has_samples(), Ok(false))
     }
 

@@ -1,4 +1,4 @@
-//! Other people's transports as techniques: each behind a feature of its name.
+//! Transports of other projects as techniques: each with a feature of its name.
 
 #[cfg(feature = "aeron")]
 pub mod aeron;

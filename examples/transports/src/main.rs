@@ -1,4 +1,4 @@
-//! The launcher, with the transports that it was built with:
+//! The launcher with the transports that it was built with:
 //!
 //! ```text
 //! cargo run --release --features iceoryx2 -- run --technique iceoryx2

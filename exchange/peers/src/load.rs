@@ -4,7 +4,7 @@ use crate::obvious::Obvious;
 pub use crate::op::{Op, Random};
 use std::collections::HashMap;
 
-/// A row of a table: the operations before, and the measured ones.
+/// A measured load, a row of a table: the preparing operations, and the measured ones.
 #[derive(Clone)]
 pub struct Load {
     pub name: String,
@@ -45,7 +45,8 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
     Load { name: name.into(), before, timed }
 }
 
-/// Cancels of the newest orders in a book of `orders` orders, as most cancels are in practice.
+/// Returns cancels of the newest orders in a book of `orders` orders, as most cancels are in
+/// practice.
 pub fn cancel_young(orders: u64) -> Load {
     let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
@@ -55,24 +56,24 @@ pub fn cancel_young(orders: u64) -> Load {
     )
 }
 
-/// 10,000 adds that do not cross, over 100 levels a side.
+/// Returns 10,000 orders that do not cross, over 100 levels a side.
 pub fn add() -> Load {
     load("add", Vec::new(), resting(10_000, 100, 1))
 }
 
-/// 1,000 cancels, each from the middle of a level of 50 orders or what is left of it.
+/// Returns 1,000 cancels, each from the middle of a level of 50 orders or of its remainder.
 pub fn cancel_middle() -> Load {
     let middle = (0..1_000).map(|at| 1 + 4_400 + at);
     load("cancel in the middle", resting(10_000, 100, 1), cancels(middle))
 }
 
-/// 1,000 cancels, each of the order that is first at the best bid.
+/// Returns 1,000 cancels, each of the first order at the best bid.
 pub fn cancel_touch() -> Load {
     let first = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
     load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(first)))
 }
 
-/// Twenty times an order that takes 100 levels of one order each.
+/// Returns twenty orders that each trade with 100 levels of one order.
 pub fn sweep() -> Load {
     let level = |at: u64| Op::Add { id: 1 + at, buy: false, price: MID + 1 + at, quantity: 10 };
     let take =
@@ -80,16 +81,16 @@ pub fn sweep() -> Load {
     load("sweep of 100 levels", (0..2_000).map(level).collect(), (0..20).map(take).collect())
 }
 
-/// Cancels of random orders in a book of `orders` orders.
+/// Returns cancels of random orders in a book of `orders` orders.
 pub fn cancel_any(orders: u64) -> Load {
     let all = shuffled((1..=orders).collect());
     let some = all.into_iter().take((orders / 2).min(1_000) as usize);
     load(format!("cancel, {orders} orders"), resting(orders, 1_000.min(orders / 4), 1), cancels(some))
 }
 
-/// exchange-core's mix in a book of 1,000 orders: 9 % good till cancel, 3 % immediate or cancel, 6
-/// % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each takes one to three
-/// resting orders at the touch.
+/// Returns exchange-core's mix of operations in a book of 1,000 orders: 9 % good till cancel, 3 %
+/// immediate or cancel, 6 % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each
+/// takes one to three resting orders at the touch.
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
     let before = resting(1_000, 100, 1);
@@ -145,7 +146,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
     load("mixed load", before, timed)
 }
 
-/// The loads of a published table of another matching engine, by its names:
+/// Returns the loads of a published table of another matching engine, by its names:
 /// `cancel_best_level/N` cancels N orders at N prices, the best first, and `insert/non_crossing/N`
 /// uses two prices.
 pub fn published() -> Vec<Load> {

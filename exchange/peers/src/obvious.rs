@@ -1,10 +1,10 @@
-//! The obvious order book: for each side a sorted map from price to a queue, and a hash map from id
-//! to price.
+//! The obvious order book, as a baseline: for each side a sorted map from price to a queue, and a
+//! hash map from id to price.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A trade.
+/// A trade of the obvious order book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trade {
     pub maker: u64,
@@ -43,12 +43,12 @@ impl Obvious {
         self.prices.is_empty()
     }
 
-    /// The best price of a side.
+    /// Returns the best price of a side.
     pub fn best(&self, buy: bool) -> Option<u64> {
         if buy { self.bids.keys().next_back().copied() } else { self.offers.keys().next().copied() }
     }
 
-    /// An order's side, price and open quantity.
+    /// Returns an order's side, price and open quantity.
     pub fn open(&self, id: u64) -> Option<(bool, u64, u64)> {
         let &(buy, price) = self.prices.get(&id)?;
         let side = if buy { &self.bids } else { &self.offers };
@@ -62,7 +62,7 @@ impl Obvious {
         level.get(random.below(level.len() as u64) as usize).map(|order| order.id)
     }
 
-    /// Price and quantity of every level, the best first.
+    /// Returns price and quantity of every level, the best first.
     pub fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
         let sum = |(price, level): (&u64, &VecDeque<Order>)| {
             (*price, level.iter().map(|order| order.quantity).sum())

@@ -1,6 +1,6 @@
 //! Operations with the same meaning in every book, and random numbers for loads.
 
-/// One operation. Ids are unique within a load.
+/// An operation on an order book. Ids are unique within a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A limit order, good till cancel.
@@ -44,7 +44,7 @@ impl Op {
     }
 }
 
-/// SplitMix64.
+/// A SplitMix64 random number generator.
 pub struct Random(pub u64);
 
 impl Random {

@@ -104,7 +104,7 @@ impl Peer for Ours {
     }
 }
 
-/// The exchange with sixteen commands at a time.
+/// The exchange, which applies sixteen commands at a time.
 pub struct Together(Ours);
 
 impl Peer for Together {

@@ -2,7 +2,8 @@
 
 use crate::load::{Load, Op};
 
-/// The opening book, then the flow: 1,912 new orders and 1,888 cancels.
+/// Returns the recorded load: the opening book, then the flow of 1,912 new orders and 1,888
+/// cancels.
 pub fn load() -> Load {
     let rows = |name: &str| -> Vec<Vec<String>> {
         let path = format!("{}/../../data/coinbase-2016-03-12/{name}.csv", env!("CARGO_MANIFEST_DIR"));

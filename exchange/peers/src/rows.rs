@@ -44,7 +44,7 @@ fn prepare<P: Peer>(load: &Load, size: BookSize) -> Prepared<P> {
     Prepared { book, timed }
 }
 
-/// Returns nanoseconds of CPU time per operation.
+/// Runs a load once through a book and returns nanoseconds of CPU time per operation.
 pub fn once<P: Peer>(load: &Load, size: BookSize) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, size)).collect();
     let started = thread_cpu_ns();

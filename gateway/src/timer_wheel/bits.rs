@@ -1,6 +1,7 @@
-//! A two-level bitmap of non-empty slots: a bit per slot, and a summary bit per word.
+//! A two-level bitmap of a timing wheel's non-empty slots: a bit per slot, and a summary bit per
+//! word.
 
-/// A bitmap of up to 2^18 bits, a power of two.
+/// A bitmap of non-empty wheel slots, up to 2^18 bits, a power of two.
 pub(super) struct Bits {
     words: Vec<u64>,
     /// A bit for each word that is not zero.
@@ -29,7 +30,7 @@ impl Bits {
         }
     }
 
-    /// The first one that is set from there on, going on at 0 behind the last one. One is set.
+    /// Returns the first set bit at or after an index, wrapping around at the end. One is set.
     #[inline]
     pub fn next(&self, from: usize) -> usize {
         let word = from / 64;

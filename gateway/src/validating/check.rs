@@ -46,12 +46,13 @@ impl OpenOrder {
         Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
     }
 
-    /// Returns `true` if the venue has reported on it.
+    /// Returns `true` if the venue has reported on the order.
     pub const fn is_acknowledged(&self) -> bool {
         self.next_number > 0
     }
 
-    /// Returns `true` if a cancellation of `scope` requested at time `requested` covers it.
+    /// Returns `true` if a cancellation of `scope` that was requested at `requested` covers the
+    /// order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
         self.sent <= requested && scope.contains(self.order.id, self.order.instrument)
     }
@@ -61,7 +62,7 @@ impl OpenOrder {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report that closes it without its venue.
+    /// Returns the report that closes the order without its venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         Report {
             id,

@@ -1,7 +1,7 @@
 //! A session that validates an untrusted venue: checks its reports, closes orders that it is silent
 //! about, and throttles messages to it.
 //!
-//! A [`ValidatingSession`] wraps a venue. Only runs that ask for it have one; all other gateways
+//! A [`ValidatingSession`] wraps a venue. Only runs that request it have one; all other gateways
 //! use their venue directly.
 //!
 //! | venue | session |
@@ -15,8 +15,9 @@
 //! | reconnects | requests the next message number; the venue resends what was missed |
 //!
 //! Silent means: no report about the order; or no report at all, if the venue has acknowledged the
-//! order and was not asked since to cancel it. So each order has exactly one last report whatever
-//! its venue does. A report that comes after its order was closed as stuck is a venue error.
+//! order and has received no request since to cancel it. So each order has exactly one last report
+//! whatever its venue does. A report that comes after its order was closed as stuck is a venue
+//! error.
 
 mod check;
 mod throttle;
@@ -90,9 +91,9 @@ impl SessionState {
         self.counts.received.saturating_add(1)
     }
 
-    /// Returns when the silence about an order began: at the venue's last sign that it knows the
-    /// order, or at the last request to cancel it. An acknowledged order may rest for long, so any
-    /// valid report counts for it.
+    /// Returns when the silence about an order began: at the venue's last report on the order, or
+    /// at the last request to cancel it. An acknowledged order may rest for long, so any valid
+    /// report counts for it.
     fn last_heard(&self, open: &OpenOrder) -> u64 {
         let cancel =
             self.cancels.iter().filter(|cancel| open.is_covered_by(**cancel)).map(|(_, at)| *at).max();

@@ -29,7 +29,7 @@ impl Throttle {
         Self { limit, now: 0, bucket: None }
     }
 
-    /// Advances the time to `now`.
+    /// Advances the throttle's time to `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
@@ -44,7 +44,7 @@ impl Throttle {
         self.limit.rejects || self.ticks_left() == 0
     }
 
-    /// Counts a message that is about to go. Returns `false` if it must be rejected instead.
+    /// Counts a message that is about to be sent. Returns `false` if it must be rejected instead.
     pub fn try_count_message(&mut self, now: u64, time: Timebase, is_new: bool) -> bool {
         self.advance(now);
         if self.limit.rejects && is_new && self.ticks_left() > 0 {
@@ -60,7 +60,7 @@ impl Throttle {
         true
     }
 
-    /// Returns when a message may be taken again, in ticks; `u64::MAX` while one may.
+    /// Returns when the next message may be taken, in ticks; `u64::MAX` while one may now.
     pub fn next_deadline(&self) -> u64 {
         if self.can_take() { u64::MAX } else { self.now + self.ticks_left() }
     }

@@ -1,4 +1,4 @@
-//! The main function of a benchmark's child process. Attaches, confines and pins itself, and runs
+//! The main function of a benchmark's child process: attaches, confines and pins itself, and runs
 //! the loops of its agents.
 
 use super::plan::BenchPlan;
@@ -12,7 +12,7 @@ use system::sandbox::STRATEGY;
 use system::usage::{ThreadUsage, thread_cpu_ns};
 use system::{pin, process};
 
-/// Runs the process of that name, until its loops have ended.
+/// Runs a child process of a benchmark until its loops have ended.
 ///
 /// # Errors
 /// What kept it from starting.

@@ -33,7 +33,7 @@ pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_san
     }
 }
 
-/// The cores that were asked for; `None` if none were.
+/// Returns the requested cores; `None` if none were requested.
 ///
 /// # Errors
 /// A core that this process may not use.

@@ -1,5 +1,5 @@
-//! Starts the processes of a benchmark run, waits for them and collects their figures. Starts its
-//! processes, drives its phases, and notes deaths.
+//! Starts the processes of a benchmark run, drives its phases and collects its figures. Deaths of
+//! processes are recorded.
 //!
 //! Whatever is killed leaves nothing: segments have no names, dropped processes are killed and
 //! reaped, and the kernel kills the children of a dead launcher.
@@ -25,12 +25,12 @@ use system::{descriptors, process};
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// From the start of phase GO to the start tick: all agents are awake by then.
 const LEAD_NS: u64 = 2_000_000;
-/// How often the launcher looks at a running run. Seldom: it may share a core with an agent.
+/// Poll interval of the launcher during a run. Seldom: it may share a core with an agent.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest number of successors of a dead first agent.
 const MAX_SUCCESSORS: usize = 3;
 
-/// How a run ended. Its accounts are in its segments.
+/// The outcome of a benchmark run. Its accounts are in its segments.
 pub struct BenchOutcome {
     /// The segments.
     pub segments: BenchSegments,
@@ -44,8 +44,8 @@ pub struct BenchOutcome {
     pub interrupted: bool,
 }
 
-/// Makes one run. What its processes print goes to files in `folder`, which are removed if empty.
-/// `tick` gets the time since the start, now and then.
+/// Runs a benchmark once. What its processes print goes to files in `folder`, which are removed if
+/// empty. `tick` gets the time since the start, now and then.
 ///
 /// # Errors
 /// What kept its processes from being started. A death is not an error.

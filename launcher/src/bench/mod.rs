@@ -1,12 +1,12 @@
-//! The processes, plan and segments that the benchmarks `lab` and `board` share. Measured loops in
-//! pinned processes, over memory without names.
+//! The processes, plan and segments that the benchmarks `lab` and `board` share. The measured loops
+//! run in pinned processes, over unnamed memory.
 //!
 //! ```text
 //! launcher  BenchPlan ─▶ segments ─▶ processes ─▶ all ready ─▶ GO ─▶ watch ─▶ DRAIN ─▶ accounts
 //! process   plan ─▶ attach ─▶ sandbox, core ─▶ READY ─▶ start tick ─▶ measured loop ─▶ DONE
 //! ```
 //!
-//! A [`BenchWork`] says what is measured: agents, their segments, and one loop for each. Sources
+//! A [`BenchWork`] defines what is measured: agents, their segments, and one loop for each. Sources
 //! make what the other agents take. The loops are in `roles::bench`.
 
 mod child;
@@ -32,24 +32,25 @@ use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
 
-/// What a bench run measures. Every process of the run gets it with the plan.
+/// The work of a benchmark: its agents, segments and measured loops. Every process of the run gets
+/// it with the plan.
 pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
-    /// The prefix of the names of its processes, for example `lab-`.
+    /// Prefix of the names of the benchmark's processes, for example `lab-`.
     const PREFIX: &'static str;
-    /// Whether a run goes on when an agent dies. A dead first agent is then replaced, and what
+    /// Whether a run continues when an agent dies. A dead first agent is then replaced, and what
     /// Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
     const SURVIVES_DEATHS: bool;
 
-    /// The names of its agents, sources first.
+    /// Returns the names of the agents, sources first.
     fn agents(&self) -> Vec<String>;
 
-    /// The number of sources.
+    /// Returns the number of sources.
     fn sources(&self) -> usize;
 
-    /// Its segments, without the accounts of the agents.
+    /// Returns the segments of the benchmark, without the accounts of the agents.
     fn segments(&self) -> Vec<SharedSegment>;
 
-    /// The size of an agent's own part of its account, in words.
+    /// Returns the size of an agent's own part of its account, in words.
     fn account_words(&self, agent: usize) -> usize;
 
     /// Writes the header of a new segment, and what the segment contains from the start.
@@ -64,7 +65,7 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         true
     }
 
-    /// Returns `true` if its messages pass through the kernel.
+    /// Returns `true` if the benchmark's messages pass through the kernel.
     fn uses_kernel(&self) -> bool {
         false
     }
@@ -86,14 +87,14 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         account: &AgentAccount,
     ) -> Result<MeasuredLoop>;
 
-    /// How long a run may make no progress.
+    /// Returns how long a run may make no progress.
     fn progress_timeout(&self, is_draining: bool) -> Duration;
 }
 
-/// An agent's loop: one dynamic call for each thread.
+/// A measured loop of an agent: one dynamic call for each thread.
 pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 
-/// What the kit gives to a measured loop at its start.
+/// The context that a measured loop receives at its start.
 pub struct LoopContext<'a> {
     /// The phase of the run.
     pub control: &'a ControlView,

@@ -1,5 +1,5 @@
-//! The segments of a bench run: memory without names, of which each process inherits what it may
-//! use.
+//! The segments of a benchmark run: unnamed memory that each process inherits with the rights that
+//! it needs.
 //!
 //! Only the kernel's queues (`pipe`, `unix-seqpacket`) have names in `/dev/shm`.
 
@@ -32,7 +32,7 @@ impl Drop for NamedSegments {
     }
 }
 
-/// The segments of a run in the launcher. Dropping them removes those with a name.
+/// The segments of a benchmark run, in the launcher. Dropping them removes those with a name.
 pub struct BenchSegments {
     pub(super) control: ControlSegment,
     control_file: Shared,
@@ -42,8 +42,8 @@ pub struct BenchSegments {
 }
 
 impl BenchSegments {
-    /// Creates them and writes their handles into the plan. Memory is touched first on the first
-    /// agent's core: Linux takes it from that core's node.
+    /// Creates the segments and writes their handles into the plan. Memory is touched first on the
+    /// first agent's core: Linux takes it from that core's node.
     pub(super) fn create<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
         let create = || {
             if let Some(core) = plan.cores.first().copied().flatten() {
@@ -88,7 +88,7 @@ impl BenchSegments {
         Ok(Self { control, control_file, memory, accounts, _named: named })
     }
 
-    /// The descriptors for a process with these agents.
+    /// Returns the descriptors for a process with these agents.
     pub(super) fn handed_to(&self, agents: &[usize]) -> Vec<&File> {
         let right = |segment: &SharedSegment| {
             strongest_access(agents.iter().filter_map(|agent| segment.rights[*agent]))
@@ -97,17 +97,17 @@ impl BenchSegments {
         files.chain([self.control_file.file(Access::Read)]).collect()
     }
 
-    /// The address by which a process finds the plan.
+    /// Returns the address by which a process finds the plan.
     pub(super) fn address(&self) -> String {
         format!("fd:{}", self.control_file.file(Access::Read).as_raw_fd())
     }
 
-    /// The accounts of all agents.
+    /// Returns the accounts of all agents.
     pub fn accounts(&self) -> &[AccountView] {
         &self.accounts
     }
 
-    /// A segment of memory, by its name.
+    /// Returns the memory of a segment by its name.
     pub fn view(&self, what: &str) -> Option<ReadOnlyWords> {
         let found = self.memory.iter().find(|(segment, ..)| segment.spec.name == what);
         found.map(|(_, _, words)| words.clone().into())

@@ -1,4 +1,4 @@
-//! `launcher` under the project's name: becomes the program of that name in its own folder.
+//! `bulkhead`: executes the program `launcher` in its own folder.
 #![forbid(unsafe_code)]
 
 use std::os::unix::process::CommandExt;

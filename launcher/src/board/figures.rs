@@ -10,7 +10,7 @@ use analysis::experiment::{
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::boards::counts::{BoardField, BoardMeasure, Resolution, SLICES};
 
-/// What a case measured.
+/// Returns the figures of a measured case.
 pub fn case(
     mode: &WriteLoad,
     shared: bool,
@@ -24,7 +24,7 @@ pub fn case(
     let logs: Vec<BoardCounts> = readers.iter().map(BoardCounts::new).collect();
     let end = writer.get(Field::End).saturating_sub(outcome.start_ticks.unwrap_or(u64::MAX));
     let measured = (end as f64 * ns_per_tick) as u64;
-    // A writer that died has not said when it ended.
+    // A writer that died has not recorded when it ended.
     let duration_ns = if measured == 0 { work.duration_ns } else { measured };
     let per_s = |count: u64| count as f64 / (duration_ns as f64 / 1e9);
     let board = outcome.segments.view(BOARD).and_then(|view| shm::board::Reader::attach(&view).ok());
@@ -160,7 +160,7 @@ fn timeline(
     (0..SLICES).map(slice).collect()
 }
 
-/// What speaks against a case.
+/// Returns the problems of a case.
 fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if case.all.torn > 0 {
@@ -180,7 +180,7 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
     for reader in &case.each {
         let reading = &reader.reading;
         let seen = reading.reads.saturating_add(reading.missed);
-        // Torn values have versions that say nothing.
+        // Versions of torn values are meaningless.
         if !died(&reader.name) && !all_died && !has_no_end && reading.torn == 0 && seen != writes {
             problems.push(format!(
                 "{}: {} read and {} missed are not the {writes} written",
@@ -188,7 +188,7 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
             ));
         }
     }
-    // A write that a writer died behind may not have been counted.
+    // The last write before a writer's death may not have been counted.
     if writes.saturating_sub(counted) > case.deaths.len() as u64 || counted > writes {
         problems.push(format!("the writer counted {counted} writes, and the board has {writes}"));
     }

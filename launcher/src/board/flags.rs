@@ -1,4 +1,4 @@
-//! The flags of `board`, and the cases that they ask for.
+//! The flags of `launcher board`, and the cases that they select.
 
 use super::mode::WriteLoad;
 use crate::bench::{check_cores, check_isolation};
@@ -72,7 +72,7 @@ pub struct BoardFlags {
     pub allow_weaker_sandbox: bool,
 }
 
-/// What a case varies.
+/// The varied settings of a case of the board benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CaseSettings {
     /// The load.
@@ -92,10 +92,9 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 }
 
 impl BoardFlags {
-    /// The cases, in the order in which they are measured.
+    /// Returns the cases of the benchmark in the order in which they are measured.
     ///
-    /// # Errors
-    /// The first flag that asks for what cannot be.
+    /// # Errors The first flag that cannot be fulfilled.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {
@@ -142,7 +141,7 @@ impl BoardFlags {
         Ok(found)
     }
 
-    /// The cores to use, the writer's first.
+    /// Returns the cores to use, the writer's first.
     ///
     /// # Errors
     /// One that this process may not use.
@@ -151,7 +150,7 @@ impl BoardFlags {
         Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
-    /// From which p99 on a row is warned about.
+    /// Returns the p99 thresholds above which a table row has a warning.
     pub fn warnings(&self) -> BoardWarnings {
         BoardWarnings {
             writer_p99_ns: self.warn_writer.map(|limit| limit.0),

@@ -18,17 +18,17 @@ const SAMPLES_BEYOND: f64 = 10.0;
 pub struct BoardCounts(ReadOnlyWords);
 
 impl BoardCounts {
-    /// The counts in an account.
+    /// Reads the counts in an account.
     pub fn new(account: &AccountView) -> Self {
         Self(account.own())
     }
 
-    /// Reads one counter.
+    /// Returns the value of one counter.
     pub fn get(&self, field: BoardField) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// A measure over the whole time.
+    /// Returns the histogram of a measure over the whole time.
     pub fn measure(&self, measure: BoardMeasure) -> HistogramSnapshot {
         HistogramSnapshot::from_words(
             &self.0.slice(measure_at(measure as usize), Resolution::FINE.words()),
@@ -36,7 +36,7 @@ impl BoardCounts {
         )
     }
 
-    /// The first measure over a part of the time.
+    /// Returns the histogram of the first measure over a time slice.
     pub fn slice(&self, slice: usize) -> HistogramSnapshot {
         HistogramSnapshot::from_words(
             &self.0.slice(slice_at(slice), Resolution::COARSE.words()),
@@ -75,7 +75,7 @@ impl HistogramSnapshot {
         tally
     }
 
-    /// Adds another one, bucket by bucket.
+    /// Adds another histogram, bucket by bucket.
     pub fn add(&mut self, other: &Self) {
         for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*other);
@@ -85,18 +85,18 @@ impl HistogramSnapshot {
         self.sum += other.sum;
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
     }
 
-    /// The maximum in nanoseconds. `None`: the histogram is empty.
+    /// Returns the maximum in nanoseconds. `None`: the histogram is empty.
     pub fn max_ns(&self, ns_per_tick: f64) -> Option<u64> {
         (self.count() > 0).then(|| to_ns(self.max, ns_per_tick))
     }
 
-    /// The value that a share of the values does not exceed, in nanoseconds; `None` where fewer
-    /// than ten samples lie beyond it.
+    /// Returns the value that a share of the values does not exceed, in nanoseconds; `None` if
+    /// fewer than ten samples are beyond it.
     pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
         self.value_at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
     }
@@ -112,14 +112,14 @@ impl HistogramSnapshot {
         for (bucket, found) in self.buckets.iter().enumerate() {
             seen = seen.saturating_add(*found);
             if seen >= rank {
-                // A bucket's middle may lie beyond the one sample in it.
+                // A bucket's middle may be beyond the only sample in it.
                 return Some(self.grain.value(bucket).min(self.max).max(self.min));
             }
         }
         None
     }
 
-    /// The figures, in nanoseconds.
+    /// Returns the distribution in nanoseconds.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let count = self.count();
         if count == 0 {
@@ -139,7 +139,7 @@ impl HistogramSnapshot {
         }
     }
 
-    /// The percentiles as a curve: `(1/(1 − p), nanoseconds)`.
+    /// Returns the percentiles as a curve: `(1/(1 − p), nanoseconds)`.
     pub fn curve(&self, ns_per_tick: f64) -> Vec<(f64, u64)> {
         let count = self.count();
         let point = |step: i32| {

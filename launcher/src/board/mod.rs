@@ -32,10 +32,10 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use work::BoardWork;
 
-/// The prefix of the names of the board's processes.
+/// Prefix of the names of the processes of `launcher board`.
 pub const PREFIX: &str = BoardWork::PREFIX;
 
-/// Runs the process of that name.
+/// Runs a child process of the board benchmark.
 ///
 /// # Errors
 /// What kept it from starting.
@@ -43,7 +43,7 @@ pub fn child(name: &str, address: &str) -> Result<()> {
     bench::child::<BoardWork>(name, address)
 }
 
-/// What to know about every case.
+/// Returns remarks on every case.
 const NOTES: [&str; 5] = [
     "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
      content and checking it is in no time, but in writes/s and reads/s",

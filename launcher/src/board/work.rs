@@ -1,4 +1,4 @@
-//! Sets up and measures one case of the board benchmark. Writer, readers, board and due times.
+//! Sets up and measures one case of the board benchmark: board, writer, readers and due times.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 named_values!(Waiting);
 
-/// The board's segment.
+/// Name of the board's segment.
 pub const BOARD: &str = "board";
 /// The segment of the times at which writes are due.
 const DUE: &str = "due";
@@ -25,7 +25,7 @@ const DUE_KIND: SegmentKind = SegmentKind::new(42, "board-due", &[("times", HEAD
 /// How long a writer may be late, and readers may take to read the last values.
 const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Everything that is particular to a case.
+/// The work of one case of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardWork {
     /// The number of readers.
@@ -46,7 +46,7 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// The board's shape.
+    /// Returns the board's shape.
     ///
     /// # Errors
     /// A number that boards do not have.

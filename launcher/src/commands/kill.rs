@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 impl KillTarget {
-    /// Returns the scope in a run with this plan; `None` if no target is given.
+    /// Returns the scope that the flags select in a run with this plan; `None` if no target is
+    /// given.
     pub fn scope(&self, plan: &Plan) -> Result<Option<Scope>, UsageError> {
         let trading = plan.trading();
         let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {
@@ -28,7 +29,7 @@ impl KillTarget {
             Self { strategy: Some(index), .. } => {
                 Scope::Strategy(within("strategy", *index, trading.strategies.into())?)
             }
-            // The engine knows the number of credentials.
+            // The engine checks the number of credentials.
             Self { credential: Some(index), .. } => Scope::Credential(*index),
             Self { venue: Some(index), .. } => Scope::Venue(within("venue", *index, trading.venues.into())?),
             Self { instrument: Some(name), .. } => Scope::Instrument(instrument(name, plan)?),

@@ -75,7 +75,7 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
     html::write(folder, file)
 }
 
-/// Prints the path of the page and, on a terminal, opens it with xdg-open if there is one.
+/// Prints the path of a run's page and, on a terminal, opens it with xdg-open.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
     let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };

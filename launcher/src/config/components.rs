@@ -9,7 +9,7 @@ use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Whether a name is that of a strategy or a venue.
+/// Whether a name belongs to a strategy or a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComponentKind {
     /// A strategy.
@@ -48,7 +48,7 @@ pub fn venue_info(kind: &str) -> VenueInfo {
 }
 
 impl ComponentKind {
-    /// Registers a name.
+    /// Registers the name of a strategy or venue.
     ///
     /// # Errors
     /// The name is taken or invalid.
@@ -128,7 +128,7 @@ impl ComponentType for Venues {
 pub struct KindList<P>(pub Vec<String>, PhantomData<P>);
 
 impl<P: ComponentType> KindList<P> {
-    /// Creates a list of names.
+    /// Creates a list of kinds from their names.
     pub const fn new(names: Vec<String>) -> Self {
         Self(names, PhantomData)
     }

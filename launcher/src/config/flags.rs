@@ -1,4 +1,4 @@
-//! The flags of the settings, and those that several commands have.
+//! The flags of the settings, and the flags that several commands share.
 
 use super::{Setting, Settings, Slower, UsageError};
 use analysis::units::Nanos;
@@ -49,7 +49,7 @@ pub struct RunCommand {
     pub fail_if_slower: Option<Slower>,
 }
 
-/// The flags of one run, or of two sides of a comparison.
+/// The flags of one run, or of both sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
     /// The settings, which a config file can also have.

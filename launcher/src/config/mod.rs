@@ -1,4 +1,4 @@
-//! Settings: what a user asked for, before anything is resolved.
+//! Settings as the user requested them, before any value is resolved.
 //!
 //! Every field is optional. They are merged command line over config file over preset
 //! ([`Settings::over`]); the planner resolves the rest by what the machine can carry
@@ -49,12 +49,12 @@ impl Setting {
 }
 
 impl Settings {
-    /// Sets one value from its text. `None` if the key does not exist.
+    /// Sets one setting from its text. `None` if the key does not exist.
     pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         Setting::find(key).map(|setting| (setting.set)(self, text))
     }
 
-    /// Unsets one value.
+    /// Unsets one setting.
     pub fn clear(&mut self, key: &str) {
         Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
     }
@@ -95,7 +95,7 @@ impl Settings {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
 
-    /// Checks each value on its own.
+    /// Checks each setting's value on its own.
     ///
     /// # Errors
     /// A value out of its range, or a path that no plan can hold.
@@ -120,7 +120,7 @@ impl Settings {
         self.or(&below)
     }
 
-    /// Applies the preset below these values.
+    /// Applies a preset where these settings have no value.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },

@@ -65,8 +65,8 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
 }
 
 impl Settings {
-    /// The same with a strategy more for each of these meetings, behind those that were asked for;
-    /// where none was asked for, these are all.
+    /// Returns settings with an additional strategy for each address of a bridge, after those that
+    /// were requested; without any requested, these are all.
     ///
     /// # Errors
     /// A meeting that cannot be one word of a command, no program for it, or more strategies than

@@ -1,4 +1,4 @@
-//! The macro behind the table of settings in [`super::settings`].
+//! The macro that defines the table of settings in [`super::settings`].
 
 /// Defines [`Settings`] and its table: `KEY "PLACEHOLDER": TYPE = DEFAULT, in RANGE;` below a
 /// heading of the help.

@@ -107,7 +107,7 @@ impl Priority {
         FIFO.contains(&fifo).then_some(Self(fifo))
     }
 
-    /// Returns the kernel's number.
+    /// Returns the priority as the kernel numbers it.
     pub const fn fifo(self) -> u8 {
         self.0
     }

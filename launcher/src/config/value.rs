@@ -16,19 +16,20 @@ use std::path::PathBuf;
 
 /// A setting's value that can be parsed and formatted.
 pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
-    /// Whether it is a list: its flag may be repeated, and in the config file it may be a list.
+    /// Whether the value is a list: its flag may be repeated, and in the config file it may be a
+    /// list.
     const IS_LIST: bool = false;
 
-    /// Parses the value.
+    /// Parses a setting's value.
     ///
     /// # Errors
     /// What is wrong and what would be valid, on one line.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Formats the value as it is parsed.
+    /// Formats a setting's value as it is parsed.
     fn text(&self) -> String;
 
-    /// Completes the clap flag.
+    /// Completes the setting's clap flag.
     fn flag(arg: clap::Arg) -> clap::Arg {
         let arg = if Self::IS_LIST { arg.action(clap::ArgAction::Append) } else { arg };
         arg.value_parser(parsed::<Self>())
@@ -53,7 +54,7 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
     fn any_text() -> proptest::prelude::BoxedStrategy<String>;
 }
 
-/// Clap parser for a value.
+/// Returns a clap parser for a setting's value.
 pub(super) fn parsed<T: SettingValue>() -> impl TypedValueParser<Value = T> {
     StringValueParser::new().try_map(|text| T::parse(&text))
 }
@@ -68,7 +69,8 @@ pub trait Named: Sized + Clone + Send + Sync + 'static {
     fn name_of(&self) -> &'static str;
 }
 
-/// Clap parser for a named value: it lists the names in the help and suggests the nearest.
+/// Returns a clap parser for a named value: it lists the names in the help and suggests the
+/// nearest.
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
         .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))

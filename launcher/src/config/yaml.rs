@@ -5,7 +5,7 @@
 //! follow, in which version 0.2 wrote long values. Anything else in YAML (nested maps, anchors,
 //! bracketed lists over several lines) is an error with its position.
 
-/// The value of a key.
+/// The value of a key in a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum YamlValue {
     /// Nothing, or `null`.
@@ -16,14 +16,14 @@ pub(super) enum YamlValue {
     List(Vec<String>),
 }
 
-/// A position in the text, counted from 1.
+/// A position in a YAML file, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextPosition {
     pub line: usize,
     pub column: usize,
 }
 
-/// A key and its value.
+/// A key of a YAML file with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct YamlEntry {
     pub key: String,
@@ -34,7 +34,7 @@ pub(super) struct YamlEntry {
     pub value_at: TextPosition,
 }
 
-/// A syntax error.
+/// A syntax error in a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct YamlError {
     pub what: &'static str,
@@ -48,7 +48,7 @@ const TRAILING: &str = "expected the end of the line here";
 const NESTED: &str = "expected a single value, not a list or a map";
 const OPEN_LIST: &str = "expected `]` at the end of the list";
 
-/// Parses all entries in order. A key may occur twice.
+/// Parses all entries of a YAML file in order. A key may occur twice.
 pub(super) fn entries(text: &str) -> Result<Vec<YamlEntry>, YamlError> {
     let mut found: Vec<YamlEntry> = Vec::new();
     let mut indent = None;
@@ -289,7 +289,7 @@ fn unescaped(escape: char, chars: &mut std::str::CharIndices<'_>) -> Option<char
     char::from_u32(code)
 }
 
-/// Formats a text as a value that is parsed back to the same text: plain if possible, otherwise in
+/// Formats a text as a value that is parsed back to an equal text: plain if possible, otherwise in
 /// double quotes.
 pub(super) fn written(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%~ ".contains(c);

@@ -40,7 +40,7 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
     Ok(values)
 }
 
-/// One value of an axis, as the user wrote it and known to be readable.
+/// One value of an axis, checked, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisValue {
     pub axis: Axis,
@@ -48,7 +48,8 @@ pub struct AxisValue {
 }
 
 impl AxisValue {
-    /// Sets it. The rate becomes orders in the settings' window, which must be set by then.
+    /// Applies the value to settings. The rate becomes orders in the settings' window, which must
+    /// be set by then.
     pub fn apply(&self, settings: &mut Settings) {
         if self.axis == Axis::Rate {
             let rate = self.text.parse::<Count>().unwrap_or_default().0;
@@ -60,7 +61,7 @@ impl AxisValue {
     }
 }
 
-/// The orders that make up a rate over a window, at least one.
+/// Returns the number of orders for a rate over a window, at least one.
 pub(super) fn orders_at(rate_per_s: f64, window_ns: u64) -> Count {
     Count(((rate_per_s * window_ns as f64 / 1e9).round() as u64).max(1))
 }

@@ -1,4 +1,4 @@
-//! The settings of an experiment: those of `run`, of which some take a list.
+//! The settings of an experiment: those of `run`, some of which accept a list.
 //!
 //! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or
 //! `0ns,500ns`. A flag with one value belongs to the base; a list, even of one value for `--rate`,
@@ -53,8 +53,7 @@ impl FromArgMatches for SweptSettings {
     }
 }
 
-/// What was asked for: settings that all points share, axes, and the preset that fills up what is
-/// open.
+/// The request of an experiment: settings that all points share, axes, and the preset for the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweepRequest {
     /// The settings of all points, without the axes'.
@@ -68,7 +67,7 @@ pub struct SweepRequest {
 }
 
 impl SweptSettings {
-    /// Sorts the texts into base and axes; `config` lies below the base.
+    /// Splits the texts into base and axes; values of `config` apply where the base has none.
     pub fn request(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<SweepRequest, UsageError> {
         let mut asked = SweepRequest::default();
         for (key, text) in &self.0 {
@@ -94,7 +93,7 @@ impl SweptSettings {
         let file = config.map_or_else(|| Ok(Settings::default()), |path| Settings::read(path))?;
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
         for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
-            // An axis wins over what the config file says for all.
+            // An axis overrides the config file's value.
             asked.base.clear(if *axis == Axis::Rate { "orders" } else { axis.name() });
         }
         asked.axes.sort_by_key(|values| values[0].axis);
@@ -111,13 +110,13 @@ impl SweepRequest {
         }
     }
 
-    /// Whether that is varied or fixed already.
+    /// Returns `true` if the axis is varied or fixed already.
     pub fn has_axis(&self, axis: Axis) -> bool {
         let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.name());
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
 
-    /// How many repeats.
+    /// Returns the number of repeats.
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }

@@ -1,4 +1,4 @@
-//! Makes the runs of an experiment with real processes.
+//! Runs the missing runs of an experiment as real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
 use super::progress::SweepProgress;
@@ -22,7 +22,7 @@ const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
 /// for small runs.
 const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
-/// The number of missing runs and the time that they will take; of a search the maximum of both.
+/// Returns the number of missing runs and their total duration; of a search the maximum of both.
 /// `None` for a recorded flow, whose length is not known here.
 pub(super) fn expected_time(
     record: &SweepRecord,
@@ -58,7 +58,8 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
     })
 }
 
-/// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
+/// Calls `work` with a function that runs a run with the real launcher, as a record describes it;
+/// Ctrl-C ends it.
 pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -76,7 +77,7 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
-/// Measures what a record lacks.
+/// Measures the missing runs of a record.
 pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);

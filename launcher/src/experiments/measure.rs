@@ -1,4 +1,4 @@
-//! Makes the runs of a sweep that are still missing, and saves after every one.
+//! Runs the missing runs of a sweep, and saves after each.
 
 use super::order::{OrderedRun, order};
 use super::progress::SweepProgress;
@@ -21,7 +21,7 @@ pub enum MeasureEnd {
     Interrupted,
 }
 
-/// A finished run and its figures.
+/// A measured run and its figures.
 #[derive(Clone, Debug)]
 pub struct MeasuredRun {
     pub folder: PathBuf,
@@ -36,11 +36,11 @@ impl From<FinishedRun> for MeasuredRun {
     }
 }
 
-/// Makes one run. Tests pass a function that invents its figures.
+/// A function that executes one run. Tests pass a function that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// Makes the missing runs of a sweep. A failed run is kept as failed, and tried again by the next
-/// call.
+/// Executes the missing runs of a sweep. A failed run is kept as failed, and tried again by the
+/// next call.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,
@@ -76,7 +76,8 @@ pub fn measure(
     Ok(MeasureEnd::Complete)
 }
 
-/// Makes one run: the name of its folder and its figures. `None`: interrupted, and saved as that.
+/// Executes one run and returns the name of its folder and its figures. `None`: interrupted, and
+/// saved as that.
 pub(super) fn measure_one(
     record: &mut SweepRecord,
     folder: &Path,
@@ -86,9 +87,9 @@ pub(super) fn measure_one(
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
-            // A run that began keeps its folder: the error says what to do with it.
+            // A run that began keeps its folder: the error names the remedy.
             record.state = SweepState::Interrupted;
-            // The error below says more than a second one would.
+            // The error below is the more useful one.
             let _ = record.save(folder);
             return Err(error.context(resume_hint(&record.kind, folder)));
         }
@@ -114,7 +115,7 @@ fn resume_hint(kind: &str, folder: &Path) -> String {
     )
 }
 
-/// Removes the stamp logs of a run whose summary is saved: they are by far the largest part.
+/// Removes the stamp logs, by far the largest files, of a run whose summary is saved.
 pub fn discard_logs(run: &Path) {
     let entries = fs::read_dir(run).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -125,8 +126,7 @@ pub fn discard_logs(run: &Path) {
     }
 }
 
-/// Removes the folders of runs that were not finished: those with a run's files that the record
-/// does not name.
+/// Removes the folders of unfinished runs: those with a run's files that the record does not name.
 pub(super) fn discard_unrecorded_runs(record: &SweepRecord, folder: &Path) {
     let known = record.folders();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

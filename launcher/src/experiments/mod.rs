@@ -1,4 +1,4 @@
-//! Experiments: many runs, compared. All have one shape.
+//! Experiments: series of runs that are compared with each other. All follow one scheme.
 //!
 //! ```text
 //! flags ─▶ cells (points: settings) ─▶ order of runs ─▶ run, outline, save ─▶ rows ─▶ document ─▶ report: tables, notes, page
@@ -8,9 +8,9 @@
 //!
 //! An experiment is a folder: its flags, `run`, which makes the record with its cells and measures
 //! it, and what makes its document of what was measured. A line in [`shown`] names it, so that
-//! `--resume` and the page know it too. What a document shows is in `analysis::experiment`. Axes,
-//! the order of the runs, the record and its file, resuming, printing and saving are the same for
-//! all.
+//! `--resume` and the page support it too. What a document shows is in `analysis::experiment`.
+//! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
+//! for all.
 //!
 //! What is compared (technique, isolation, idle, capacity …) is alternated within each condition
 //! (work, strategies, venues, rate) and its order rotated between repeats; every repeat has a

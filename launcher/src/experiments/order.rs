@@ -1,4 +1,4 @@
-//! The order in which the runs of a sweep are made, so that a drifting machine favors no setting.
+//! The order of the runs of a sweep, chosen so that a drifting machine favors no setting.
 //!
 //! Repeat by repeat; within a repeat condition by condition; within a condition what is compared,
 //! one after the other, beginning with another one in every repeat: A B C, B C A, C A B. So the two

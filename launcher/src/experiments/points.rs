@@ -1,5 +1,5 @@
-//! Expands axes into the list of settings to measure. Every combination that the planner accepts,
-//! all with the same load.
+//! Expands axes into the list of settings to measure: every combination that the planner accepts,
+//! all with equal load.
 
 use super::axes::AxisValue;
 use super::flags::SweepRequest;
@@ -16,7 +16,7 @@ use system::sandbox;
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// What is to be measured.
+/// The points to measure, with their axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointLayout {
     /// The settings that all points share.
@@ -54,7 +54,7 @@ impl Candidate {
     }
 }
 
-/// Makes a point of every combination.
+/// Creates a point for every combination.
 ///
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
@@ -75,8 +75,7 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     let is_hopeless = |(candidate, _): &&(Candidate, String)| {
         candidate.values.iter().any(|value| !accepted.iter().any(|(other, _)| other.values.contains(value)))
     };
-    // A preset asks for all there are, whether they go together or not; a user names what is
-    // wanted.
+    // A preset requests all values, compatible or not; a user names the wanted ones.
     let wrong = refused.iter().find(is_hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
     if let Some((Candidate { name, values, .. }, why)) = wrong {
         return Err(UsageError(if values.is_empty() { why.clone() } else { format!("{name}: {why}") }));
@@ -92,7 +91,7 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     Ok(PointLayout { axes: axes.collect(), ..settle(asked, accepted, notes, machine)? })
 }
 
-/// Makes a point of each side, with the same load unless a side sets its own.
+/// Creates a point for each side, with equal load unless a side sets its own.
 pub fn lay_out_sides(
     asked: &SweepRequest,
     sides: &[ComparedSide],
@@ -135,8 +134,8 @@ fn settle(
     Ok(PointLayout { base, axes: Vec::new(), points, notes })
 }
 
-/// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings,
-/// without a schedule.
+/// Checks settings, without a schedule, as the planner and, for a sandbox or a priority, the kernel
+/// would.
 pub(super) fn check(
     settings: &Settings,
     machine: &Machine,
@@ -190,7 +189,7 @@ fn name(values: &[AxisValue]) -> String {
     if words.is_empty() { "base".into() } else { words.join(" ") }
 }
 
-/// Sets the window and, unless a rate says them, the orders, once for all points.
+/// Sets the window and, unless a rate determines them, the orders, once for all points.
 fn settle_load(
     base: &mut Settings,
     accepted: &[(Candidate, Resolved)],

@@ -1,5 +1,5 @@
-//! Named sweeps. They set axes only: the load is what the machine carries, unless a flag says
-//! otherwise.
+//! The presets of `launcher sweep` by name: they set axes, and leave the load to the machine or to
+//! a flag.
 
 use super::axes::AxisValue;
 use super::flags::SweepRequest;
@@ -8,7 +8,7 @@ use analysis::experiment::Axis;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// A sweep with a name.
+/// A preset of `launcher sweep`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepPreset {
@@ -40,8 +40,8 @@ impl SweepPreset {
         })
     }
 
-    /// Fills up what was asked for: an axis that a flag names stays as the flag has it. Returns
-    /// what this build lacks.
+    /// Completes a request: an axis that a flag names stays as the flag has it. Returns what this
+    /// build lacks.
     pub fn fill_request(self, asked: &mut SweepRequest) -> Vec<String> {
         let mut notes = Vec::new();
         let mut add = |axis: Axis, names: Vec<&str>, asked: &mut SweepRequest| {
@@ -78,7 +78,7 @@ impl SweepPreset {
         notes
     }
 
-    /// What to say where the load is not the seed benchmark's.
+    /// Returns a note if the load is not the seed benchmark's.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = crate::config::Preset::Seed.settings();
         let same =

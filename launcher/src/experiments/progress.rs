@@ -1,4 +1,4 @@
-//! The progress line of a sweep: runs made and time left. Hidden unless stderr is a terminal.
+//! The progress line of a sweep: completed runs and time left; hidden unless stderr is a terminal.
 
 use analysis::escape::single_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,7 +12,7 @@ pub struct SweepProgress {
 }
 
 impl SweepProgress {
-    /// A line for `total` runs, if `wanted` and stderr is a terminal.
+    /// Creates a line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
         let target =
             if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
@@ -26,7 +26,7 @@ impl SweepProgress {
         Self { bar, began: Instant::now(), measured: 0 }
     }
 
-    /// A run begins, `left` of them still to be made, this one included.
+    /// Begins a run; `left` runs are still to be made, this one included.
     pub fn begin(&self, name: &str, done: usize, left: usize) {
         self.bar.set_position(done as u64);
         let time = match self.measured {
@@ -41,7 +41,7 @@ impl SweepProgress {
         self.measured += 1;
     }
 
-    /// A line that stays, above this one; on stdout if stderr is not a terminal.
+    /// Prints a permanent line above the progress line; to stdout if stderr is not a terminal.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| {
             // Keep measuring even if the line cannot be printed.

@@ -18,7 +18,7 @@ pub struct PublishableReport {
 }
 
 impl PublishableReport {
-    /// The report of a document.
+    /// Creates the report of a document.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
     }
@@ -36,7 +36,7 @@ impl PublishableReport {
         Ok(out.write_all(if json { &self.json } else { &text })?)
     }
 
-    /// Saves it with its page, prints it, and says where it is.
+    /// Saves the report with its page, prints it, and prints the folder.
     pub fn publish(&self, folder: &Path, json: bool) -> Result<()> {
         self.save(folder)?;
         html::write(folder, &folder.join(html::HTML_FILE))?;

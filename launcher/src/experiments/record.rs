@@ -1,5 +1,4 @@
-//! The record of an experiment, `sweep.json`: begun, read, gone on with. What was measured is saved
-//! in it run by run, so that an experiment that was stopped goes on where it was.
+//! The record of an experiment, `sweep.json`: created, saved after each run, and resumed.
 
 use super::flags::SweepRequest;
 use super::measure::discard_unrecorded_runs;
@@ -15,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A record of what is to be measured, with nothing measured yet.
+/// Creates a record of a planned experiment, with no measurement yet.
 pub fn new_record(
     kind: &str,
     asked: &SweepRequest,
@@ -49,7 +48,7 @@ pub fn new_record(
     })
 }
 
-/// Reads the record of a sweep, and sees to it that every setting in it can be had.
+/// Reads the record of a sweep, and checks that every setting in it is available.
 pub fn read(folder: &Path) -> Result<SweepRecord> {
     let record = SweepRecord::read(folder)?;
     for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
@@ -58,7 +57,7 @@ pub fn read(folder: &Path) -> Result<SweepRecord> {
     Ok(record)
 }
 
-/// Makes the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
+/// Creates the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
 pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
     if let Some(load) = System::read().load {
@@ -70,7 +69,7 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Reads an experiment to go on with, and makes this process the one that measures it.
+/// Reads an interrupted experiment, and makes this process the one that measures it.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
     if folder.join(SweepPlan::FILE).exists() {
         let name = folder.display();

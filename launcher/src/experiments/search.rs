@@ -1,10 +1,10 @@
-//! The highest rate that a technique holds: bisection over the offered rate, a bounded number of
-//! steps.
+//! Searches the highest rate that a technique sustains: bisection over the offered rate, in a
+//! bounded number of steps.
 //!
 //! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of
 //! the offered rate was sent. A rate is held if most of its runs hold it, of three unless
-//! `--repeats` says otherwise: one stall of the machine decides nothing. Of runs whose verdicts
-//! agree the third is not made.
+//! `--repeats` sets another number: one stall of the machine decides nothing. Of runs whose
+//! verdicts agree the third is not made.
 //!
 //! First the rate is doubled until it is not held (or quartered until it is), then the gap between
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
@@ -73,7 +73,7 @@ fn next_step(search: &RateSearch, first: f64, most_steps: u32) -> NextStep {
     }
 }
 
-/// Searches every point, step by step in turns, so that all meet the same mood of the machine.
+/// Searches every point, step by step in turns, so that all meet equal conditions of the machine.
 pub fn search(
     record: &mut SweepRecord,
     folder: &Path,
@@ -125,7 +125,7 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateS
     }
 }
 
-/// A step as it is printed.
+/// Formats a step of the search.
 pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(

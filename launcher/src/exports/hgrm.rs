@@ -1,4 +1,4 @@
-//! `hgrm`: each histogram as HdrHistogram's percentile output.
+//! Exports each histogram as HdrHistogram's percentile output (`hgrm`).
 
 use hdrhistogram::Histogram;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! `launcher export`: converts a run for other programs: a Perfetto trace, Parquet tables,
-//! HdrHistogram percentiles, and an SVG picture.
+//! `launcher export`: converts a run to a Perfetto trace, Parquet tables, HdrHistogram percentiles
+//! or an SVG picture.
 
 mod hgrm;
 #[cfg(feature = "parquet")]
@@ -110,7 +110,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
 }
 
 /// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy,
-/// in folders of the names by which DuckDB, Polars and Spark know the run and the strategy.
+/// in folders whose names DuckDB, Polars and Spark read as columns for the run and the strategy.
 #[cfg(feature = "parquet")]
 fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::MergedRun) -> Result<()> {
     let strategies = 0..record.plan.trading().strategies;

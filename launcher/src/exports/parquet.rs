@@ -1,5 +1,5 @@
-//! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else
-//! reads columns. Written with the crate `parquet`, whose writer keeps one row group in memory; the
+//! Exports orders and stages as two Parquet tables, for DuckDB, Polars, pandas and other column
+//! readers. Written with the crate `parquet`, whose writer keeps one row group in memory; the
 //! feature `parquet` brings it.
 
 use analysis::merge::{MergedRun, OrderRow};
@@ -52,10 +52,9 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
     if ticks < start { -since } else { since }
 }
 
-/// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in
-/// nanoseconds since the run's start, null where there is none; the reason's code if it was
-/// refused, else null; whether it counts in the figures; its venue, null where no gateway's log has
-/// it.
+/// Writes one row per order, of all strategies or of one: its id, due time and stamps in
+/// nanoseconds since the run's start (null if missing), the reason's code if it was refused,
+/// whether it counts in the figures, and its venue (null if no gateway's log has it).
 pub fn orders(
     record: &RunRecord,
     merged: &MergedRun,
@@ -97,9 +96,9 @@ pub fn orders(
     Ok(())
 }
 
-/// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds
-/// since the run's start, and how many it took. All stages of an order are consecutive; those of
-/// which an end was not stamped are not there.
+/// Writes one row per stage of an order: the order's id, the stage's name, its start in nanoseconds
+/// since the run's start, and its duration. All stages of an order are consecutive; those of which
+/// an end was not stamped are not there.
 pub fn stages(
     record: &RunRecord,
     merged: &MergedRun,
@@ -172,7 +171,8 @@ fn ids(
     put::<Int64Type>(group, &sequences, None)
 }
 
-/// Writes the next column of a row group; `there` says which rows have a value, where not all must.
+/// Writes the next column of a row group; `there` marks the rows that have a value, for an optional
+/// column.
 fn put<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],

@@ -1,5 +1,5 @@
-//! The wire format of protocol buffers, as far as a trace needs it: fields are varints, fixed
-//! 64-bit words, texts and messages.
+//! Encodes protocol buffers, as far as a trace needs them: fields are varints, fixed 64-bit words,
+//! texts and messages.
 
 /// A protocol-buffer message under construction.
 #[derive(Clone, Debug, Default)]

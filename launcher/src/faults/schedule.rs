@@ -10,7 +10,7 @@ use roles::faults::Draws;
 
 pub use roles::faults::is_by_signal;
 
-/// The victim of a fault.
+/// The process that receives a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// The strategy with this index.
@@ -25,7 +25,7 @@ pub enum Victim {
     Gateway(u16),
 }
 
-/// Whether a strategy can receive a fault.
+/// Whether a strategy can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It has not run its first duty cycle: it waits for a core. A due fault waits for it.
@@ -36,7 +36,7 @@ pub enum Presence {
     Gone,
 }
 
-/// A fault that is due.
+/// A fault whose time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
     /// Which of the plan's faults it is.
@@ -70,7 +70,7 @@ struct PendingFault {
 }
 
 impl FaultSchedule {
-    /// Discards all pending faults.
+    /// Discards all faults that are still due.
     pub fn clear(&mut self) {
         self.pending.clear();
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The root of a machine's `proc` and `sys`, real or made up by a test.
+/// The root of a machine's `proc` and `sys` directories, real or made up by a test.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoot<'a> {
     /// Where `proc` and `sys` are.
@@ -100,7 +100,7 @@ pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
     found
 }
 
-/// Moves the calling process, and what it starts from now on, into that group.
+/// Moves the calling process, and processes that it starts from now on, into a cgroup.
 ///
 /// # Errors
 /// The group does not exist, or this user may not write it.
@@ -108,7 +108,7 @@ pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Removes a group, waiting up to `timeout` for its last process to exit. A group that is gone
+/// Removes a cgroup, waiting up to `timeout` for its last process to exit. A group that is gone
 /// already is not an error.
 ///
 /// # Errors

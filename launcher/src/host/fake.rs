@@ -10,7 +10,7 @@ pub(crate) struct FakeHost {
     shm: FsSpace,
 }
 
-/// Files whose contents a test may spoil.
+/// Files of the fake host whose contents a test may corrupt.
 pub(crate) const PATHS: [&str; 8] = [
     "proc/cpuinfo",
     "proc/self/status",
@@ -87,7 +87,7 @@ impl FakeHost {
     }
 }
 
-/// Two virtual cores, one cache, a trusted TSC.
+/// Creates a host with two virtual cores, one cache and a trusted TSC.
 pub(crate) fn two_core_vm() -> FakeHost {
     let tree = FakeHost::new(24_000, 24_105);
     tree.common(2, "0-1", "constant_tsc nonstop_tsc hypervisor", "tsc");
@@ -99,7 +99,8 @@ pub(crate) fn two_core_vm() -> FakeHost {
     tree
 }
 
-/// Sixteen hardware threads of eight cores on two nodes: core N and N + 8 are siblings.
+/// Creates a host with sixteen hardware threads of eight cores on two nodes: N and N + 8 are
+/// siblings.
 pub(crate) fn server() -> FakeHost {
     let tree = FakeHost::new(32_000, 32_000);
     tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
@@ -116,7 +117,7 @@ pub(crate) fn server() -> FakeHost {
     tree
 }
 
-/// A container with the cpuset 2-3 of four cores and a `/dev/shm` of 64 MiB.
+/// Creates a host in a container with the cpuset 2-3 of four cores and a `/dev/shm` of 64 MiB.
 pub(crate) fn container() -> FakeHost {
     let tree = FakeHost::new(63, 64);
     tree.common(4, "2-3", "constant_tsc nonstop_tsc", "hpet");
@@ -126,7 +127,7 @@ pub(crate) fn container() -> FakeHost {
     tree
 }
 
-/// Any number of plain cores, each a whole one, one cache, nothing to complain about.
+/// Creates a host with any number of physical cores, one cache, and nothing to complain about.
 pub(crate) fn plain(cores: u32) -> FakeHost {
     let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);

@@ -1,6 +1,7 @@
-//! The kernel's accounts of CPU cores: read before and after a run, and subtracted.
+//! The kernel's statistics of CPU cores: read before and after a run, and subtracted.
 //!
-//! Every file may be missing or malformed: then its figures are absent, and the account says so.
+//! Every file may be missing or malformed: then its figures are absent, and the account records
+//! that.
 
 use super::cgroups;
 use super::read::text;
@@ -13,7 +14,7 @@ const HUNDREDTH_NS: u64 = 10_000_000;
 /// Number of interrupt kinds that are named.
 const MAX_NAMED: usize = 3;
 
-/// The kernel's counts at one time.
+/// The kernel's counts of the machine's cores at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// By core: steal, interrupts, soft interrupts, in hundredths of a second.
@@ -27,7 +28,7 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads the counts of this machine.
+    /// Reads the current counts of this machine.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }
@@ -47,7 +48,7 @@ impl KernelCounts {
         }
     }
 
-    /// Returns what was counted on these cores since `earlier`.
+    /// Returns the counts of these cores since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));

@@ -1,4 +1,4 @@
-//! The facts of the host that a plan is made from and that a figure is quoted with.
+//! The facts of the host from which a plan is made and with which a figure is quoted.
 
 pub mod cgroups;
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Restores the terminal's settings. Does nothing if it was not in raw mode, or is gone.
+/// Restores the terminal's settings after raw mode. Does nothing if it was not in raw mode, or is
+/// gone.
 pub fn leave() {
     let before = BEFORE.lock().ok().and_then(|mut kept| kept.take());
     if let Some(before) = before {

@@ -30,7 +30,7 @@ impl FsSpace {
     }
 }
 
-/// Reads the machine that this process runs on.
+/// Reads the facts of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
@@ -77,7 +77,7 @@ pub fn machine_at(root: &Path, shm: FsSpace) -> Machine {
     }
 }
 
-/// The text of a file, trimmed; empty if it cannot be read.
+/// Reads a file as trimmed text; empty if it cannot be read.
 pub(super) fn text(root: &Path, path: &str) -> String {
     let bytes = std::fs::read(root.join(path)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim().to_string()
@@ -88,7 +88,7 @@ pub(super) fn list(root: &Path, path: &str) -> Option<Vec<u32>> {
     cpu_list::parse(&text(root, path)).filter(|cores| !cores.is_empty())
 }
 
-/// The first value of a `name : value` line.
+/// Returns the first value of a `name : value` line.
 pub(super) fn field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
@@ -97,8 +97,8 @@ pub(super) fn field(text: &str, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// A limit in `NAME SOFT HARD UNITS`, a line each; a name has spaces itself. `None`: it is not
-/// listed, else unlimited.
+/// Returns a limit from lines of `NAME SOFT HARD UNITS`; a name may contain spaces. `None`: it is
+/// not listed, else unlimited.
 pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     match line.split_whitespace().nth(column)? {
@@ -186,8 +186,8 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag says
-/// there is one.
+/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag shows
+/// one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");
     if !xen.is_empty() {

@@ -1,5 +1,5 @@
-//! Reads whether this user may use `SCHED_FIFO`, and what the kernel leaves to other threads. The
-//! kernel's throttling, the cgroup's budget, this process's permissions.
+//! Reads whether this user may use `SCHED_FIFO`: the kernel's throttling, the cgroup's budget and
+//! this process's permissions.
 
 use super::cgroups;
 use super::read::{field, limit, text};
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.
 const SYS_NICE: u32 = 23;
 
-/// Facts about `SCHED_FIFO` threads; `None` if the kernel does not show them.
+/// What the kernel allows `SCHED_FIFO` threads; `None` for facts that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
     /// Time that such threads may run in each period, in microseconds; negative if unlimited.
@@ -25,12 +25,12 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// Reads this machine's facts.
+    /// Reads this machine's facts about `SCHED_FIFO`.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    /// Reads the facts under a root.
+    /// Reads the facts about `SCHED_FIFO` under a root.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
@@ -49,15 +49,15 @@ impl RealTime {
         }
     }
 
-    /// Returns the time that the kernel takes from such threads in each period, and the period, in
-    /// microseconds; `None` if nothing or unknown.
+    /// Returns the CPU time that the kernel withholds from real-time threads in each period, and
+    /// the period, in microseconds; `None` if nothing or unknown.
     pub fn taken_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
         Some((taken, period))
     }
 
-    /// Describes the throttled time.
+    /// Describes the CPU time that the kernel takes from real-time threads.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;

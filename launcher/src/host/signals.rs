@@ -22,7 +22,7 @@ static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 /// Returns the exit code after an interruption, as shells have it: 128 plus the signal, SIGINT if
 /// unknown.
 pub fn exit_code() -> ExitCode {
-    // Relaxed: the byte in the stream, which says that one came, is the kernel's to order.
+    // Relaxed: the byte in the stream, which announces it, is ordered by the kernel.
     let signal = match REQUESTED.load(Ordering::Relaxed) {
         0 => SIGINT as usize,
         signal => signal,
@@ -42,7 +42,7 @@ pub fn exit_code_of_reader() -> ExitCode {
 }
 
 /// Ends the process `after` a termination signal, even if it is blocked in a write to a terminal or
-/// pipe that nobody reads. Only for processes that hold nothing that must be released.
+/// pipe without a reader. Only for processes that hold nothing that must be released.
 pub fn exit_after_signal(after: Duration) {
     std::thread::spawn(move || {
         while !is_end_requested() {

@@ -4,7 +4,7 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// System settings as the kernel shows them; `None` where it does not.
+/// The machine's system settings as the kernel shows them; `None` where it does not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
@@ -23,8 +23,8 @@ pub struct System {
     pub real_time: RealTime,
     /// Where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file tells: the
-    /// caller has to try.
+    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
+    /// the caller has to try.
     pub no_container: Option<String>,
     /// What a container would not limit here, likewise.
     pub unlimited: Option<String>,
@@ -32,7 +32,7 @@ pub struct System {
     pub tracers: Option<Vec<String>>,
 }
 
-/// Limits of this process as it was started; `None`: there is none.
+/// The limits of this process at its start; `None` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.
@@ -53,7 +53,7 @@ pub struct Mount {
 }
 
 impl System {
-    /// Reads the system that this process runs on.
+    /// Reads the settings of the system that this process runs on.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }

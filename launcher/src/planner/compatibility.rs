@@ -227,7 +227,7 @@ mod tests {
     use shm::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
     use shm::ring::{Home, Link, TechniqueInfo};
 
-    /// A foreign transport, as far as the planner knows it.
+    /// A foreign transport, as the planner sees it.
     struct Theirs;
 
     impl Link for Theirs {

@@ -14,9 +14,9 @@ const RESERVED: usize = 2;
 /// Picks `wanted` of the usable cores, or all of them if there are fewer.
 ///
 /// The order is meant for threads with the strategies first and the engine last: cores that share a
-/// physical core with another picked one come first, so the engine at the end has a whole one if
-/// anybody has. On two cores that is core 0 for the strategy and core 1 for the engine, away from
-/// where most interrupts arrive.
+/// physical core with another picked one come first, so the engine at the end gets a whole one if
+/// any thread does. On two cores that is core 0 for the strategy and core 1 for the engine, away
+/// from where most interrupts arrive.
 pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32> {
     let wanted = wanted.min(usable.len());
     let isolated: Vec<u32> = usable.iter().copied().filter(|core| machine.isolated.contains(core)).collect();

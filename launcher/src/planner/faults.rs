@@ -171,7 +171,7 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 }
 
 /// Returns the plan's faults with all defaults filled in; only the victim of a signal fault stays
-/// open, which is drawn among the running strategies when it fires.
+/// open: it is drawn among the running strategies when the fault fires.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let default = FaultTime::At { ns: (resolved.input.window_ns() / 10).max(MIN_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.settings.seed().0, Draws::PLANNING);
@@ -187,7 +187,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
         if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
-            // The strategy does it itself, so it must know before.
+            // The strategy does it itself, so it must be set before the start.
             fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
         }
         fault
@@ -195,7 +195,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     resolved.settings.fault().0.iter().map(fault).collect()
 }
 
-/// Returns notes about a plan's faults.
+/// Returns notes about a plan's faults, for the user.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     let window_ns = resolved.input.window_ns();

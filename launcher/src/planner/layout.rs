@@ -1,5 +1,5 @@
-//! Assigns roles to threads, processes and cores. Each thread's roles, core, idle strategy and log
-//! size.
+//! Assigns roles to threads, processes and cores, with the idle strategy and log size of each
+//! thread.
 //!
 //! ```text
 //!                threads                                     processes
@@ -166,7 +166,7 @@ pub fn layout(
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
     trading.lap_ns = lap_ns(&resolved.input, counts);
     trading.reports_per_order = records.iter().map(|record| record.reports_per_order).max().unwrap_or(1);
-    // A venue behind a session says nothing of when its reports are due.
+    // A venue with a session does not publish when its reports are due.
     trading.tells_release = records.iter().all(|record| record.announces_release) && !has_sessions;
     trading.instruments = traded(settings)?;
     let mut plan = plan.arranged();

@@ -50,7 +50,7 @@ pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
     threads.filter(keeps).filter_map(|thread| thread.core).collect()
 }
 
-/// Describes what the priority means, if there is one.
+/// Describes the effect of the priority, if there is one.
 pub(super) fn note(plan: &Plan) -> Option<String> {
     let priority = plan_priority(plan)?;
     let kept: Vec<u32> = kept_cores(plan).into_iter().collect();

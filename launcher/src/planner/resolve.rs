@@ -1,4 +1,4 @@
-//! Resolves every setting to a concrete value, or reports why it cannot be had.
+//! Resolves every setting to a concrete value, or reports why that is impossible.
 
 use super::compatibility;
 use super::resolved::{Input, Resolved};
@@ -10,7 +10,7 @@ use protocol::plan::Threading;
 
 /// Cores that dedicated threading leaves: for the launcher and for the operating system.
 const SPARE_CORES: u64 = 2;
-/// Maximum open orders of a strategy, unless the user asks for more.
+/// Maximum open orders of a strategy, unless the user requests more.
 const MAX_OPEN: u64 = 1 << 20;
 
 /// Resolves every setting for a machine.

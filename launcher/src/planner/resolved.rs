@@ -7,7 +7,7 @@ use protocol::plan::{
 };
 use std::path::PathBuf;
 
-/// Where the orders come from.
+/// The source of the orders: drawn or recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Drawn at random before the run.
@@ -20,7 +20,7 @@ pub enum Input {
         /// [`Arrivals::Stress`].
         window_ns: u64,
     },
-    /// A recorded flow, which says itself how many and when.
+    /// A recorded flow, which has its own number of orders and times.
     Recorded {
         /// The file.
         path: PathBuf,
@@ -130,7 +130,7 @@ impl Resolved {
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
     }
 
-    /// Returns a copy with another seed.
+    /// Returns a copy of the resolved settings with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();

@@ -56,7 +56,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
-/// A table without lines that wraps its last column.
+/// Creates a table without lines that wraps its last column.
 pub(crate) fn table() -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -65,7 +65,7 @@ pub(crate) fn table() -> Table {
     table
 }
 
-/// The table's text without spaces at the ends of lines and before the first column.
+/// Returns the table's text without spaces at the ends of lines and before the first column.
 pub(crate) fn trimmed(table: &Table) -> String {
     let text = table.to_string();
     let line = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end());

@@ -5,7 +5,8 @@ use analysis::{cpu_list, fitness};
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
-/// Collects every reason. Without any, the run may be fit for latency figures.
+/// Collects every reason not to quote the latencies of a plan. Without any, the run may be fit for
+/// latency figures.
 pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();

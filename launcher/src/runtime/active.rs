@@ -6,8 +6,8 @@
 //! | is not locked | is dead, even if another process now has its process id |
 //! | is not there | is active if the process in its name lives (it is ending), else dead |
 //!
-//! The lock comes first since process ids say nothing across PID namespaces: containers may share
-//! `/dev/shm`.
+//! The lock comes first since process ids are meaningless across PID namespaces: containers may
+//! share `/dev/shm`.
 
 use crate::runtime::run_id::RunId;
 use analysis::cpu_list;

@@ -149,7 +149,7 @@ const STEMS: [&str; 17] = [
 ];
 
 /// Returns `true` if the name's first component is that of a segment. Needed where a process has
-/// overwritten the segment, so that its header says nothing.
+/// overwritten the segment, so that its header is useless.
 fn has_known_stem(what: &str) -> bool {
     what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
 }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn locked_control_segment_means_active_run() {
         let _alone = alone();
-        // As a launcher in another PID namespace looks from here.
+        // As a launcher in another PID namespace appears from here.
         let run = id(NOBODY, 5, 1);
         let control = format!("bulkhead.{run}.control");
         let held = Region::create_control(&control, 512).unwrap();

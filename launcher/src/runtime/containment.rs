@@ -34,7 +34,7 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Advances every handler as far as possible. Returns notes for the user.
+    /// Advances the handling of every death as far as possible. Returns notes for the user.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

@@ -127,8 +127,8 @@ impl<'a> Incidents<'a> {
         self.strategies[usize::from(strategy)].stage == IncidentStage::Running
     }
 
-    /// Returns `true` if a strategy's process has exited normally, so that nothing it left is
-    /// repaired.
+    /// Returns `true` if a strategy's process has exited normally, so that nothing is left to
+    /// repair.
     pub fn has_ended(&self, strategy: u16, children: &impl ProcessControl) -> bool {
         let case = &self.strategies[usize::from(strategy)];
         case.stage == IncidentStage::Running && children.exited_normally(case.process) == Some(true)

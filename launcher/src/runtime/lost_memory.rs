@@ -1,10 +1,9 @@
-//! Detects segments that were truncated or removed during a run. Truncated segments, and pages for
-//! which no memory was left.
+//! Detects segments that were truncated during a run, or lost pages because no memory was left.
 //!
 //! Sealed segments can be neither truncated nor grown. Those that have names in `/dev/shm` can, by
 //! every process of the same user. The launcher survives that ([`shm::memory::sigbus`]) and ends
 //! the run: it reads zeros where the memory was, so it trusts nothing from then on and blames no
-//! strategy. The kernel does not say which process truncated it.
+//! strategy. The kernel does not report which process truncated it.
 
 use super::process::Process;
 use super::setup::Segments;
@@ -51,7 +50,7 @@ pub fn was_hit(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 
-/// Returns `true` if the process has ended by the signal that ends one whose memory is gone.
+/// Returns `true` if the process was ended by the signal for an access to lost memory.
 pub fn is_victim(process: &Process) -> bool {
     process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }

@@ -242,7 +242,7 @@ pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
-/// Measures the same round trip unsynchronized, as orders arrive, in nanoseconds.
+/// Measures the unsynchronized core-to-core round trip, as orders arrive, in nanoseconds.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns))

@@ -1,5 +1,5 @@
-//! The handle of a started process: its pidfd, output and exit status. Started by executing this
-//! executable or a program, watched through its pidfd, killed and reaped.
+//! The handle of a started process: its pidfd, output and exit status. A process executes this
+//! executable or a program, and is killed and reaped through the handle.
 
 use crate::runtime::container::{self, ContainerFailure, ContainerHandle};
 use crate::runtime::usage::ProcessAccount;
@@ -146,7 +146,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Why its container could not be created.
+    /// Returns why the process's container could not be created.
     pub fn container_failure(&self) -> Option<&str> {
         self.container_failure.as_deref()
     }
@@ -292,15 +292,15 @@ impl Process {
         }
     }
 
-    /// Adds the account of the process that this one replaces.
+    /// Adds the resource account of the process that this one replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
         Self { account, ..self }
     }
 
-    /// Kills the process if it still runs and reaps it, within a bounded time. An empty stderr file
-    /// is removed.
+    /// Kills the process if it still runs, and reaps it, within a bounded time. An empty stderr
+    /// file is removed.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
@@ -329,8 +329,8 @@ impl Process {
     }
 
     /// Like [`Process::end`], for a process that was asked to end `after` ago: if it has to be
-    /// killed now, [`Process::exit_text`] says so. A process that had already exited by itself was
-    /// not killed.
+    /// killed now, [`Process::exit_text`] mentions it. A process that had already exited by itself
+    /// was not killed.
     pub fn end_overdue(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();

@@ -61,7 +61,7 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Sets the phase's message.
+    /// Sets the message of the phase.
     pub fn says(&self, what: String) {
         self.bar.set_message(what);
     }
@@ -71,7 +71,7 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Removes the line.
+    /// Removes the progress line.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Checks `--priority` on this machine: refused before anything starts if unavailable, with a
+//! Checks `--priority` on this machine: refused before the run starts if unavailable, with a
 //! warning about kernel throttling.
 
 use crate::config::UsageError;
@@ -8,7 +8,7 @@ use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
 
-/// The system calls for real-time priority, replaceable in tests.
+/// The system calls for real-time priority, which tests replace.
 #[derive(Clone, Copy)]
 pub struct Kernel {
     /// Checks that a thread of this process may have that priority.
@@ -20,7 +20,7 @@ pub struct Kernel {
 impl Kernel {
     /// The real system calls.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
-    /// For a plan that is only checked: changes nothing.
+    /// System calls for a plan that is only checked: they change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum restarts in a row after incarnations that made no progress.
 pub const MAX_RESTARTS: u32 = 8;
-/// An incarnation that runs this long has run well.
+/// How long an incarnation must run to count as stable.
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -79,7 +79,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts an exit after running for `ran`. Returns the pause.
+    /// Counts an early exit after running for `ran` and returns the next pause. Returns the pause.
     pub fn charge(&mut self, ran: Duration) -> Duration {
         self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
         match self.hasty {

@@ -15,11 +15,10 @@ use system::scratch::ColumnStore;
 
 /// Plans, runs, merges and summarises once.
 ///
-/// # Errors
-/// [`crate::config::UsageError`] for invalid settings, otherwise the error before the run started:
-/// then no folder exists. A run that started and failed is a [`FinishedRun`] whose outcome says
-/// so. Afterwards only a failure to write results is an error: the folder stays with the files so
-/// far, and so do unsaved logs. Nothing else is left in `/dev/shm`, and no process.
+/// # Errors [`crate::config::UsageError`] for invalid settings, otherwise the error before the run
+/// started: then no folder exists. A run that started and failed is a [`FinishedRun`] with a failed
+/// outcome. Afterwards only a failure to write results is an error: the folder stays with the files
+/// so far, and so do unsaved logs. Nothing else is left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
     let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;

@@ -1,4 +1,4 @@
-//! A run's id: start time and launcher. Part of the names of the run's segments.
+//! The id of a run: start time and launcher. Part of the names of the run's segments.
 //!
 //! ```text
 //! bulkhead.20261120-142421123-4711-815.submit

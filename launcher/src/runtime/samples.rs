@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(variance, 2.0 * 40.0f64.powi(2) / 2.0);
     }
 
-    /// A queue whose length jumps about: the estimate is as far off as it says that it may be.
+    /// A queue whose length fluctuates: the error of the estimate is within its stated bound.
     #[test]
     fn the_error_is_what_it_says() {
         let mut random = 1u64;

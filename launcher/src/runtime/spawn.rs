@@ -1,5 +1,5 @@
-//! Starts the processes of a run with their descriptors, sandbox and cores. Started by executing
-//! this executable, watched through pidfds, and never left behind.
+//! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
+//! pidfds, and ends every one of them.
 
 use crate::runtime::helper::HelperProcess;
 use crate::runtime::process::Process;

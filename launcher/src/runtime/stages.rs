@@ -1,5 +1,5 @@
-//! The stages of a run as typestates: each is a value that owns what must not be dropped yet, and
-//! is made from the stage before it. A wrong order does not compile.
+//! The stages of a run as typestates: each value owns what must not be dropped yet and is created
+//! from the stage before it, so a wrong order does not compile.
 //!
 //! ```text
 //! PreparedRun ─ arm ─▶ ArmedRun ─ play ─▶ EndedRun ─ save ─▶ SavedRun ─ judge ─▶ FinishedRun
@@ -223,9 +223,8 @@ impl<'a> PreparedRun<'a> {
 impl<'a> ArmedRun<'a> {
     /// Starts the processes, lets them trade and ends them.
     ///
-    /// # Errors
-    /// An error before the first order, and [`Interrupted`]. A run that started and failed is an
-    /// [`EndedRun`] whose outcome says so.
+    /// # Errors An error before the first order, and [`Interrupted`]. A run that started and failed
+    /// is an [`EndedRun`] with a failed outcome.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
         let RunContext { resolved, how, progress, record, folder, .. } = &mut self.context;
         let faults = FaultSchedule::new(&record.plan, resolved.settings.seed().0);

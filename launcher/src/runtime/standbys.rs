@@ -1,5 +1,5 @@
-//! Hot standbys: processes that stand ready to become the next incarnation of an engine or exchange
-//! that dies.
+//! Hot standbys: processes that are ready to become the next incarnation of a crashed engine or
+//! exchange.
 //!
 //! A standby is promoted by a byte on its socket, and exits by itself when its standard input
 //! closes: it does not outlive the launcher. A standby that exits is replaced, immediately at first

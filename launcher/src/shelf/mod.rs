@@ -1,5 +1,4 @@
-//! Lists, names and deletes saved runs and experiments. Lists runs and experiments, finds them by
-//! name, and decides what may be deleted.
+//! Lists and names saved runs and experiments, and decides which may be deleted.
 
 mod command;
 mod owned;
@@ -29,7 +28,7 @@ pub struct ResultEntry {
     pub folder: String,
     /// The run's id; empty for many runs.
     pub run: String,
-    /// Start time, UTC; empty if its record does not say.
+    /// Start time, UTC; empty if its record has none.
     pub started: String,
     pub setting: String,
     /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.

@@ -1,4 +1,4 @@
-//! Rings and logs with injected defects, to verify that the judge detects each.
+//! Rings and logs with injected defects, to verify that the simulation's checks detect each.
 
 use protocol::kill::{KillSwitch, Scope};
 use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
@@ -181,7 +181,7 @@ impl LogCorruption {
 }
 
 /// Moves the record of a kill switch before one of the new orders that it would have stopped. Only
-/// for switches whose scope the order's id tells.
+/// for switches whose scope follows from the order's id.
 fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
     let (head, body) = log.split_at(LOG_OFFSET * 8);
     let records = || {

@@ -91,7 +91,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds a run.
+    /// Adds the result of one run to the totals.
     pub fn record(&mut self, trial: &Trial) {
         let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
         self.merge(&SimulationTotals {
@@ -109,7 +109,7 @@ impl SimulationTotals {
         });
     }
 
-    /// Adds other totals.
+    /// Adds the totals of another worker thread.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;

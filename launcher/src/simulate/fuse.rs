@@ -1,5 +1,4 @@
-//! Kills a simulated process in the middle of its work: it may read its clock a drawn number of
-//! times, and dies at the last read.
+//! Crashes a simulated process in the middle of its work: after a drawn number of clock reads.
 //!
 //! An agent reads the clock before each stamp, and so between any two actions; a process that takes
 //! over from one that died reads it before each part of its recovery.
@@ -18,12 +17,12 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the number of clock reads left, 0 for unlimited; the last one kills the process.
+/// Sets the number of clock reads until the simulated process crashes, 0 for unlimited.
 pub(super) fn set(left: u64) {
     LEFT.set(left);
 }
 
-/// Disarms the fuse. Returns the reads that were left.
+/// Disarms the simulated crash. Returns the reads that were left.
 pub(super) fn take() -> u64 {
     LEFT.take()
 }
@@ -44,7 +43,7 @@ pub(super) fn set_now(ticks: u64) {
     NOW.set(ticks);
 }
 
-/// Reads that time.
+/// Reads the time that was set for a recovering process.
 pub(super) fn now(_: &Plan) -> u64 {
     look();
     NOW.get()

@@ -1,6 +1,6 @@
-//! Checks the logs and positions of a simulated run against the invariants. Conditions that must
-//! hold whatever happened. The merge determines what became of every order; this module knows which
-//! deviations a fault justifies.
+//! Checks the logs and positions of a simulated run against the invariants that hold whatever
+//! happened. The merge determines the outcome of every order; this module defines which deviations
+//! a fault justifies.
 //!
 //! | event | the run | survivors | culprits |
 //! |---|---|---|---|
@@ -23,7 +23,7 @@ use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
 
-/// Returns every condition that does not hold.
+/// Checks a simulated run and returns every violated invariant.
 pub(super) fn judge(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     let mut judge = Judge { run, merged, broken: Vec::new() };
     judge.conservation();

@@ -1,5 +1,5 @@
-//! The launcher of a simulated run: real incidents, liveness deadlines and faults; system calls are
-//! replaced by [`SimulatedProcesses`].
+//! The launcher of a simulated run: real incidents, liveness deadlines and faults, with system
+//! calls replaced by [`SimulatedProcesses`].
 
 use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
@@ -27,7 +27,7 @@ const SETTLED: u64 = 20_000;
 /// Maximum time without progress, in addition to the longest delay, in ticks.
 const SILENCE: u64 = 20 * LIVENESS_NS;
 
-/// The simulated launcher.
+/// The launcher of a simulated run.
 pub(super) struct SimulatedLauncher<'a> {
     plan: &'a Plan,
     kind: ScenarioKind,
@@ -50,7 +50,7 @@ pub(super) struct SimulatedLauncher<'a> {
 }
 
 impl<'a> SimulatedLauncher<'a> {
-    /// Creates the launcher with an open barrier.
+    /// Creates the launcher of a simulated run, with an open barrier.
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
         let repairs = segments.repairs.clone().expect("every run has them");
@@ -75,7 +75,7 @@ impl<'a> SimulatedLauncher<'a> {
         }
     }
 
-    /// Returns when it needs its next turn at the latest, in ticks.
+    /// Returns when the launcher needs its next turn at the latest, in ticks.
     pub fn wake(&self) -> u64 {
         let interrupt = match self.kind {
             ScenarioKind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
@@ -87,7 +87,7 @@ impl<'a> SimulatedLauncher<'a> {
         interrupt.min(fault).min(command).min(restart.map_or(u64::MAX, |ns| START_TICKS + ns))
     }
 
-    /// Polls the run. Returns how it ended, if it has.
+    /// Polls the run for one turn. Returns how it ended, if it has.
     ///
     /// # Errors
     /// An incident that cannot be handled.
@@ -325,7 +325,7 @@ impl<'a> SimulatedLauncher<'a> {
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
-    /// Crashes the machine: no process has another turn.
+    /// Crashes the simulated machine: no process has another turn.
     pub fn crash(self, family: &mut SimulatedProcesses<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         family.crash();
         self.lists(RunOutcome::Interrupted)

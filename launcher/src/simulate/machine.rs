@@ -98,7 +98,7 @@ impl SimulatedMachine {
         Self { on_disk, journals, is_over: AtomicU64::new(0), draws }
     }
 
-    /// Returns the disk of the processes' journals.
+    /// Returns the simulated disk of the processes' journals.
     pub fn disk(self: &Arc<Self>) -> Arc<dyn SimulatedDisk> {
         Arc::new(MachineDisk(Arc::downgrade(self)))
     }

@@ -312,8 +312,8 @@ fn play<'a>(
             // that a timely thread would count as hung.
             quiet = 0;
             // A thread that waits for a slow or silent venue asks for a turn immediately, without
-            // effect; so does one that waits for resting orders, for a recovering process, or
-            // behind a slot that is never written.
+            // effect; so does one that waits for resting orders, for a recovering process, or at a
+            // slot that is never written.
             let is_held_up =
                 |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
             let waits = launcher.has_venue_faults() || is_held_up(scenario.kind);

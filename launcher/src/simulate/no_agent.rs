@@ -1,9 +1,9 @@
-//! The agent of a process that died before it had one.
+//! The agent of a process that died before its agent was built.
 
 use protocol::agent::{Agent, Cycle};
 use system::clock::AnyClock;
 
-/// The agent of a process that died before it had one.
+/// The agent of a process that died before its agent was built.
 pub(super) struct NoAgent;
 
 impl Agent<AnyClock> for NoAgent {

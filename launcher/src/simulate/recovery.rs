@@ -23,12 +23,12 @@ use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
 
-/// Returns `true` if a seed stands for such a run, unless a kind is requested.
+/// Returns `true` if a seed stands for a crash-recovery run, unless a kind is requested.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
     technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::RESTARTS).below(3) == 0
 }
 
-/// Makes every venue an exchange in its own process.
+/// Makes every venue an exchange in its own process, for crash recovery.
 pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
     settings.venue = Some(KindList::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);

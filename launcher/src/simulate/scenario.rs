@@ -46,7 +46,7 @@ pub enum ScenarioKind {
 }
 
 impl ScenarioKind {
-    /// Returns its name in reports.
+    /// Returns the name of the scenario's kind in reports.
     pub const fn name(self) -> &'static str {
         match self {
             ScenarioKind::Peace => "peace",
@@ -91,7 +91,7 @@ pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
 
-/// Draws a technique among these.
+/// Draws one of these techniques at random.
 ///
 /// # Panics
 /// The list is empty.
@@ -331,7 +331,7 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
     let trading = plan.trading_mut();
-    // A venue behind a session does not tell when its reports are due. One timeout is shorter than
+    // A venue with a session does not publish when its reports are due. One timeout is shorter than
     // a slow venue's delay.
     trading.tells_release = false;
     trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];

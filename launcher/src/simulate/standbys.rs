@@ -1,5 +1,5 @@
-//! The hot standbys of a simulated run: the real ones, which get turns when the launcher polls
-//! them. Now and then one is lost.
+//! The hot standbys of a simulated run: real standbys, which run when the launcher polls them. Some
+//! are killed at random.
 
 use super::scenario::Scenario;
 use protocol::control::Control;
@@ -8,7 +8,7 @@ use roles::faults::Draws;
 use roles::{StandbyRole, standby};
 use shm::attached::Attached;
 
-/// A standby process.
+/// A standby process of a simulated run.
 pub(super) struct StandbyProcess<'a> {
     standby: Box<dyn StandbyRole + 'a>,
     attached: Attached<'a>,
@@ -33,7 +33,7 @@ impl<'a> StandbyProcess<'a> {
     }
 }
 
-/// All standbys, by the index of their process in the plan.
+/// All standbys of a simulated run, by the index of their process in the plan.
 pub(super) struct Standbys<'a> {
     all: Vec<Option<StandbyProcess<'a>>>,
     draws: Draws,
@@ -43,14 +43,14 @@ pub(super) struct Standbys<'a> {
 }
 
 impl<'a> Standbys<'a> {
-    /// Starts without standbys.
+    /// Creates the collection without standbys.
     pub fn new(scenario: &Scenario) -> Self {
         let all = scenario.plan.processes.iter().map(|_| None).collect();
         let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
         Self { all, draws, is_asked: scenario.has_standbys, failed: None }
     }
 
-    /// Checks that no standby has failed.
+    /// Checks that no standby process has failed.
     ///
     /// # Errors
     /// A standby could not be started, or stopped following its journal.

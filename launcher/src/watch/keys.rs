@@ -29,7 +29,7 @@ enum PromptState {
     Limit(String),
 }
 
-/// What a key press does.
+/// The action that a key press selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     None,
@@ -54,7 +54,7 @@ impl Keys {
         Self { strategies, selected: 0, prompt: asked, message, answers: channel() }
     }
 
-    /// Returns what the view shows.
+    /// Returns the state that the view shows.
     pub fn shown(&mut self) -> PromptView {
         if let Some(said) = self.answers.1.try_iter().last() {
             self.message = said;

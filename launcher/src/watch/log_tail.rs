@@ -6,12 +6,12 @@ use protocol::record::{RECORD_WORDS, Record};
 use protocol::spill::{CHUNK_RECORDS, LogRing};
 use protocol::status::LOG_OFFSET;
 
-/// How much of a log is read at each poll.
+/// How much of a stamp log is read at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailMode {
     /// The newest records, up to this number: a sample.
     Newest(usize),
-    /// Every record, up to this number at each poll; a reader that falls far behind skips records.
+    /// Every record, up to this number at each poll; a reader that is far too late skips records.
     Every(usize),
 }
 
@@ -36,8 +36,8 @@ impl LogTail {
         Self { mode: reading, ring, next: 0, skipped: 0 }
     }
 
-    /// Passes new records to `f`, oldest first. Invalid records are skipped. `chunk`: the chunk of
-    /// a spilled log that its thread reports to write.
+    /// Passes new records of the log to `f`, oldest first. Invalid records are skipped. `chunk`:
+    /// the chunk of a spilled log that its thread reports to write.
     pub fn poll(&mut self, log: &SegmentFile, chunk: u64, mut each: impl FnMut(Record)) -> bool {
         let Ok(words) = log.len() else { return false };
         let end = match self.ring {

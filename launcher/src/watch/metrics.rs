@@ -98,7 +98,7 @@ fn family<'a>(name: &str, kind: &str, help: &str, samples: impl IntoIterator<Ite
     out
 }
 
-/// Formats a snapshot as OpenMetrics text. Times are in seconds.
+/// Formats a snapshot of a run as OpenMetrics text. Times are in seconds.
 pub fn text(looked: &Snapshot) -> String {
     let Snapshot { roles, rings, stages, strategies, errors, .. } = looked;
     let seconds = |ns: u64| ns as f64 / 1e9;

@@ -77,7 +77,7 @@ impl PositionTracker {
         mine.map(|(&(_, instrument), &(net, fills))| Position { instrument, net, fills }).collect()
     }
 
-    /// Kill switches that are on, and their causes.
+    /// Returns the kill switches that are on, with their causes.
     pub fn switches(&self) -> impl Iterator<Item = (Scope, KillCause)> + '_ {
         self.on.iter().map(|(scope, cause)| (*scope, *cause))
     }

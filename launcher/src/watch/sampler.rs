@@ -30,7 +30,7 @@ struct ThreadTail {
     gaps: u64,
 }
 
-/// Counters of the last poll, from which rates are computed.
+/// The counters at the previous poll, from which rates are computed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RateBaseline {
     pub(super) ticks: u64,
@@ -79,12 +79,14 @@ impl Sampler {
         &self.run.plan
     }
 
-    /// Returns `true` if the logs hold more than was read so far: another poll would know more.
+    /// Returns `true` if the logs hold more records than were read so far, so that another poll
+    /// would find more.
     pub const fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// Polls once. After the end of the run the last figures stay with the final state.
+    /// Polls the run once and returns a snapshot. After the end of the run the last figures stay
+    /// with the final state.
     pub fn poll(&mut self) -> Result<Snapshot> {
         let control = self.run.control()?;
         let life = match control.state() {

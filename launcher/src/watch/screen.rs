@@ -1,5 +1,5 @@
-//! Enters the alternate screen, draws frames, and restores the terminal. The alternate screen in
-//! raw mode, drawn line by line, and restored on drop.
+//! Enters the alternate screen in raw mode, draws frames line by line, and restores the terminal on
+//! drop.
 
 use super::styled_line::StyledLine;
 use crate::host::raw_mode;

@@ -67,7 +67,7 @@ pub struct ActiveRunView {
 }
 
 impl ActiveRunView {
-    /// Opens the run with that id.
+    /// Opens the active run with that id.
     pub fn open(run: &str) -> Result<Self> {
         let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let control = SegmentFile(open_safely(&name, OpenOptions::new().read(true))?);
@@ -87,12 +87,12 @@ impl ActiveRunView {
         Ok(())
     }
 
-    /// Returns `true` if the run's launcher or reaper holds the lock.
+    /// Returns `true` if the run's launcher or reaper is running: it holds the lock.
     pub fn launcher_lives(&self) -> bool {
         lock::is_locked(&self.control.0).unwrap_or(false)
     }
 
-    /// Opens one of its segments of that kind.
+    /// Opens a segment of the run that has that kind.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<SegmentFile> {
         let name = self.plan.segment_name(what);
         let handed = self.plan.handles.iter().find(|handle| handle.name == what && !handle.writable);

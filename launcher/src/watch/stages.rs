@@ -43,7 +43,7 @@ impl StageSampler {
         Self { ns_per_tick, orders: HashMap::new(), age: VecDeque::new(), samples }
     }
 
-    /// Records an entry of any log. Only the first report of an order counts.
+    /// Records an entry of any thread's log. Only the first report of an order counts.
     pub fn observe(&mut self, record: &Record) {
         let Some(place) = PATH.iter().position(|point| *point == record.point) else { return };
         let is_of_report = Stage::ALL.iter().any(|stage| {

@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-/// A line of the view.
+/// A line of the terminal view, made of texts with styles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     /// Texts from left to right.
@@ -43,7 +43,7 @@ impl StyledLine {
         Self { parts: vec![(text, style)] }
     }
 
-    /// Returns the number of characters.
+    /// Returns the number of characters of the line.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(text, _)| text.chars().count()).sum()
     }

@@ -12,7 +12,7 @@ const WIDE: usize = 80;
 /// Column of the rings in the wide layout.
 const RINGS_AT: usize = 47;
 
-/// What the view shows in addition to the run.
+/// The state that the view shows in addition to the run: prompt and messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptView {
     /// The selected strategy; `None` without keys.
@@ -46,7 +46,7 @@ struct Section {
 }
 
 impl Section {
-    /// Returns at most `max` lines; the last one says how many more there are.
+    /// Returns at most `max` lines; the last one counts the omitted ones.
     fn lines(self, most: usize) -> Vec<StyledLine> {
         let mut lines = vec![StyledLine::styled(self.head, Style::Dim)];
         let room = most.saturating_sub(1);

@@ -41,8 +41,8 @@ impl Core {
         self.settle_report(&report, is_current, out);
     }
 
-    /// Returns a report to its strategy. Returns its digest, which is computed after the hand-over,
-    /// off the report's path.
+    /// Sends a report back to its strategy. Returns its digest, which is computed after the
+    /// hand-over, off the report's path.
     #[inline(always)]
     pub(super) fn send_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
@@ -87,8 +87,8 @@ impl Core {
         }
     }
 
-    /// Books the last order sent: deferred until its gateway, which may share the thread, has run.
-    /// Called before anything reads positions, and at the end of the duty cycle.
+    /// Books the last order sent in the positions: deferred until its gateway, which may share the
+    /// thread, has run. Called before anything reads positions, and at the end of the duty cycle.
     #[inline(always)]
     pub(crate) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {

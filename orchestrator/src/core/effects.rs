@@ -45,10 +45,11 @@ impl Notice {
 /// The receiver of the core's outputs: rings and stamps in the live engine, a ledger in a replica,
 /// a list in tests. An output is never refused; implementations queue what does not fit.
 pub trait Effects {
-    /// Stamps an intermediate point now, unless the run stamps only the end points.
+    /// Stamps an intermediate point of the order's path now, unless the run stamps only the end
+    /// points.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
 
-    /// Logs a point now. Returns the time in ticks.
+    /// Logs a point of the order's path now. Returns the time in ticks.
     fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64;
 
     /// Logs a point with a value that is not a time.
@@ -66,13 +67,13 @@ pub trait Effects {
     /// Requests recalls: see [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
-    /// Drops the queue of a strategy whose incarnation is dead.
+    /// Drops the queue of reports to a strategy whose incarnation is dead.
     fn close(&mut self, strategy: usize);
 
     /// Attaches to a strategy's memory, which was reset for its next incarnation.
     fn reopen(&mut self, strategy: usize);
 
-    /// Drops the queue of a gateway whose incarnation is dead.
+    /// Drops the queue of messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
     /// Attaches to a gateway's memory, which was reset for its next incarnation; to its inbox too,

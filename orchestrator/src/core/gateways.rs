@@ -1,4 +1,4 @@
-//! Deaths and restarts of gateways. All of it is off the path of an order.
+//! Deaths and restarts of gateways, off the path of an order.
 //!
 //! | gateway | orders for it | ends with |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Deaths, restarts and violations of strategies. All of it is off the path of an honest order.
+//! Deaths, restarts and violations of strategies, off the path of a valid order.
 //!
 //! | session | its orders | ends with |
 //! |---|---|---|
@@ -64,9 +64,9 @@ impl Core {
         }
     }
 
-    /// Handles an order that is not the next one of a running strategy. Returns `true` if it is
-    /// accepted. Its sender is quarantined only if the memory identifies it: in a shared ring the
-    /// id may be forged.
+    /// Handles an order that is not the expected next one of a running strategy. Returns `true` if
+    /// it is accepted. Its sender is quarantined only if the memory identifies it: in a shared ring
+    /// the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,

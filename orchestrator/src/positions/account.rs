@@ -3,8 +3,8 @@
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};
 
-/// An account: one cache line. Quantities are in 1e-8 units, prices in cents, money is price times
-/// quantity. All of them wrap rather than stop the engine.
+/// The account of a strategy in an instrument: one cache line. Quantities are in 1e-8 units, prices
+/// in cents, money is price times quantity. All of them wrap rather than stop the engine.
 ///
 /// The merge of a run computes the same from the logged fills, by the rule in `docs/src/risk.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl Account {
         self.net.wrapping_sub(self.open_sell)
     }
 
-    /// Adds a fill. Returns the signed quantity.
+    /// Books a fill in the account. Returns the signed quantity.
     pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
         let signed = match side {
             Side::Buy => quantity.cast_signed(),
@@ -70,7 +70,7 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns realised and unrealised profit together, at that price.
+    /// Returns realized and unrealized profit together, valued at a price.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

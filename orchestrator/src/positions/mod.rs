@@ -25,17 +25,17 @@ pub struct Positions {
     pub(crate) strategies: Box<[Requests]>,
 }
 
-/// The requests of a strategy that are not settled.
+/// The number of a strategy's requests that are not settled.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
-    /// Of the living incarnation, cancels included.
+    /// Open requests of the running incarnation, cancels included.
     pub count: u64,
     /// Of all incarnations. A snapshot has them apart: see [`Positions::open_orders`].
     #[serde(skip)]
     orders: OpenOrders,
 }
 
-/// The effect of a report, or of an order that was sent.
+/// The effect of a report or of a sent order on positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The instrument's index.
@@ -46,12 +46,13 @@ pub struct Change {
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that a kill switch cancels is no longer open at this venue.
+    /// An order that a kill switch cancels is not open at this venue any more.
     pub killed_at: Option<u16>,
 }
 
 impl Positions {
-    /// Nothing held and nothing open, with capacity for `max_open` open orders of each strategy.
+    /// Creates accounts without positions or open orders, with capacity for `max_open` open orders
+    /// of each strategy.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let instruments = instruments.max(1);
         Self {
@@ -68,8 +69,8 @@ impl Positions {
         self.strategies.iter().map(|of| of.orders.save()).collect()
     }
 
-    /// Takes the place of `fresh`, in which nothing is open, after a snapshot was read. Returns
-    /// `None` if the snapshot is not of these strategies and instruments.
+    /// Replaces `fresh` accounts, without open orders, by those of a snapshot. Returns `None` if
+    /// the snapshot is not of these strategies and instruments.
     pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
         let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
         (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
@@ -92,19 +93,19 @@ impl Positions {
         &self.accounts[strategy * self.instruments + usize::from(instrument)]
     }
 
-    /// Returns how many requests of a strategy's living incarnation are not settled.
+    /// Returns the number of unsettled requests of a strategy's running incarnation.
     #[inline(always)]
     pub fn open(&self, strategy: usize) -> u64 {
         self.strategies[strategy].count
     }
 
-    /// Returns how many requests of all living incarnations are not settled.
+    /// Returns the number of unsettled requests of all running incarnations.
     pub(crate) fn requests(&self) -> u64 {
         self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
     }
 
-    /// Returns `true` if another order of the strategy has room: not if several of its incarnations
-    /// died at once with all that they may have open.
+    /// Returns `true` if another order of the strategy fits: it does not if several of its
+    /// incarnations died in a row with the maximum of open orders each.
     #[inline(always)]
     pub(crate) fn has_room(&self, strategy: usize) -> bool {
         self.strategies[strategy].orders.has_room()
@@ -115,13 +116,14 @@ impl Positions {
         self.strategies[usize::from(id.strategy())].orders.get(id)
     }
 
-    /// Fetches an order ahead of [`Positions::settle`]. The strategy is one of the run's.
+    /// Prefetches the open order that [`Positions::settle`] will need. The strategy is one of the
+    /// run's.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         self.strategies[usize::from(id.strategy())].orders.prefetch(id);
     }
 
-    /// Fetches what a strategy holds, at most `lines` cache lines of each kind.
+    /// Prefetches the accounts of a strategy, at most `lines` cache lines of each kind.
     pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
         prefetch_lines(&self.strategies[strategy], lines);
         prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
@@ -137,7 +139,7 @@ impl Positions {
         strategies.map(mark).sum()
     }
 
-    /// Books a request that goes to its venue.
+    /// Books a request that is sent to its venue.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
@@ -164,7 +166,7 @@ impl Positions {
         change
     }
 
-    /// Returns every request of a strategy that is open at a venue, by their ids.
+    /// Returns the ids of a strategy's requests that are open at a venue.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
         let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
@@ -172,15 +174,15 @@ impl Positions {
         open
     }
 
-    /// Forgets the requests of a strategy's last incarnation. Its orders are open until the venue
-    /// says otherwise.
+    /// Forgets the unsettled requests of a strategy's last incarnation. Its orders are open until
+    /// the venue reports otherwise.
     pub(crate) fn reopen(&mut self, strategy: usize) {
         self.strategies[strategy].count = 0;
     }
 
-    /// Books a venue's report. `is_current`: it is about a request of the living incarnation; what
-    /// a dead one bought or sold counts all the same. Returns `None` if the instrument does not
-    /// exist.
+    /// Books a venue's report on a request. `is_current`: it is about a request of the running
+    /// incarnation; fills of earlier incarnations count all the same. Returns `None` if the
+    /// instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = usize::from(report.id.strategy());
@@ -207,7 +209,7 @@ impl Positions {
         Some(change)
     }
 
-    /// Removes a request: its last report came, or it never reached its venue.
+    /// Removes a request whose last report has arrived, or that never reached its venue.
     #[inline]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
         let strategy = usize::from(id.strategy());
@@ -264,7 +266,7 @@ impl Positions {
         }
     }
 
-    /// Logs every account in which anything happened: a record for each [`PositionField`].
+    /// Logs every account with activity: a record for each [`PositionField`].
     pub(crate) fn seal(&self, log: &mut StampLog) {
         for (index, account) in self.accounts.iter().enumerate() {
             if (account.fills, account.open_buy, account.open_sell) == (0, 0, 0) {
@@ -289,7 +291,7 @@ impl Positions {
     }
 }
 
-/// Returns the id of the order that a replace or a cancel is about.
+/// Returns the id of the order that a replace or a cancel targets.
 #[inline]
 pub(crate) const fn target(order: &Order) -> OrderId {
     OrderId::new(order.id.strategy(), order.id.epoch(), order.target)

@@ -3,7 +3,7 @@
 use protocol::wire::{OrderId, Side};
 use serde::{Deserialize, Serialize};
 
-/// What an open request does.
+/// The kind of an open request: a new order, a replace or a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Order(Side),
@@ -14,14 +14,14 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// An order on its way to its venue or open there: two to a cache line.
+/// An order that is on its way to its venue or open there: two to a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(32))]
 pub struct OpenOrder {
     pub(super) key: u64,
     /// The quantity that is open.
     pub(crate) leaves: u64,
-    /// The largest quantity that a replace on its way asks for; 0 without one.
+    /// The largest quantity that a pending replace requests; 0 without one.
     pub(crate) wanted: u64,
     pub(crate) instrument: u16,
     pub(crate) venue: u16,
@@ -34,7 +34,7 @@ pub struct OpenOrder {
 const _: () = assert!(size_of::<OpenOrder>() == 32);
 
 impl OpenOrder {
-    /// What a free slot holds: no order has this key.
+    /// The key of a free slot, which no order has.
     pub(super) const FREE: Self =
         Self { key: u64::MAX, ..Self::new(OrderId::from_word(0), Kind::Other, 0, 0, 0) };
 
@@ -56,7 +56,7 @@ impl OpenOrder {
         self.key == Self::FREE.key
     }
 
-    /// Returns the most that can still be filled.
+    /// Returns the maximum quantity that can still be filled.
     #[inline(always)]
     pub(crate) const fn reserved(&self) -> u64 {
         if self.wanted > self.leaves { self.wanted } else { self.leaves }

@@ -1,5 +1,5 @@
-//! Slots for open orders, with a bit for each that is taken: a kill switch finds a hundred orders
-//! among a hundred thousand slots in a few microseconds, instead of walking through megabytes.
+//! Slots for open orders with a bitmap of the used ones, so that a kill switch finds a hundred
+//! orders among a hundred thousand slots in a few microseconds.
 
 use super::order::{Kind, OpenOrder};
 
@@ -10,7 +10,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// As many free slots: a power of two.
+    /// Creates at least `capacity` free slots, a power of two.
     pub(super) fn new(count: usize) -> Self {
         // Written, so that no page is touched for the first time later; zeroes alone would not be
         // written.
@@ -36,12 +36,13 @@ impl Slots {
         std::mem::replace(&mut self.orders[index], OpenOrder::FREE)
     }
 
-    /// All orders, by the indexes of their slots.
+    /// Iterates over all orders with the indices of their slots.
     pub(super) fn all(&self) -> impl Iterator<Item = OpenOrder> {
         indexes(&self.taken).map(|index| self.orders[index])
     }
 
-    /// Marks the orders for which `is_meant(venue, instrument)` as killed. Returns how many.
+    /// Marks the orders for which `is_meant(venue, instrument)` returns `true` as killed. Returns
+    /// how many.
     pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = 0;
         for index in indexes(&self.taken) {

@@ -1,8 +1,8 @@
-//! A hash table of the open orders that do not fit into the window of recent sequences. A hash
-//! table of fixed size with open addressing.
+//! A hash table of fixed size, with open addressing, of the open orders that do not fit into the
+//! window of recent sequences.
 //!
 //! The multiplication spreads neighbouring sequences evenly: what rests in a block leaves gaps
-//! everywhere. Removing moves later slots back, so there are no tombstones.
+//! everywhere. Removing moves later slots back, so no tombstones are needed.
 
 use super::order::OpenOrder;
 use super::slots::Slots;
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table for `capacity` orders, with as many free slots again.
+    /// Creates a table for `capacity` orders, with an equal number of slots to spare.
     pub(super) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two();
         Self { slots: Slots::new(slots), shift: u64::BITS - slots.trailing_zeros(), len: 0 }
@@ -55,7 +55,7 @@ impl Table {
         self.find(id).map(|index| &mut self.slots.orders[index])
     }
 
-    /// Adds an order that is not there. Returns `false` if the table is full.
+    /// Adds an order that is not in the table. Returns `false` if the table is full.
     #[inline]
     pub(super) fn insert(&mut self, order: OpenOrder) -> bool {
         let has_room = self.has_room();
@@ -83,7 +83,7 @@ impl Table {
             if next.is_free() {
                 break;
             }
-            // It may move back unless its home is behind the hole.
+            // It may move back unless its home slot is after the hole.
             let from_home = index.wrapping_sub(self.home(next.key)) & mask;
             if from_home >= (index.wrapping_sub(hole) & mask) {
                 self.slots.orders[hole] = next;
@@ -95,7 +95,7 @@ impl Table {
         Some(order)
     }
 
-    /// All orders, by their ids.
+    /// Iterates over all orders of the table.
     pub(super) fn all(&self) -> Vec<OpenOrder> {
         let mut all: Vec<OpenOrder> = self.slots.all().collect();
         all.sort_unstable_by_key(|order| order.key);

@@ -1,5 +1,5 @@
-//! Duplicate check: instrument, side, price and quantity equal one of the strategy's last eight
-//! orders within a window.
+//! The duplicate check: an order whose instrument, side, price and quantity equal those of one of
+//! the strategy's last eight orders within a time window.
 
 use protocol::wire::{Order, Side};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,8 @@ impl OrderKey {
     }
 }
 
-/// A strategy's last orders. Their hashes fill one cache line, which alone is read for most orders.
+/// The last orders of a strategy, for the duplicate check. Their hashes fill one cache line, which
+/// alone is read for most orders.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct RecentOrders {

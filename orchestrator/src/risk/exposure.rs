@@ -108,7 +108,7 @@ impl Exposures {
         }
     }
 
-    /// Sets a credential's limit in cents, before [`Exposures::recompute`].
+    /// Sets a credential's exposure limit in cents, before [`Exposures::recompute`].
     pub(crate) fn set(&mut self, credential: usize, control: RiskControl, cents: u64) {
         let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
         match control {
@@ -235,7 +235,7 @@ impl Exposures {
 }
 
 impl Risk {
-    /// Recomputes every profit after a limit was set.
+    /// Recomputes the profit of every strategy after a limit was set.
     pub(super) fn recompute_profits(&mut self, positions: &Positions) {
         for (strategy, row) in self.strategies.iter_mut().enumerate() {
             let of = |(instrument, traded): (u16, &super::Listing)| match traded.reference {

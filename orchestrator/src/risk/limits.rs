@@ -1,5 +1,5 @@
-//! The limits of orders, in rows as the checks read them, and the settings that change them before
-//! and during a run.
+//! The limits of orders in the layout that the checks read, and the settings that change them
+//! before and during a run.
 
 use super::duplicate::RecentOrders;
 use super::{Positions, Risk, RiskPlan};
@@ -27,7 +27,7 @@ pub enum SettingError {
     NoSuch(Scope),
 }
 
-/// The limits of a strategy in an instrument: one cache line, only read by checks.
+/// The limits of a strategy in an instrument: one cache line, which checks only read.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {
@@ -71,7 +71,7 @@ impl AccountLimits {
     }
 }
 
-/// Converts a limit in cents to price times quantity; `None`: off.
+/// Converts a limit in cents to price times quantity; `None` if the limit is off.
 pub(crate) fn money(cents: u64) -> Option<u128> {
     (cents != OFF).then(|| u128::from(cents) * CENT)
 }
@@ -157,7 +157,8 @@ impl StrategyRow {
 }
 
 impl Risk {
-    /// Counts a message of a strategy. Returns the control that kills the strategy for it.
+    /// Counts a message of a strategy against its rate limit. Returns the control that kills the
+    /// strategy for it.
     #[inline(always)]
     pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;
@@ -191,7 +192,7 @@ impl Risk {
         }
     }
 
-    /// Sets a limit. Open orders and positions stay, and count.
+    /// Sets a limit for a scope. Open orders and positions stay, and count.
     ///
     /// # Errors
     /// If the setting is invalid; nothing is changed.

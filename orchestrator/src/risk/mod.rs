@@ -158,8 +158,8 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order at `now`, in ticks since the start. An order that passes takes a token from
-    /// each bucket and is remembered for the duplicate check.
+    /// Checks an order against all controls at `now`, in ticks since the start. An order that
+    /// passes takes a token from each bucket and is remembered for the duplicate check.
     ///
     /// # Errors
     /// The first control that the order violates.
@@ -216,7 +216,7 @@ impl Risk {
         let is_buy = side == Side::Buy;
         let bought = account.long().saturating_add(more);
         let sold = more.saturating_sub(account.short());
-        // No branch predictor knows which side comes next.
+        // Branch predictors cannot predict the side of the next order.
         let reached = select_unpredictable(is_buy, bought, sold);
         if reached > limits.max_position && more > 0 {
             let is_off = limits.max_position == MAX_VALUE.cast_signed();

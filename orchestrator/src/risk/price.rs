@@ -54,7 +54,8 @@ impl Listing {
         self.set_range();
     }
 
-    /// Records a trade. Returns the change of the reference price.
+    /// Records a trade of the instrument as its reference price. Returns the change of the
+    /// reference price.
     #[inline]
     pub(crate) fn record_trade(&mut self, price: i64) -> i64 {
         if !self.rules.follows_trades || price <= 0 || price == self.reference {

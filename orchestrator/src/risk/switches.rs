@@ -5,8 +5,9 @@ use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
 impl Risk {
-    /// Sets a switch; reviving [`Scope::All`] clears all. Revived strategies lose their rejections,
-    /// and their accounts are on again. Returns `None` for an unknown scope.
+    /// Turns a kill switch on or off; reviving [`Scope::All`] turns off all of them. Revived
+    /// strategies lose their rejections, and their accounts are on again. Returns `None` for an
+    /// unknown scope.
     #[cold]
     pub(crate) fn set_switch(&mut self, scope: Scope, is_on: bool, positions: &Positions) -> Option<()> {
         self.has_scope(scope).then_some(())?;

@@ -74,7 +74,7 @@ impl FaultKind {
     /// The exit code of a process that was refused the resources.
     pub const EXIT_REFUSED: i32 = 41;
 
-    /// Returns `true` if the fault takes resources of the whole machine: its exit code tells how
+    /// Returns `true` if the fault takes resources of the whole machine: its exit code shows how
     /// far it got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(

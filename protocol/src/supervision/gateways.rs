@@ -1,7 +1,7 @@
 //! Fencing and repair of gateways in their own processes: the launcher fences a dead gateway, and
 //! the engine reports when its repair is complete.
 //!
-//! A gateway is trusted and is never quarantined. Its fence tells the engine that the gateway's
+//! A gateway is trusted and is never quarantined. Its fence means for the engine that the gateway's
 //! venue is down.
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
@@ -26,7 +26,7 @@ pub struct GatewayCounts {
     pub last_report: u64,
 }
 
-/// The engine's report about one gateway.
+/// The engine's report about the repair of one gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayRepair {
     /// The last epoch whose repair is complete.

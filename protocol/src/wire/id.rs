@@ -33,7 +33,7 @@ const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// Packs the three parts. Bits that do not fit their field are dropped.
+    /// Creates an order id from its three parts. Bits that do not fit their field are dropped.
     #[inline]
     pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);

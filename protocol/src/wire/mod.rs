@@ -27,7 +27,7 @@ pub const MAX_VENUES: usize = 64;
 /// Maximum number of gateways and exchanges of a run: a gateway for each venue and credential.
 pub const MAX_GATEWAYS: usize = 64;
 
-/// An invalid message, which no correct peer sends.
+/// An invalid message on a ring, which no correct peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The code of the operation is unknown.

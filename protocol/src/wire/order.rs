@@ -86,7 +86,8 @@ pub struct Order {
     pub trigger: u64,
 }
 
-/// The memory layout of an order. Words that an operation does not use are zero.
+/// The memory layout of an order: its words as fields. Words that an operation does not use are
+/// zero.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct OrderWords {

@@ -160,7 +160,7 @@ impl Report {
         }
     }
 
-    /// Returns the detail of the report's t5: its number, and in the highest bit whether more
+    /// Returns the detail of a report's stamp t5: its number, and in the highest bit whether more
     /// reports of its order follow. Zero for a single report.
     #[inline]
     pub const fn detail(&self) -> u8 {

@@ -33,12 +33,12 @@ const OWN: usize = HEADER_WORDS + 48;
 const KIND: SegmentKind =
     SegmentKind::new(41, "bench-account", &[("count", Field::Count as usize), ("own", OWN)]);
 
-/// State: the agent waits for the start.
+/// State of an agent that is ready and waits for the start.
 pub const READY: u64 = 1;
-/// State: the loop has ended and all figures are stored.
+/// State of an agent whose loop has ended and whose figures are all stored.
 pub const DONE: u64 = 2;
 
-/// Returns the specification of a memory segment.
+/// Returns the specification of a memory segment of a benchmark.
 pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     SegmentSpec {
         name: what,
@@ -66,7 +66,7 @@ fn segment_name(agent: usize) -> String {
 pub struct AgentAccount(AtomicWords);
 
 impl AgentAccount {
-    /// Attaches the account of an agent.
+    /// Attaches the account of a benchmark's agent.
     ///
     /// # Errors
     /// A segment is missing or not this agent's.
@@ -79,7 +79,7 @@ impl AgentAccount {
         Self(Region::heap(OWN + own_words).words())
     }
 
-    /// Stores a figure.
+    /// Stores a figure of the agent.
     #[inline(always)]
     pub fn set(&self, field: Field, value: u64) {
         // Relaxed: published by the Release store of the state.
@@ -94,8 +94,8 @@ impl AgentAccount {
         word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Stores a word of the own part. Ignores an index outside of it: a broken queue may deliver
-    /// more events than were sent.
+    /// Stores a word of the part of the account that is specific to the benchmark. Ignores an index
+    /// outside of it: a broken queue may deliver more events than were sent.
     #[inline(always)]
     pub fn set_own(&self, word: usize, value: u64) {
         // Relaxed: published by the Release store of the state.
@@ -104,7 +104,7 @@ impl AgentAccount {
         }
     }
 
-    /// Returns the own part.
+    /// Returns the part of the account that is specific to the benchmark.
     pub fn own(&self) -> AtomicWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }
@@ -136,12 +136,12 @@ impl AccountView {
         self.0.load(Field::State as usize, Ordering::Acquire)
     }
 
-    /// Loads a figure.
+    /// Loads a figure of the agent.
     pub fn get(&self, field: Field) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// Returns the own part.
+    /// Returns the part of the account that is specific to the benchmark.
     pub fn own(&self) -> ReadOnlyWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }

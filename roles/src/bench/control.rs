@@ -5,18 +5,18 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Phase: the agents prepare.
+/// Phase in which the agents prepare.
 pub const PREPARE: u64 = 0;
-/// Phase: the agents run.
+/// Phase in which the agents run.
 pub const GO: u64 = 1;
-/// Phase: sources start no new work.
+/// Phase in which sources start no new work.
 pub const LAST: u64 = 2;
-/// Phase: all sources have ended; the other agents drain and end.
+/// Phase in which all sources have ended, and the other agents drain and end.
 pub const DRAIN: u64 = 3;
-/// Phase: all agents end immediately.
+/// Phase in which all agents end immediately.
 pub const STOP: u64 = 4;
 
-/// Maximum number of agents.
+/// Maximum number of agents of a benchmark.
 pub const MAX_AGENTS: usize = 320;
 
 const PHASE: usize = HEADER_WORDS;
@@ -25,7 +25,7 @@ const PIDS: usize = PHASE + 16;
 /// The length of the plan in bytes, then its bytes.
 const PLAN: usize = PIDS + MAX_AGENTS;
 
-/// Segment kind of the control segment.
+/// Segment kind of a benchmark's control segment.
 pub const KIND: SegmentKind =
     SegmentKind::new(40, "bench-control", &[("phase", PHASE), ("pids", PIDS), ("plan", PLAN)]);
 
@@ -56,20 +56,20 @@ impl ControlSegment {
         self.0[PIDS + agent].store(pid.into(), Ordering::Release);
     }
 
-    /// Starts the run at tick `tick`.
+    /// Starts the benchmark at tick `tick`.
     pub fn start(&self, tick: u64) {
         // Relaxed: published by the phase.
         self.0[START].store(tick, Ordering::Relaxed);
         self.set_phase(GO);
     }
 
-    /// Publishes the phase.
+    /// Publishes the phase of the benchmark.
     pub fn set_phase(&self, phase: u64) {
         // Release: pairs with the Acquire load in `ControlView::phase`.
         self.0[PHASE].store(phase, Ordering::Release);
     }
 
-    /// Returns the agents' end.
+    /// Returns the agents' reading end of the segment.
     pub fn view(&self) -> ControlView {
         ControlView(self.0.clone().into())
     }
@@ -85,7 +85,7 @@ impl ControlView {
         (view.len() > PLAN).then_some(Self(view))
     }
 
-    /// Loads the phase of the run.
+    /// Loads the phase of the benchmark.
     #[inline(always)]
     pub fn phase(&self) -> u64 {
         // Acquire: pairs with the Release store in `ControlSegment::set_phase`. What ended before a

@@ -86,8 +86,8 @@ impl FaultContext {
     }
 }
 
-/// Performs a fault. Returns only if the strategy continues: after a stop, leaking, flooding,
-/// dropping orders, holding a slot, or with overwritten headers.
+/// Performs an injected fault. Returns only if the strategy continues: after a stop, leaking,
+/// flooding, dropping orders, holding a slot, or with overwritten headers.
 pub fn perform(kind: FaultKind, means: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),

@@ -8,30 +8,30 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// Stream for the targets of signals.
+    /// The random stream of the targets of signals.
     pub const SIGNALS: u64 = 1;
-    /// Stream for the planner.
+    /// The random stream of the planner.
     pub const PLANNING: u64 = 2;
     /// The random stream of the addresses and values that a scribbling strategy writes.
     pub const SCRIBBLES: u64 = 3;
-    /// Stream for the technique of a simulated run.
+    /// The random stream that selects the technique of a simulated run.
     pub const TECHNIQUE: u64 = 4;
-    /// Stream for the events of a simulated run.
+    /// The random stream of the events of a simulated run.
     pub const SCENARIO: u64 = 5;
-    /// Stream for the errors of a garbling venue.
+    /// The random stream of a garbling venue's errors.
     pub const GARBLE: u64 = 8;
-    /// Stream for the scheduling of a simulated run.
+    /// The random stream of the scheduling of a simulated run.
     pub const TURNS: u64 = 6;
-    /// Stream for the kernel's decisions in a simulated run.
+    /// The random stream of the kernel's decisions in a simulated run.
     pub const PROCESSES: u64 = 7;
-    /// Stream for the kill switches of a simulated run.
+    /// The random stream of the kill switches of a simulated run.
     pub const SWITCHES: u64 = 9;
-    /// Stream for the crashes and restarts of a simulated run.
+    /// The random stream of the crashes and restarts of a simulated run.
     pub const RESTARTS: u64 = 10;
-    /// Stream for the standbys and the disk of a simulated run.
+    /// The random stream of the standbys and the disk of a simulated run.
     pub const STANDBYS: u64 = 11;
 
-    /// Creates one stream of numbers from a seed.
+    /// Creates the random stream of one concern from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead faults, v1.....";

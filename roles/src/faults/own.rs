@@ -121,7 +121,7 @@ struct FaultyState {
     act: FaultAction,
 }
 
-/// A producer with faults at steps of a push.
+/// A technique's producer with faults at steps of a push.
 #[derive(Clone)]
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 

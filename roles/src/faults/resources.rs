@@ -15,22 +15,23 @@ use std::path::PathBuf;
 use system::descriptors;
 use system::fault::{self, ChildCrowd};
 
-/// Number of processes: twice a container's limit.
+/// Number of processes that the fault starts: twice a container's limit.
 pub const PROCESSES: usize = 256;
-/// Number of open files: four times the limit of a process in a container.
+/// Number of files that the fault opens: four times the limit of a process in a container.
 pub const FILES: usize = 4096;
-/// Mebibytes on disk: one and a half times a container's.
+/// Mebibytes that the fault writes to disk: one and a half times a container's limit.
 pub const DISK_MIB: usize = 96;
-/// Number of processes with [`CHILD_BYTES`] each: together a quarter more than a container's memory
-/// limit.
+/// Number of child processes with [`CHILD_BYTES`] each: together a quarter more than a container's
+/// memory limit.
 pub const CHILDREN: usize = 80;
-/// Bytes of each child: few, so that starting one in a duty cycle does not seem to hang.
+/// Memory of each child in bytes: little, so that starting one in a duty cycle does not seem to
+/// hang.
 pub const CHILD_BYTES: usize = 8 << 20;
 
 /// Bytes by which a segment is extended.
 const GROWTH: u64 = 1 << 20;
 
-/// The surroundings of a strategy that resource faults need.
+/// The parts of a strategy's environment that resource faults need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// The run's directory.
@@ -53,12 +54,13 @@ pub struct ResourceGrab {
 }
 
 impl ResourceGrab {
-    /// Starts with nothing taken.
+    /// Creates the fault with nothing taken yet.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory }
     }
 
-    /// Takes more. Returns `Some(true)` once it has all, `Some(false)` once it is refused.
+    /// Takes more of the resource. Returns `Some(true)` once it has all, `Some(false)` once it is
+    /// refused.
     pub fn step(&mut self) -> Option<bool> {
         let (each, all) = match self.kind {
             FaultKind::Forkbomb => (16, PROCESSES),

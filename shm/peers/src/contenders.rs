@@ -1,4 +1,4 @@
-//! What is compared: a value of `W` words that one thread writes and another reads.
+//! The interface of the compared values: `W` words that one thread writes and another reads.
 
 use arc_swap::ArcSwap;
 use left_right::{Absorb, ReadHandle, WriteHandle};
@@ -6,24 +6,24 @@ use seqlock::SeqLock;
 use shm::board::{self, BoardShape, Reader, Writer};
 use std::sync::Arc;
 
-/// One way to publish a value.
+/// One way to publish a value from one thread to others.
 pub trait Contender<const W: usize> {
     /// The writing end.
     type Writer: Send;
     /// The reading end.
     type Reader: Send;
 
-    /// Both ends of a fresh one.
+    /// Creates a fresh value and returns both of its ends.
     fn pair() -> (Self::Writer, Self::Reader);
 
-    /// Makes it the newest value.
+    /// Makes `value` the newest value.
     fn write(writer: &mut Self::Writer, value: &[u64; W]);
 
     /// Copies the newest value. How often it had to begin again.
     fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32;
 }
 
-/// The board, with so many slots a cell.
+/// The board of this project, with `N` slots per cell.
 pub struct Board<const SLOTS: usize>;
 
 impl<const W: usize, const SLOTS: usize> Contender<W> for Board<SLOTS> {
@@ -77,7 +77,7 @@ impl<const W: usize> Contender<W> for Sequence {
 /// The crate `left-right`: two copies, readers register, the writer waits for them.
 pub struct LeftRight;
 
-/// Its value.
+/// The value of the crate `left-right`.
 #[derive(Clone)]
 pub struct Value<const W: usize>([u64; W]);
 

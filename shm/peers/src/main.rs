@@ -1,6 +1,6 @@
-//! The board beside crates of its kind, and its own numbers of slots beside each other: threads of
-//! one process, each for a moment in turn, round after round. Prints medians over the rounds of the
-//! ratios to the board with the slots that it chooses by itself, and the board's own times.
+//! Compares the board with other crates, and its numbers of slots with each other: threads of one
+//! process, alternated round after round. Prints medians over the rounds of the ratios to the board
+//! with the slots that it chooses by itself, and the board's own times.
 //!
 //! `cargo run --release [ROUNDS]` in this folder; pin it with `taskset` if cores are to be named.
 
@@ -18,9 +18,9 @@ const MOMENT: Duration = Duration::from_millis(10);
 /// Nanoseconds for each, one contender, one round.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    /// Nobody reads.
+    /// No thread reads.
     write: f64,
-    /// Nobody writes.
+    /// No thread writes.
     read: f64,
     /// While a thread reads without end.
     write_busy: f64,

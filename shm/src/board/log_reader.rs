@@ -14,7 +14,8 @@ pub enum LogPoll {
     Missed(u64),
 }
 
-/// A position in a log: entries read plus entries missed are its version.
+/// A reader's position in a board that is read as a log: its version is the number of entries read
+/// and missed.
 pub struct LogReader {
     reader: Reader,
     cell: usize,
@@ -22,8 +23,8 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Follows a cell as a log: every version after `seen`, in order, and the number missed.
-    /// [`Reader::version`] for what is still to come, 0 for all.
+    /// Follows a cell as a log: returns every version after `seen`, in order, and the number
+    /// missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -58,7 +59,8 @@ impl LogReader {
         self.next_with(into, &mut |_| ())
     }
 
-    /// The same, and calls `at` as [`Reader::try_read_with`] does.
+    /// Copies the next entry as [`LogReader::next`] does, and calls `at` as
+    /// [`Reader::try_read_with`] does.
     ///
     /// # Errors
     /// [`ReadError::Backwards`].

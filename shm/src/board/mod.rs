@@ -1,8 +1,8 @@
 //! Boards: one writer, any number of readers in any number of processes, newest value first.
 //!
-//! A board is a table of cells, one for each instrument for example. [`Reader::read`] gives a
-//! cell's newest value; [`Reader::follow`] gives every value in order, as from a log that
-//! overwrites its oldest entries, and says how many were missed.
+//! A board is a table of cells, one for each instrument for example. [`Reader::read`] returns a
+//! cell's newest value. [`Reader::follow`] returns every value in order, as from a log that
+//! overwrites its oldest entries, and counts the missed ones.
 //!
 //! ```
 //! use shm::board::{self, LogPoll, BoardShape};
@@ -57,41 +57,40 @@
 //! ```
 //!
 //! Version v of a cell, 1 for the first, is in slot v modulo the number of slots. The version word
-//! says which is the newest; 0 is none. Words from the beginning of a cell, which is at a cache
+//! names the newest version; 0 is none. Words from the beginning of a cell, which is at a cache
 //! line; slots have lines of their own.
 //!
 //! # Why nothing is torn
 //!
 //! The writer writes version v into its slot, then stores v as the cell's version (Release). A
 //! reader loads v (Acquire), so it sees all of the slot's words. It copies them, then loads the
-//! version again: w. The slot is written next for version v + slots, and that write begins after v +
-//! slots − 1 was stored: with a Release fence between that store and the first word. If the copy
-//! has any word of that write, the reader's Acquire fence behind the copy pairs with that fence,
-//! and w is at least v + slots − 1. So if w − v < slots − 1, the copy has none, and is whole. It is
+//! version again: w. The slot is written next for version v + slots, and that write begins after v
+//! + slots − 1 was stored: with a Release fence between that store and the first word. If the copy
+//! has any word of that write, the reader's Acquire fence after the copy pairs with that fence, and
+//! w is at least v + slots − 1. So if w − v < slots − 1, the copy has none, and is whole. It is
 //! what the writer passed to one `write`, and nothing else is returned. Versions are never used
 //! again: they end at 2^56, before which nothing wraps.
 //!
 //! # Why nobody waits
 //!
-//! The writer loads nothing that anybody else writes. It does its stores and is done, whatever any
-//! number of readers do or however they die: they have no word here. A reader never waits for a
-//! write that has begun: the newest whole value is in a slot that this write does not touch. It
-//! tries again only if `slots` − 1 writes ended while it copied, so the board has moved on:
-//! lock-free. After a thousand tries it gives up and says so ([`ReadError::Overtaken`]).
+//! The writer loads nothing that another process writes. It performs its stores and is done,
+//! however many readers there are and however they crash: readers write no word. A reader never
+//! waits for a write that has begun: the newest whole value is in a slot that this write does not
+//! touch. It tries again only if `slots` − 1 writes ended during its copy, so the board has
+//! advanced: lock-free. After a thousand tries it returns [`ReadError::Overtaken`].
 //!
 //! # Deaths and hostile peers
 //!
 //! - **A writer that dies** at any instruction has stored the new version or not. Either way the
-//!   cell's version is that of a whole value; the half-written slot is none that a reader looks at,
-//!   and the successor's first write overwrites it. Nothing is repaired.
+//!   cell's version is that of a whole value; no reader reads the half-written slot, and the
+//!   successor's first write overwrites it. Nothing is repaired.
 //! - **A reader** maps the board read-only. It cannot write, and its death is not noticed.
-//! - **A hostile writer** can publish bad words and bad versions, also values that it changes under
-//!   a reader's eyes: they are words, to be checked by their users. It has no lock word to
-//!   hold: a reader faces a version that keeps increasing, and gives up
-//!   ([`ReadError::Overtaken`]), or one that goes backwards ([`ReadError::Backwards`] for a
-//!   [`LogReader`]).
+//! - **A hostile writer** can publish bad words and bad versions, also values that it changes
+//!   during a copy: they are words, which their users must check. It has no lock word to hold: a
+//!   reader faces a version that keeps increasing, and gives up ([`ReadError::Overtaken`]), or one
+//!   that goes backwards ([`ReadError::Backwards`] for a [`LogReader`]).
 //! - **Two writers at once** are a mistake, which [`NamedWriter`] refuses by a lock that the kernel
-//!   lets go of at death. Over other memory it is for the caller: then values can be torn, and
+//!   releases at death. Over other memory it is for the caller: then values can be torn, and
 //!   nothing is undefined.
 //!
 //! # Sizes
@@ -173,7 +172,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// A board's memory on the heap, with its header: for both ends in one process, and for tests.
+/// Creates a board's memory with its header on the heap, for both ends in one process, and for
+/// tests.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
@@ -190,7 +190,7 @@ pub fn heap(shape: BoardShape) -> AtomicWords {
     words
 }
 
-/// Both ends of a board on the heap; the reader can be cloned.
+/// Creates a board on the heap and returns both ends; the reader can be cloned.
 ///
 /// # Panics
 /// Never: a fresh board has a good header.

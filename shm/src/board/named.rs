@@ -24,10 +24,10 @@ fn segment(name: &str) -> Result<String, BoardError> {
 }
 
 impl NamedWriter {
-    /// Creates a board under that name, mode 0600. Leftovers of a crashed writer are removed first.
+    /// Creates a board under a name, mode 0600. Leftovers of a crashed writer are removed first.
     ///
-    /// # Errors
-    /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left behind then.
+    /// # Errors [`BoardError::Name`]; a name that is taken; too little room. Nothing is left over
+    /// then.
     pub fn create(name: &str, shape: BoardShape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);
@@ -42,7 +42,8 @@ impl NamedWriter {
         }
     }
 
-    /// Takes over from a crashed writer: attached readers see its values, and then ours.
+    /// Takes over the board of a crashed writer: attached readers keep their values and see new
+    /// ones.
     ///
     /// # Errors
     /// No board has that name; [`BoardError::Written`]: its writer is running;
@@ -86,7 +87,7 @@ impl Drop for NamedWriter {
 }
 
 impl Reader {
-    /// Attaches a reading end to the board of that name, on pages that cannot be written.
+    /// Attaches a reading end to the board with that name, on pages that it cannot write.
     ///
     /// # Errors
     /// No board has that name yet; [`BoardError::Name`]; the file is not a board of this build.

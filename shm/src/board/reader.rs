@@ -1,11 +1,11 @@
-//! The reading end: any number of them, from pages that they cannot write.
+//! The reading end of a board, on pages that it cannot write; there may be any number.
 
 use super::{BoardError, BoardShape};
 use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// Version and time of a value.
+/// The version and time of a board's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -17,8 +17,8 @@ pub struct Stamp {
 /// Errors of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
-    /// it writes more than the board's slots in the time of one copy, again and again.
+    /// Each time a value was copied, the writer overwrote it. A correct writer does that only if it
+    /// writes more than the board's slots in the time of one copy, again and again.
     #[error(
         "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
     )]
@@ -55,7 +55,7 @@ impl Reader {
         Ok(Self { shape: BoardShape::read(view)?, view: view.clone() })
     }
 
-    /// Attaches a reading end to a board whose shape is known: nothing in its header is believed.
+    /// Attaches a reading end to a board of a known shape, without trusting the board's header.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board.
@@ -64,13 +64,13 @@ impl Reader {
         Ok(Self { shape, view: view.clone() })
     }
 
-    /// The board's shape.
+    /// Returns the board's shape.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
-    /// The version of the cell's newest value: 0 before the first write. Acquire: what the writer
-    /// did before that write has happened.
+    /// Returns the version of the cell's newest value; 0 before the first write. Acquire: pairs
+    /// with the writer's Release store of the version.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -80,8 +80,8 @@ impl Reader {
         self.view.load(self.shape.version_at(cell), Ordering::Acquire)
     }
 
-    /// Copies the cell's newest value, whole; `None` before the first write. Tries a thousand
-    /// times.
+    /// Copies the cell's newest value, never a torn one; `None` before the first write. Tries a
+    /// thousand times.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
@@ -99,7 +99,8 @@ impl Reader {
         Err(ReadError::Overtaken { tries: TRIES })
     }
 
-    /// Reads once. Wait-free: as many loads as the value has words, plus three.
+    /// Tries once to copy the cell's newest value. Wait-free: as many loads as the value has words,
+    /// plus three.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -111,8 +112,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// As [`Reader::try_read`], and calls `at` with the index of each word before it is loaded, and
-    /// once after the last: tests let the writer run there.
+    /// Reads as [`Reader::try_read`] does, and calls `at` with the index of each word before it is
+    /// loaded, and once after the last one, so that tests can let the writer run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -138,16 +139,17 @@ impl Reader {
         }
     }
 
-    /// Whether that version was still there when the cell's was `after`: the writer of version v +
-    /// slots, which has the same slot, begins after v + slots − 1 was published.
+    /// Returns `true` if a copied version was not overwritten while it was copied: the cell's
+    /// version was `after`, and the writer of version v + slots, which uses the same slot, begins
+    /// only after v + slots − 1 was published.
     #[inline(always)]
     pub(super) fn is_whole(&self, version: u64, after: u64) -> bool {
         // Huge, and so refused, also where a hostile version went backwards.
         after.wrapping_sub(version) < self.shape.slots() as u64 - 1
     }
 
-    /// Copies what is in that version's slot: the time, and the version that the cell had
-    /// afterwards, which says whether the copy is whole.
+    /// Copies the slot of a version, and returns its time and the cell's version afterwards, which
+    /// shows whether the copy is whole.
     #[inline(always)]
     pub(super) fn copy(
         &self,

@@ -5,14 +5,14 @@ use crate::memory::header::HEADER_WORDS;
 use crate::memory::{AtomicWords, Header, HeaderError, LINE_WORDS as LINE, ReadOnlyWords, SegmentKind};
 use crate::sync::Ordering;
 
-/// Where the segment says how many words a value has.
+/// Offset of the number of words of a value.
 const WORDS: usize = HEADER_WORDS;
-/// Where it says how many slots a cell has.
+/// Offset of the number of slots of a cell.
 const SLOTS: usize = WORDS + 1;
 /// Where the first cell begins: the words above have two lines to themselves.
 const CELLS: usize = HEADER_WORDS + 2 * LINE;
 
-/// A board's segment. Capacity: its cells. Slot words: those of a cell.
+/// The segment kind of a board. Capacity: its cells. Slot words: those of a cell.
 pub const KIND: SegmentKind = SegmentKind::new(
     33,
     "board",
@@ -50,8 +50,8 @@ impl BoardShape {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
-    /// One cell that is followed as a log: a reader may be up to `slots` − 1 entries behind before
-    /// it misses some.
+    /// Creates a shape of one cell that is read as a log: a reader may be up to `slots` − 1 entries
+    /// late before it misses some.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -59,7 +59,8 @@ impl BoardShape {
         Self::with_slots(1, words, slots)
     }
 
-    /// Any shape: `cells` values of `words` words, each with `slots` slots, a power of two from 2.
+    /// Creates a shape of `cells` values of `words` words with `slots` slots each, a power of two
+    /// from 2.
     ///
     /// # Errors
     /// [`BoardError::Shape`]: a number that boards do not have.
@@ -112,7 +113,7 @@ impl BoardShape {
         CELLS + self.cells * self.cell
     }
 
-    /// Where the segment has the version of that cell.
+    /// Returns the offset in the segment of a cell's version.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -122,8 +123,8 @@ impl BoardShape {
         CELLS + cell * self.cell
     }
 
-    /// Where the segment has the slot of that version of that cell: the time of the write, then the
-    /// value.
+    /// Returns the offset in the segment of the slot of a cell's version: the time of the write,
+    /// then the value.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -134,8 +135,8 @@ impl BoardShape {
         self.version_at(cell) + self.first + slot * self.slot
     }
 
-    /// Writes the header of a fresh segment, all zero so far. Creator, run and index are the
-    /// caller's; the rest is this shape's.
+    /// Writes the header into a fresh segment of zeros. The caller provides creator, run and index;
+    /// the shape provides the rest.
     ///
     /// # Panics
     /// If the segment has not [`BoardShape::segment_words`] words.
@@ -147,14 +148,14 @@ impl BoardShape {
         self.header(header).write(words);
     }
 
-    /// The header of a board of this shape. Creator, run and index are the caller's.
+    /// Returns the header of a board of this shape. Creator, run and index are the caller's.
     #[must_use]
     pub fn header(&self, header: Header) -> Header {
         let bytes = self.segment_words() as u64 * 8;
         Header { kind: KIND, bytes, capacity: self.cells as u64, slot_words: self.cell as u64, ..header }
     }
 
-    /// Checks that a segment has the size of a board of this shape, whatever its header says.
+    /// Checks that a segment has the size of a board of this shape, without trusting its header.
     ///
     /// # Errors
     /// [`HeaderError::Size`].
@@ -163,7 +164,7 @@ impl BoardShape {
         if promised == found { Ok(()) } else { Err(HeaderError::Size { promised, found }) }
     }
 
-    /// The shape that a segment's header says, checked: taken once, and never read from shared
+    /// Reads the shape from a segment's header and checks it: copied once, and not read from shared
     /// memory again.
     ///
     /// # Errors

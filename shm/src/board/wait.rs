@@ -1,30 +1,30 @@
-//! Waiting for something newer: spinning, yielding, or asleep on the version itself.
+//! Waiting for a newer value: spinning, yielding, or sleeping on the cell's version.
 
 use super::Reader;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How a reader waits.
+/// How a reader waits for a newer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks again at once, with the CPU's pause hint: the lowest latency, a whole core.
+    /// Polls again at once, with the CPU's pause hint: the lowest latency, a whole core.
     Spin,
     /// Yields the core to other threads.
     Yield,
     /// Sleeps on a futex, until [`Writer::wake`](super::Writer::wake) or for [`MAX_SLEEP`], then
-    /// looks again. Waiting on a word of a shared file needs no right to write it.
+    /// polls again. Waiting on a word of a shared file needs no right to write it.
     Sleep,
 }
 
-/// The longest sleep before a reader looks for itself.
+/// The longest sleep before a reader polls by itself.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
-/// Looks between two looks at the clock.
+/// Number of polls between two reads of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits until the cell's version is another than `seen`, for `timeout` that long, and gives
-    /// it: `seen` if nothing came.
+    /// Waits up to `timeout` for a version of the cell other than `seen`, and returns it; `seen` if
+    /// none came.
     ///
     /// # Panics
     /// If `cell` is out of range.

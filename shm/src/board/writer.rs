@@ -1,4 +1,4 @@
-//! The writing end: one at a time, and it waits for nobody.
+//! The writing end of a board: one at a time, and it never waits for readers.
 
 use super::{BoardError, BoardShape};
 use crate::memory::AtomicWords;
@@ -15,13 +15,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Versions end here, so that numbers do not overflow: a board written every nanosecond gets
-    /// there in more than two years. A board that says more was scribbled over.
+    /// The largest version, so that numbers do not overflow: a board written every nanosecond gets
+    /// there in more than two years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
-    /// Attaches the writing end to a board that has its header: the first one, or the successor of
-    /// one that is dead. Goes on behind the last version of each cell; what a dead writer was
-    /// writing does not exist.
+    /// Attaches the writing end to a board that has its header: the first writer, or the successor
+    /// of a crashed one. Continues after the last version of each cell; a value that a crashed
+    /// writer had not finished is lost.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -29,7 +29,7 @@ impl Writer {
         Self::attach_as(BoardShape::read(&words.clone().into())?, words)
     }
 
-    /// As [`Writer::attach`], to a board whose shape is known: nothing in its header is believed.
+    /// Attaches the writing end to a board of a known shape, without trusting the board's header.
     ///
     /// # Errors
     /// A segment that does not have the size of such a board; [`BoardError::Version`].
@@ -44,12 +44,12 @@ impl Writer {
         Ok(Self { words: words.clone(), shape, versions })
     }
 
-    /// The board's shape.
+    /// Returns the board's shape.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
-    /// The version that the cell has: 0 before the first write.
+    /// Returns the cell's version; 0 before the first write.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -57,8 +57,9 @@ impl Writer {
         self.versions[cell]
     }
 
-    /// The cell's newest value, a dead predecessor's too, and when it was written, in ticks; `None`
-    /// before the first write. A value that somebody has scribbled over is as they left it.
+    /// Returns the cell's newest value, which may be a crashed predecessor's, and its time in
+    /// ticks; `None` before the first write. A value that another process overwrote is returned as
+    /// it is.
     ///
     /// # Panics
     /// If `cell` is out of range or `value` has a length other than the board's values.
@@ -78,9 +79,9 @@ impl Writer {
         Some(slot[0].load(Ordering::Relaxed))
     }
 
-    /// Makes `value` the cell's newest one, written at `ticks`, and gives its version. Always done
-    /// after as many stores as the value has words, and two, whatever readers do. Makes no system
-    /// call: see [`Writer::wake`].
+    /// Makes `value` the cell's newest value, written at `ticks`, and returns its version.
+    /// Wait-free: as many stores as the value has words, plus two. Makes no system call: see
+    /// [`Writer::wake`].
     ///
     /// # Panics
     /// If `cell` is out of range or `value` has a length other than the board's values.
@@ -89,9 +90,9 @@ impl Writer {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }
 
-    /// As [`Writer::write`], and calls `at` before each of its stores, with their number from 0:
-    /// the time, the words, the version. Its `Break` leaves the write there, as a death does, and
-    /// gives `None`: for tests, models and benches.
+    /// Writes as [`Writer::write`] does, and calls `at` before each store with the store's number
+    /// from 0: the time, the words, the version. Its `Break` leaves the write there, as a death
+    /// does, and gives `None`: for tests, models and benches.
     ///
     /// # Panics
     /// As [`Writer::write`].
@@ -106,8 +107,8 @@ impl Writer {
         let count = self.shape.words();
         assert_eq!(value.len(), count, "a value of the board's size");
         let version = self.versions[cell] + 1;
-        // Release: pairs with the reader's Acquire fence. Who sees one of the words below has seen
-        // the versions before this one, and so that the slot's last value is gone.
+        // Release: pairs with the reader's Acquire fence. A reader that sees one of the words below
+        // also sees the versions before this one, and so that the slot's old value is gone.
         fence(Ordering::Release);
         let start = self.shape.slot_at(cell, version);
         let slot = &self.words[start..=start + count];
@@ -132,9 +133,8 @@ impl Writer {
         Some(version)
     }
 
-    /// Wakes the readers that sleep until there is something newer in that cell: a system call,
-    /// whose time grows with the number of sleepers. Without it they look for themselves, every
-    /// [`super::MAX_SLEEP`].
+    /// Wakes the readers that sleep until the cell has a newer value: a system call, whose time
+    /// grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -5,17 +5,17 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The result of a call that returns -1 and sets `errno` on an error.
+/// Converts the result of a call that returns -1 and sets `errno` on an error.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A path or a name for the kernel.
+/// Converts a path or a name to a C string.
 pub(crate) fn c_string(name: impl Into<Vec<u8>>) -> io::Result<CString> {
     CString::new(name).map_err(io::Error::from)
 }
 
-/// The user whose rights this process has.
+/// Returns the effective user id of this process.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes nothing and always succeeds.
     unsafe { libc::geteuid() }

@@ -1,4 +1,4 @@
-//! The header at the start of every segment: who made it, what it is, and the fingerprint of its
+//! The header at the start of every segment: its creator, its kind, and the fingerprint of its
 //! layout.
 //!
 //! ```text
@@ -16,10 +16,10 @@
 //!   11–15  zero
 //! ```
 //!
-//! An attacher that has a plan does not read it: the plan says the geometry, and any writer of
+//! An end that attaches with a plan does not read it: the plan has the geometry, and any writer of
 //! the segment can overwrite its header ([`Source::header`](crate::attached::Source::header)).
-//! Without a plan an attacher checks all of it, takes its own copy of the geometry and never reads
-//! it from shared memory again.
+//! Without a plan it checks all of it, takes its own copy of the geometry and never reads it from
+//! shared memory again.
 
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -27,10 +27,10 @@ use thiserror::Error;
 /// Words in a header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches pairs).
 pub const HEADER_WORDS: usize = 16;
 
-/// The word of a header that says whose the segment is among its kind: [`Header::index`].
+/// Index of the header word that numbers the segments of one kind: [`Header::index`].
 pub const INDEX: usize = 10;
 
-/// `bulkhead` in ASCII, little endian.
+/// The first word of every segment: `bulkhead` in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
 /// The version of the formats; raised with every change that the layout hash cannot see.
@@ -46,7 +46,7 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
-/// Where FNV-1a starts.
+/// The initial value of FNV-1a.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// A kind of segment: each layout has a constant of this type next to the offsets that it names.
@@ -55,14 +55,14 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 /// layout and processes of the two builds refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentKind {
-    /// Tells kinds apart: unique among the kinds of a run.
+    /// Code of the kind, unique among the kinds of a run.
     pub code: u64,
     /// For people.
     pub name: &'static str,
     /// The hash of its layout, and of what all segments have in common.
     pub layout: u64,
-    /// Whether its pages are touched when it is mapped. Not so for a reserve, which grows by the
-    /// pages that come into use.
+    /// Whether its pages are touched when it is mapped: not for a reserve, which grows by the pages
+    /// that are used.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
@@ -82,13 +82,13 @@ impl SegmentKind {
         Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
 
-    /// Marks it as a reserve, whose pages are not touched when it is mapped.
+    /// Marks the kind as a reserve, whose pages are not touched when it is mapped.
     #[must_use]
     pub const fn reserve(self) -> Self {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size of its slots, which begin after `offset` words.
+    /// Sets the size of the segment's slots, which begin after `offset` words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }
@@ -119,7 +119,7 @@ pub enum HeaderError {
         /// In the header.
         found: u64,
     },
-    /// A kind that is not the one asked for.
+    /// A kind other than the requested one.
     #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
         /// What was expected.
@@ -171,14 +171,13 @@ pub struct Header {
     pub index: u64,
 }
 
-/// The hash of a run's id that the headers of its segments carry.
+/// Returns the hash of a run's id that the headers of its segments carry.
 pub const fn run_hash(run: &str) -> u64 {
     fnv1a(FNV_OFFSET, run.as_bytes())
 }
 
 impl Header {
-    /// Checks copied-out words: magic, version, layout, kind. Sizes are for the caller, who knows
-    /// what there is.
+    /// Decodes copied words and checks magic, version, layout and kind. The caller checks sizes.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -266,7 +265,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Checks that `capacity` slots of `slot_words` words fit behind `offset` words of other
+    /// Checks that `capacity` slots of `slot_words` words fit after `offset` words of other
     /// content.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Liveness by file lock: held while a file is open, and queried without taking it.
 //!
-//! It belongs to the open file and not to the process (an OFD lock). The kernel lets go of it when
-//! the last descriptor of that open file is closed, so also when its process is killed; and it
-//! tells of it across PID namespaces, where a process id says nothing.
+//! It belongs to the open file and not to the process (an OFD lock). The kernel releases it when
+//! the last descriptor of that open file is closed, so also when its process is killed. It works
+//! across PID namespaces, where a process id is meaningless.
 
 use super::calls::checked;
 use std::fs::File;
@@ -23,8 +23,8 @@ fn call(file: &File, command: i32, lock: &mut libc::flock) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) }).map(drop)
 }
 
-/// Holds the lock, shared, until the file is closed. Any number of open files can hold it at once.
-/// The file must be open for reading.
+/// Takes the shared lock of a file until the file is closed. Any number of open files can hold it
+/// at once. The file must be open for reading.
 ///
 /// # Errors
 /// What the system refused.

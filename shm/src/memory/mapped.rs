@@ -1,4 +1,4 @@
-//! Maps and unmaps files and sealed memory. Named segments in `/dev/shm`, anonymous files, and the
+//! Maps and unmaps files and sealed memory: named segments in `/dev/shm`, anonymous files, and the
 //! control segment.
 
 use super::calls::{c_string, checked, effective_user};
@@ -56,11 +56,11 @@ fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
 }
 
 impl Region {
-    /// Creates a named segment of zeroed words: exclusively, mode 0600, reserved and prefaulted.
+    /// Creates a named segment of zeroed words: exclusively, mode 0600, with its memory reserved
+    /// and prefaulted.
     ///
-    /// # Errors
-    /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission).
-    /// Nothing is left behind then.
+    /// # Errors [`RegionError::NoRoom`], or what the system refused (the name exists, no
+    /// permission). Nothing is left over then.
     pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         Self::create_mapped(name, words, true)
     }
@@ -119,7 +119,7 @@ impl Region {
         Self::map_read_only(name, &file)
     }
 
-    /// An anonymous shared file of zeroed words (`memfd_create`).
+    /// Creates an anonymous shared file of zeroed words (`memfd_create`).
     ///
     /// # Errors
     /// What the system refused.
@@ -158,9 +158,9 @@ impl Region {
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// of a file its pages count as written then. Other threads may use the region concurrently,
-    /// and map others: the process's map is held for a few pages at a time. Words on the heap have
-    /// their pages already.
+    /// pages of a file count as written afterwards. Other threads may use the region concurrently,
+    /// and map other regions: the process's memory map is locked for a few pages at a time. Words
+    /// on the heap have their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
@@ -201,7 +201,7 @@ impl Region {
     }
 }
 
-/// Reserves memory in `/dev/shm` that has no name yet, mode 0600.
+/// Reserves unnamed memory in `/dev/shm`, mode 0600.
 pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
@@ -210,7 +210,7 @@ pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     Ok(file)
 }
 
-/// Gives memory that has no name its name, which must be free.
+/// Links unnamed memory under a name, which must be free.
 pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
     let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
     let link = |from: CString, to: CString| {
@@ -235,8 +235,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens the file under a segment's name: follows no link, does not wait (for the other end of a
-/// FIFO), and refuses a file that is not memory or belongs to another user.
+/// Opens the file with a segment's name: follows no link, does not block on a FIFO, and refuses a
+/// file that is not memory or belongs to another user.
 ///
 /// # Errors
 /// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this

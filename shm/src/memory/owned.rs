@@ -1,10 +1,11 @@
-//! Named segments that are removed when their creator drops them or dies. Each appears under its
-//! name whole and locked, and is a leftover once nobody has it locked.
+//! Named segments whose creator holds a lock, so that a leftover of a crashed creator is
+//! recognized. A segment appears under its name complete and locked, and is a leftover once no
+//! process holds the lock.
 //!
-//! The lock ends with its process, however that ends, and says the same in every PID namespace
-//! ([`lock`]). A process id does neither: it may belong to another process by now. Only the holder
-//! of the lock removes the name, so a leftover that two processes find at once is removed once, and
-//! what one of them has created under the name since is not touched.
+//! The lock is released when its process ends, however that ends, and is visible in every PID
+//! namespace ([`lock`]). A process id has neither property: it may belong to another process by
+//! now. Only the holder of the lock removes the name, so a leftover that two processes find at once
+//! is removed once, and what one of them has created under the name since is not touched.
 
 use super::mapped::{give_name, nameless, open_safely, os, unlink};
 use super::{AtomicWords, Region, RegionError, SHM_DIR, lock};
@@ -13,19 +14,18 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A named segment whose lock this process holds. Dropping it releases the lock and leaves
-/// the name.
+/// A named segment whose lock this process holds. Dropping it releases the lock and leaves the
+/// name.
 pub struct OwnedSegment {
     name: String,
     file: File,
 }
 
 impl OwnedSegment {
-    /// Creates a segment of zeroed words, mode 0600, and maps it. Nobody sees it before `fill` has
-    /// written to it and it is locked.
+    /// Creates a segment of zeroed words, mode 0600, and maps it. Other processes see it only once
+    /// `fill` has written to it and it is locked.
     ///
-    /// # Errors
-    /// As [`Region::create`]. Nothing is left behind then.
+    /// # Errors As [`Region::create`]. Nothing is left over then.
     pub fn create(
         name: &str,
         words: usize,
@@ -47,8 +47,8 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner is dead; `None` if somebody holds it or has just
-    /// removed the name.
+    /// Takes the lock of a segment whose owner has died; `None` if another process holds it or has
+    /// just removed the name.
     ///
     /// # Errors
     /// No segment has that name; the file is not memory of this user.
@@ -60,20 +60,20 @@ impl OwnedSegment {
         Ok((is_ours && owned.is_named()).then_some(owned))
     }
 
-    /// The open file, readable and writable.
+    /// Returns the open file, readable and writable.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns `true` if the name stands for this segment: it may have been removed by hand, and
-    /// created again by others.
+    /// Returns `true` if the name still refers to this segment: it may have been removed by hand
+    /// and created again.
     pub fn is_named(&self) -> bool {
         let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
         let named = std::fs::symlink_metadata(format!("{SHM_DIR}/{}", self.name)).map(identity);
         matches!((named, self.file.metadata().map(identity)), (Ok(named), Ok(ours)) if named == ours)
     }
 
-    /// Removes the name, if it stands for this segment.
+    /// Removes the name if it refers to this segment.
     ///
     /// # Errors
     /// What the system refused.

@@ -3,8 +3,8 @@
 //! [`AtomicWords`] and see no file descriptor.
 //!
 //! This is the whole of the unsafe code that shared memory needs here. Why slices of atomics, and
-//! nothing else: another process may write any word at any time, which would be undefined behaviour
-//! behind a Rust reference to plain data, but is an ordinary race on an atomic. A hostile peer can
+//! nothing else: another process may write any word at any time, which would be undefined behavior
+//! for a Rust reference to plain data, but is an ordinary race on an atomic. A hostile peer can
 //! therefore make us read nonsense (which is validated after it was copied out), never make the
 //! program unsound.
 
@@ -53,8 +53,8 @@ pub enum RegionError {
     },
 }
 
-/// Owner of the memory. Dropped with the region: the mapping goes, a name in `/dev/shm`
-/// stays.
+/// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
+/// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
@@ -78,8 +78,8 @@ pub struct Region {
     /// before the memory.
     #[cfg(not(loom))]
     pub(super) guard: Option<Guard>,
-    /// The header as the plan says it: then nobody reads the one in memory, which others may have
-    /// written over.
+    /// The plan's header: the one in memory is then not read, since other processes may have
+    /// overwritten it.
     pub(super) header: OnceLock<Header>,
     pub(super) _backing: Backing,
 }
@@ -92,7 +92,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// A region of zeroed words on the heap.
+    /// Creates a region of zeroed words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
         // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not
         // share theirs. Loom has words of its own size, and no lines.
@@ -117,16 +117,15 @@ impl Region {
         })
     }
 
-    /// All of its words.
+    /// Returns all words of the region.
     pub fn words(self: &Arc<Self>) -> AtomicWords {
         AtomicWords { start: self.start, len: self.len, region: Arc::clone(self) }
     }
 
-    /// From now on this is the region's header, whatever is in memory. The first one that is given
-    /// stays.
+    /// Sets the header that checks use from now on instead of the one in memory. The first one that
+    /// is given stays.
     ///
-    /// # Errors
-    /// The region does not have the size that it says.
+    /// # Errors The region does not have the size that the header states.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         let found = self.len as u64 * 8;
@@ -153,7 +152,7 @@ unsafe impl Send for AtomicWords {}
 unsafe impl Sync for AtomicWords {}
 
 impl AtomicWords {
-    /// The `len` words from `offset` on.
+    /// Returns the `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
@@ -163,8 +162,8 @@ impl AtomicWords {
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
 
-    /// The header of this segment, checked: the one that the plan says, if the segment was attached
-    /// by a plan; else the one in memory.
+    /// Returns the checked header of the segment: the plan's, if the segment was attached by a
+    /// plan, else the one in memory.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -178,7 +177,7 @@ impl AtomicWords {
         }
     }
 
-    /// As [`Region::set_header`].
+    /// Sets the header as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.region.set_header(header)
@@ -203,7 +202,7 @@ impl Deref for AtomicWords {
         // are only ever accessed as atomics here. Another process may change them at any time,
         // which is a race between atomics and not undefined. The mapping is as long as the file was
         // when it was checked. Of named segments (0600) a process of the same user can cut the file
-        // off: an access behind its end is then a SIGBUS, which reads and writes nothing. It ends
+        // off: an access past its end is then a SIGBUS, which reads and writes nothing. It ends
         // this process, or a zeroed page takes the lost one's place (`sigbus`). Sealed memory,
         // which is handed over, cannot be cut off.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
@@ -228,13 +227,13 @@ impl ReadOnlyWords {
         load_read_only(&self.0[index], ordering)
     }
 
-    /// As [`AtomicWords::is_lost`].
+    /// Returns `true` if a page of the region was lost, as [`AtomicWords::is_lost`] does.
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
     }
 
-    /// Words in the window.
+    /// Returns the number of words.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
@@ -243,7 +242,7 @@ impl ReadOnlyWords {
 }
 
 impl ReadOnlyWords {
-    /// The `len` words from `offset` on.
+    /// Returns the `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window.
@@ -251,7 +250,7 @@ impl ReadOnlyWords {
         ReadOnlyWords(self.0.slice(offset, len))
     }
 
-    /// As [`AtomicWords::header`].
+    /// Returns the checked header as [`AtomicWords::header`] does.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -259,20 +258,20 @@ impl ReadOnlyWords {
         self.0.header(expected)
     }
 
-    /// As [`Region::set_header`].
+    /// Sets the header as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.0.set_header(header)
     }
 
-    /// The first word, for a wait on it together with others: for this crate, which does not store
-    /// there.
+    /// Returns the first word for a wait on it together with other words; only for this crate,
+    /// which does not store there.
     pub(crate) fn futex(&self) -> &AtomicU64 {
         &self.0[0]
     }
 
-    /// Sleeps while the low half of that word is `expected`, for `timeout` that long. May return
-    /// for no reason.
+    /// Sleeps while the low half of a word is `expected`, for at most `timeout`. May return for no
+    /// reason.
     ///
     /// # Panics
     /// If `index` is outside the window.
@@ -282,7 +281,7 @@ impl ReadOnlyWords {
         futex::wait(&self.0[index], expected, timeout);
     }
 
-    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number:
+    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its index:
     /// a writer may change them concurrently.
     ///
     /// # Panics

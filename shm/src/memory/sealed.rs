@@ -1,10 +1,10 @@
 //! Segments without names: sealed memory that each process is handed as a descriptor, with the
 //! rights that it needs.
 //!
-//! The launcher creates each segment as a memfd, seals its size (nobody can truncate it under a
-//! reader, which would be a SIGBUS), and opens it twice: for writing and read-only. A process
-//! inherits one of the two, or neither; a read-only descriptor cannot be mapped for writing.
-//! Descriptors are closed as soon as they are mapped.
+//! The launcher creates each segment as a memfd, seals its size (no process can truncate it while
+//! another reads it, which would be a SIGBUS), and opens it twice: for writing and read-only. A
+//! process inherits one of the two, or neither; a read-only descriptor cannot be mapped for
+//! writing. Descriptors are closed as soon as they are mapped.
 
 use crate::memory::calls::checked;
 use crate::memory::{AtomicWords, Region, RegionError};
@@ -44,8 +44,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates a sealed segment of that many zeroed words. `what` is its name within the run,
-    /// `name` its full name, for messages and for `/proc`.
+    /// Creates a sealed segment of zeroed words. `what` is its name within the run, `name` its full
+    /// name, for messages and for `/proc`.
     ///
     /// # Errors
     /// Not enough memory, or what the system refused.
@@ -58,8 +58,8 @@ impl Shared {
         Self::create_with(0, what, name, words, prefault)
     }
 
-    /// As [`Shared::create`], for memory that only its creator writes: nobody can map it for
-    /// writing afterwards, not even with the descriptor to write.
+    /// Creates a segment as [`Shared::create`] does, but one that only its creator can write: no
+    /// other process can map it for writing afterwards, not even with the write descriptor.
     ///
     /// # Errors
     /// As [`Shared::create`].
@@ -97,7 +97,8 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// A segment that has a name as well, read-only for everybody: the control segment.
+    /// Creates a segment that also has a name and is read-only for every child: the control
+    /// segment.
     ///
     /// # Errors
     /// What the system refused.
@@ -105,8 +106,8 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// A segment that has a name as well, and that the process which is handed the right to write
-    /// may write.
+    /// Creates a segment that also has a name, and that a process with the write descriptor may
+    /// write.
     ///
     /// # Errors
     /// What the system refused.
@@ -115,7 +116,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
     }
 
-    /// Returns the descriptor for that access.
+    /// Returns the descriptor for an access right.
     pub fn file(&self, access: Access) -> &File {
         match access {
             Access::Read => &self.read,
@@ -133,14 +134,14 @@ impl Shared {
     }
 }
 
-/// Held while inheritance is changed or asked about. Two starts at once would take each other's
+/// Held while inheritance is changed or queried. Two starts at once would take each other's
 /// descriptors back, and hand them to each other's children. Nothing is kept under the lock, so one
 /// that panicked left nothing half done.
 static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard
-/// three, and no others: not either what this process was given by accident, by a shell for
-/// example. Nobody inherits them afterwards.
+/// three, and no others: not even those that this process inherited by accident, from a shell for
+/// example. Children started afterwards do not inherit them.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is
 /// therefore let through; a thread that concurrently starts a child by other means
@@ -158,7 +159,7 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
     started
 }
 
-/// Asks for or changes the flags or the seals of a descriptor.
+/// Queries or changes the flags or the seals of a descriptor.
 fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
     // SAFETY: a number that is not open is an error of the call. These commands take an integer:
     // nothing is read, written or closed.

@@ -13,7 +13,7 @@
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
 //! is installed only where [`install_handler`] was called: by the launcher, the reaper and the
-//! spiller. The engine and the strategies trade through this memory and cannot go on with zeros;
+//! spiller. The engine and the strategies trade through this memory and cannot continue with zeros;
 //! SIGBUS ends them.
 //!
 //! The handler runs in the middle of anything: it loads and stores atomics, makes one system call,
@@ -67,7 +67,7 @@ static FAULTS: AtomicU64 = AtomicU64::new(0);
 /// Bytes of a page of this machine.
 static PAGE: AtomicU64 = AtomicU64::new(0);
 
-/// A region's entry in the table, for as long as the region is mapped.
+/// A region's entry in the table of mapped regions, which the SIGBUS handler uses.
 #[derive(Debug)]
 pub(super) struct Guard(usize);
 
@@ -95,7 +95,7 @@ impl Guard {
         Some(Self(place))
     }
 
-    /// Returns `true` if a page of the region was replaced.
+    /// Returns `true` if a page of the mapped region was lost and replaced.
     pub(super) fn is_lost(&self) -> bool {
         // Relaxed: the handler has run on the thread that made the access, before the access was
         // over.
@@ -110,13 +110,13 @@ impl Drop for Guard {
     }
 }
 
-/// Returns how many pages of regions were replaced in this process: 0 where nothing was lost.
+/// Returns how many pages of regions were replaced in this process; 0 if nothing was lost.
 pub fn faults() -> u64 {
     // Relaxed: a count; see `Guard::is_lost`.
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// Installs the handler for this process.
+/// Installs the SIGBUS handler of this process.
 ///
 /// # Errors
 /// What the system refused.

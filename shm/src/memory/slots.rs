@@ -1,5 +1,5 @@
-//! Pointers to hot atomic words whose bounds are checked once. Checked once, when they are chosen,
-//! and from then on reached without a check.
+//! Pointers to hot atomic words whose bounds are checked once, when they are chosen; accesses then
+//! need no check.
 
 use super::{AtomicWords, ReadOnlyWords};
 use crate::prefetch::prefetch_ahead;
@@ -7,11 +7,11 @@ use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// One word of a region, which is reached without a check.
+/// One word of a region, which is accessed without a bounds check.
 pub struct Word(AtomicWords);
 
 impl Word {
-    /// That word of the window.
+    /// Creates a pointer to one word of a slice.
     ///
     /// # Panics
     /// If it is outside.
@@ -31,7 +31,7 @@ impl Deref for Word {
     }
 }
 
-/// A slot: `M` words and the sequence behind them.
+/// A ring slot: `M` words and the sequence after them.
 #[repr(C)]
 pub(crate) struct Slot<const M: usize> {
     /// The message.
@@ -40,7 +40,7 @@ pub(crate) struct Slot<const M: usize> {
     pub(crate) sequence: AtomicU64,
 }
 
-/// Contiguous slots, a power of two of them: every position maps to one.
+/// Contiguous slots of a ring, a power of two of them: every position maps to one.
 pub(crate) struct Slots<const M: usize> {
     /// `mask + 1` slots.
     words: AtomicWords,
@@ -48,7 +48,7 @@ pub(crate) struct Slots<const M: usize> {
 }
 
 impl<const M: usize> Slots<M> {
-    /// Makes slots of the whole window.
+    /// Creates slots from a whole slice.
     ///
     /// # Panics
     /// If it is not a power of two of slots.
@@ -58,13 +58,13 @@ impl<const M: usize> Slots<M> {
         Self { words, mask: count as u64 - 1 }
     }
 
-    /// Returns the number of slots minus one.
+    /// Returns the number of slots minus one, the mask that maps a position to its slot.
     #[inline(always)]
     pub(crate) const fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// Returns the slot of that position.
+    /// Returns the slot of a position.
     #[inline(always)]
     pub(crate) fn slot(&self, position: u64) -> &Slot<M> {
         let index = (position & self.mask) as usize;
@@ -76,7 +76,7 @@ impl<const M: usize> Slots<M> {
 }
 
 impl<const M: usize> Slot<M> {
-    /// Loads the sequence, of a slot whose page may not be writable.
+    /// Loads the sequence of a slot whose page may not be writable.
     #[inline(always)]
     pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
         load_read_only(&self.sequence, ordering)
@@ -91,7 +91,7 @@ impl<const M: usize> Slot<M> {
         }
     }
 
-    /// Copies the message, which nobody writes now: see [`load_owned`].
+    /// Copies the message of a slot that no thread writes now: see [`load_owned`].
     #[inline(always)]
     pub(crate) fn copy_owned(&self) -> [u64; M] {
         let mut copy = [0; M];
@@ -102,11 +102,11 @@ impl<const M: usize> Slot<M> {
     }
 }
 
-/// A consumer's read position: one slot of many, which it only reads. A look is two loads.
+/// A consumer's read position: one slot of a ring, which it only reads. A poll is two loads.
 // In this order: see `ring::spsc::Consumer`.
 #[repr(C)]
 pub(crate) struct Cursor<const M: usize> {
-    /// One of `slots`. A pointer, so that a look needs neither a mask nor a sum.
+    /// One of `slots`. A pointer, so that a poll needs neither a mask nor a sum.
     at: NonNull<Slot<M>>,
     slots: Slots<M>,
 }
@@ -124,15 +124,14 @@ impl<const M: usize> Cursor<M> {
         Self { at: NonNull::from(slots.slot(0)), slots }
     }
 
-    /// Returns the number of slots minus one.
+    /// Returns the number of slots minus one, the mask that maps a position to its slot.
     #[inline(always)]
     pub(crate) const fn mask(&self) -> u64 {
         self.slots.mask()
     }
 
-    /// Moves to the slot of that position. Between the position and the address are a mask, a shift
-    /// and a sum: in a stream each look waits for the word before it, so they are the time of a
-    /// message.
+    /// Moves to the slot of a position. The address needs a mask, a shift and a sum: in a stream
+    /// each poll waits for the word before it, so their latency is part of every message's time.
     #[inline(always)]
     pub(crate) fn go_to(&mut self, position: u64) {
         self.at = NonNull::from(self.slots.slot(position));
@@ -145,7 +144,7 @@ impl<const M: usize> Cursor<M> {
         unsafe { self.at.as_ref() }
     }
 
-    /// Returns the slot of that position, wherever the cursor is.
+    /// Returns the slot of any position.
     #[inline(always)]
     pub(crate) fn slot_of(&self, position: u64) -> &Slot<M> {
         self.slots.slot(position)

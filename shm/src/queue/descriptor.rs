@@ -23,7 +23,7 @@ use crate::process::start_time;
 use crate::ring::{SegmentPlace, SegmentSpec};
 use crate::sync::{AtomicU64, Ordering};
 
-/// What the segment is.
+/// The segment kind of a queue's descriptor.
 pub(super) const KIND: SegmentKind = SegmentKind::new(
     32,
     "queue",
@@ -45,10 +45,10 @@ const CONSUMER: usize = READY + 1;
 const ENDS: usize = CONSUMER + 1;
 const FILE_WORDS: usize = 2;
 
-/// The name of the segment within its queue.
+/// The name of the descriptor within its queue.
 pub(super) const DESCRIPTOR: &str = "about";
 
-/// An end of a queue, and where the descriptor names the process that has attached to it.
+/// An end of a queue, and the place in the descriptor that names the process attached to it.
 #[derive(Clone, Copy)]
 pub(super) enum QueueEnd {
     Consumer,
@@ -72,7 +72,7 @@ impl QueueEnd {
     }
 }
 
-/// A file of a queue, as the segment lists it.
+/// A file of a queue, as the descriptor lists it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ListedFile {
     name: u64,
@@ -90,12 +90,12 @@ impl ListedFile {
         Self { name: run_hash(&spec.name), kind: spec.kind.code << 8 | place }
     }
 
-    /// Returns `true` if it is listed under that name within the queue.
+    /// Returns `true` if the file is listed under that name within the queue.
     pub(super) fn is_named(self, what: &str) -> bool {
         self.name == run_hash(what)
     }
 
-    /// The code of the kind of memory that it is; `None` for what has no header.
+    /// Returns the code of the file's memory kind; `None` for a file without a header.
     pub(super) const fn memory(self) -> Option<u64> {
         if self.place() == 0 { Some(self.kind >> 8) } else { None }
     }
@@ -150,12 +150,12 @@ impl QueueDescriptor {
         }
     }
 
-    /// Size of the segment.
+    /// Returns the size of the descriptor's segment in words.
     pub(super) fn segment_words(&self) -> usize {
         ENDS + self.producers + FILE_WORDS * self.files.len()
     }
 
-    /// Header of a segment of the queue.
+    /// Returns the header of a segment of the queue.
     pub(super) fn header(&self, spec: &SegmentSpec) -> Header {
         self.header_of(spec.kind, spec.words, spec.capacity, spec.slot_words, spec.index)
     }
@@ -172,7 +172,7 @@ impl QueueDescriptor {
         Header { kind, bytes: words as u64 * 8, capacity, slot_words, creator_pid, creator_start, run, index }
     }
 
-    /// Writes everything but who has attached and whether the queue is ready.
+    /// Writes everything except the attached processes and the ready flag.
     pub(super) fn write(&self, words: &AtomicWords) {
         // Relaxed: the name of a new segment, or the word `ready`, shows them.
         words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl QueueDescriptor {
         self.header_of(KIND, self.segment_words(), self.capacity, 0, 0).write(words);
     }
 
-    /// Reads what the segment of the queue of that name says.
+    /// Reads the descriptor of the queue of that name.
     ///
     /// # Errors
     /// What is wrong with the header; numbers that do not fit the segment.
@@ -215,8 +215,8 @@ impl QueueDescriptor {
         Ok(Self { run, capacity, producers, technique, message_bytes, files, creator_pid, creator_start })
     }
 
-    /// Returns `true` if the segment whose first words these are belongs to the queue, and is of
-    /// that kind and size.
+    /// Returns `true` if the segment with these first words belongs to the queue and has that kind
+    /// and size.
     pub(super) fn owns(&self, words: &[u64; HEADER_WORDS], kind: u64, bytes: u64) -> bool {
         Header::creator(words).is_some() && [words[3], words[4], words[9]] == [bytes, kind, self.run]
     }
@@ -228,13 +228,13 @@ pub(super) fn set_ready(words: &AtomicWords) {
     words[READY].store(1, Ordering::Release);
 }
 
-/// Returns `true` if all files of the queue are there.
+/// Returns `true` if all files of the queue exist.
 pub(super) fn is_ready(words: &AtomicWords) -> bool {
     // Acquire: pairs with the Release in `set_ready`.
     words[READY].load(Ordering::Acquire) == 1
 }
 
-/// Records that this process attaches to that end.
+/// Records that this process attaches to an end.
 ///
 /// # Errors
 /// The id of the process that has attached before.
@@ -244,7 +244,7 @@ pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
-/// Records that this process attaches to that end in place of its previous owner.
+/// Records that this process attaches to an end in place of its previous owner.
 pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
     // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
@@ -279,7 +279,7 @@ pub(super) fn end_state(words: &AtomicWords, end: QueueEnd) -> EndState {
     }
 }
 
-/// Records that the consumer does not poll that producer any more.
+/// Records that the consumer no longer polls a producer.
 pub(super) fn retire_end(words: &AtomicWords, index: usize) {
     // Release: a successor of the consumer that sees it sees a drained ring.
     words[QueueEnd::Producer(index).word()].store(RETIRED, Ordering::Release);

@@ -4,7 +4,8 @@ use crate::memory::RegionError;
 use crate::ring::PeerFault;
 use thiserror::Error;
 
-/// Maximum number of producers of a queue: `linked` has as many bits for the owner of a block.
+/// Maximum number of producers of a queue: `linked` has a limited number of bits for the owner of a
+/// block.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Errors of creating or opening a queue, and of attaching its ends.
@@ -125,7 +126,8 @@ impl From<RegionError> for QueueError {
     }
 }
 
-/// A violation of the protocol by a producer: its ring is not read any more, the others' are.
+/// A protocol violation by a producer, whose ring is not read any more; other producers are
+/// unaffected.
 ///
 /// [`Receiver::renew`](super::Receiver::renew) resets the ring once the producer is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

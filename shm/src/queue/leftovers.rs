@@ -88,7 +88,7 @@ fn first_words(full: &str) -> Option<[u64; HEADER_WORDS]> {
     Some(bytes.map(u64::from_le_bytes))
 }
 
-/// The names of this user's queues in `/dev/shm` whose creators are dead.
+/// Returns the names of this user's queues in `/dev/shm` whose creators have died.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
@@ -103,7 +103,7 @@ pub fn dead() -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The files in `/dev/shm` that [`remove`] would remove.
+/// Returns the names of the files in `/dev/shm` that [`remove`] would remove.
 ///
 /// # Errors
 /// As [`remove`].
@@ -114,9 +114,9 @@ pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
     }))
 }
 
-/// Removes what a queue has left whose creator was killed, and returns the names of the files; none
-/// if there is nothing. A process that is attached keeps the memory that it has mapped. A file that
-/// is not what the queue made of it stays: somebody else's, or one whose header was overwritten.
+/// Removes the files of a queue whose creator was killed, and returns their names; none if there is
+/// nothing. A process that is attached keeps the memory that it has mapped. A file that does not
+/// match the queue's list stays: another program's, or one whose header was overwritten.
 ///
 /// # Errors
 /// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.

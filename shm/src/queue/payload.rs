@@ -1,7 +1,7 @@
 //! Typed messages as words of slots.
 //!
 //! A message of up to 56 bytes is one slot. A larger one is several slots of its producer's ring,
-//! in order, each with a word that says which of them it is:
+//! in order, each with a word that numbers it:
 //!
 //! ```text
 //! slot of a small message:    7 words
@@ -58,12 +58,12 @@ pub(super) fn parts<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Sl
     })
 }
 
-/// The parts of a large message that have arrived from one producer.
+/// The parts of a large message that have arrived so far from one producer.
 #[derive(Default)]
 pub(super) struct Partial(Vec<u8>);
 
 impl Partial {
-    /// Adds a slot. Returns the message with its last part.
+    /// Adds the next slot of a large message. Returns the message with its last part.
     pub(super) fn add<T: Message>(&mut self, slot: &Slot) -> Option<T> {
         if slot[0] == 0 {
             self.0.clear();

@@ -28,8 +28,8 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
     Ok((queue.producer(0)?, consumer))
 }
 
-/// A queue of one technique, from which its ends are attached: one consumer, and one of each
-/// producer, at a time.
+/// A queue of one technique, from which its ends are attached: at most one consumer, and one of
+/// each producer.
 pub struct Queue<T: Link> {
     /// `None` on the heap.
     name: Option<String>,
@@ -131,7 +131,7 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Creates a queue under that name in `/dev/shm`, which any process of this user can open.
+    /// Creates a queue under a name in `/dev/shm`, which any process of this user can open.
     /// Leftovers of a crashed creator are removed first, as by [`remove`].
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl<T: Link> Queue<T> {
         Self::create_typed(name, producers, capacity, 0)
     }
 
-    /// As [`Queue::create`], of typed messages of that size in bytes.
+    /// Creates a queue as [`Queue::create`] does, for typed messages of `bytes` bytes.
     pub(super) fn create_typed(
         name: &str,
         producers: usize,
@@ -194,7 +194,7 @@ impl<T: Link> Queue<T> {
         Ok(())
     }
 
-    /// Opens the queue that another process has created under that name.
+    /// Opens the queue that another process has created under a name.
     ///
     /// # Errors
     /// There is none, or not yet; it is of another technique, or of another build's layout; or its
@@ -204,7 +204,7 @@ impl<T: Link> Queue<T> {
         if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
     }
 
-    /// As [`Queue::open`], whatever the size of its messages.
+    /// Opens a queue as [`Queue::open`] does, whatever the size of its messages.
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
@@ -247,13 +247,13 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// The name, for messages.
+    /// Returns the queue's name for messages.
     pub(super) fn label(&self) -> &str {
         self.name.as_deref().unwrap_or("on the heap")
     }
 
-    /// Takes the lock of an end until the returned file is closed; `None` if another process, or
-    /// another handle, has it.
+    /// Takes the lock of an end until the returned file is closed; `None` if another process or
+    /// handle has it.
     pub(super) fn lock_end(&self, end: QueueEnd) -> Result<Option<File>, QueueError> {
         let Some(file) = &self.file else { return Ok(None) };
         let file = reopen(file, self.label())?;
@@ -277,12 +277,12 @@ impl<T: Link> Queue<T> {
         self.name.as_deref()
     }
 
-    /// Returns the number of producers that it was created for.
+    /// Returns the number of producers that the queue was created for.
     pub fn producers(&self) -> usize {
         self.spec.producers
     }
 
-    /// Attaches the sending end of a producer: once, until [`Queue::renew`].
+    /// Attaches the sending end of a producer; only once, until [`Queue::renew`].
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::Attached`]; memory that is not there or damaged.
@@ -295,7 +295,8 @@ impl<T: Link> Queue<T> {
         Ok(producer.inspect_err(|_| descriptor::free_end(&self.words, end))?)
     }
 
-    /// Ends this handle as the death of its process would: the lock goes and the names stay.
+    /// Drops this handle as the death of its process would: the lock is released and the names
+    /// stay.
     #[cfg(any(test, feature = "fixtures"))]
     pub fn abandon(mut self) {
         self.owned = None;
@@ -306,8 +307,8 @@ impl<T: Link> Queue<T> {
         if index < producers { Ok(()) } else { Err(QueueError::Producer { index, producers }) }
     }
 
-    /// Attaches the receiving end, at the queue's start: once. A successor of a crashed consumer
-    /// uses [`Queue::resume`].
+    /// Attaches the receiving end at the start of the queue; only once. A successor of a crashed
+    /// consumer uses [`Queue::resume`].
     ///
     /// # Errors
     /// [`QueueError::Attached`]; memory that is not there or damaged.
@@ -318,7 +319,7 @@ impl<T: Link> Queue<T> {
         Ok(consumer.inspect_err(|_| descriptor::free_end(&self.words, QueueEnd::Consumer))?)
     }
 
-    /// Attaches a receiving end in place of one that has crashed: see [`Link::resume`].
+    /// Attaches a receiving end in place of a crashed one: see [`Link::resume`].
     ///
     /// # Errors
     /// A technique whose consumer cannot be replaced; memory that is not there or damaged.

@@ -114,7 +114,7 @@ impl Waiter {
         let _ = (&self.fifo).read(&mut [0; MAX_DRAINED]);
     }
 
-    /// Waits for a wake-up, at most for `timeout`. May return early.
+    /// Waits for a sender's wake-up, at most for `timeout`. May return early.
     pub(super) fn wait(&self, timeout: Duration) {
         if wait_readable(self.fd(), timeout).is_err() {
             std::thread::sleep(timeout.min(Duration::from_millis(1)));

@@ -1,4 +1,4 @@
-//! The ends of links, as a process attaches them.
+//! Attaches the ends of links in a process.
 
 use super::link::{Link, LinkSpec};
 use super::{spsc, spsc_mux};
@@ -6,7 +6,7 @@ use crate::attached::Attached;
 use crate::memory::{AtomicWords, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
-    /// The sending end of a contended hand-off.
+    /// Attaches the sending end of a contended hand-off.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -14,7 +14,7 @@ impl Attached<'_> {
         T::producer(spec, index, self)
     }
 
-    /// The receiving end of a contended hand-off.
+    /// Attaches the receiving end of a contended hand-off.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -22,7 +22,7 @@ impl Attached<'_> {
         T::consumer(spec, self)
     }
 
-    /// The sending end of a 1→1 link.
+    /// Attaches the sending end of a 1→1 link.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -33,7 +33,7 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// The receiving end of a 1→1 link.
+    /// Attaches the receiving end of a 1→1 link.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -43,7 +43,7 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
+    /// Attaches a receiving end in place of a crashed one: see [`spsc::Consumer::resume_parts`].
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -53,7 +53,7 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// A sending end in the place of one that has died: see [`spsc::Producer::resume_parts`].
+    /// Attaches a sending end in place of a crashed one: see [`spsc::Producer::resume_parts`].
     ///
     /// # Errors
     /// As [`Attached::region`].

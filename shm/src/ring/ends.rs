@@ -7,11 +7,11 @@ use thiserror::Error;
 
 /// A violation of the protocol by a peer, found in the memory that it can write.
 ///
-/// All of its fields are words. A narrower one would stand where a message's first word does in the
-/// `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and a
-/// CPU delays such a load until both halves are in the cache, after everything
-/// before them. One process id of 32 bits took two thirds of a stream's rate; see "where the
-/// nanoseconds go" in the book.
+/// All of its fields are words. A narrower one would be at the offset of a message's first word in
+/// the `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and
+/// a CPU delays such a load until both halves are in the cache, after everything before them. One
+/// process id of 32 bits took two thirds of a stream's rate; see "where the nanoseconds go" in the
+/// book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PeerFault {
     /// A slot's sequence is none that an honest producer could have left there.
@@ -79,8 +79,8 @@ pub struct Allocation {
 
 /// The sending end of a hand-off. One thread at a time.
 pub trait Producer: Send {
-    /// Puts a message into the ring, or says that it is full. Never blocks, and never panics
-    /// whatever the peers wrote.
+    /// Pushes a message into the ring, or returns [`Full`]. Never blocks, and never panics whatever
+    /// the peers wrote.
     ///
     /// Release: the consumer that pops the message sees everything this thread did before.
     ///
@@ -91,11 +91,11 @@ pub trait Producer: Send {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step of the push: where a fault on purpose
-    /// is due and where a model's producer dies. `Break` leaves the push as a death at that step
-    /// would, and returns [`Full`]; a producer that was left so is never used again. Compiled for
-    /// an `at` that always continues, it is `try_push`. A technique of whose pushes only begin and
-    /// end can be seen implements it by [`whole`](super::step::whole).
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step, so that faults can be
+    /// injected and models can kill the producer there. `Break` abandons the push as a crash at
+    /// that step would, and returns [`Full`]; such a producer is never used again. Compiled for an
+    /// `at` that always continues, it is `try_push`. A technique whose pushes show only their
+    /// beginning and end implements it by [`whole`](super::step::whole).
     ///
     /// # Errors
     /// [`Full`]; the message was not taken, or `at` broke off.
@@ -105,9 +105,9 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Puts the first of these messages into the ring, as many as fit. Returns their number.
-    /// Promises what pushes promise. Where a technique can do better than push after push it does,
-    /// and may then show several at once.
+    /// Pushes the first of these messages, up to as many as fit. Returns their number. It has the
+    /// guarantees of single pushes. A technique may be faster than single pushes, and may publish
+    /// several messages at once.
     ///
     /// A producer that dies here has put in the first ones of them, however many, or none.
     #[inline(always)]
@@ -116,39 +116,39 @@ pub trait Producer: Send {
     }
 
     /// Clears the announcement of the last push, between two pushes. Used to find the owner of a
-    /// slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words cannot tell,
-    /// since every producer can overwrite them. One store; an agent calls it at the end of a duty
-    /// cycle that did anything, not with each push.
+    /// slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words do not identify
+    /// it, since every producer can overwrite them. It is one store; an agent calls it at the end
+    /// of a duty cycle with work, not with each push.
     fn withdraw(&mut self) {}
 }
 
-/// A slot that is claimed and not written: it blocks the hand-off until it is.
+/// A slot that is claimed and not written, and blocks the hand-off until it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedSlot {
     /// Position of the slot in the stream.
     pub position: u64,
-    /// The first producer that announces it, if one does. Nobody else can write that announcement.
-    /// An honest producer takes it back at the end of a push that has written nothing, and at the
-    /// end of its duty cycle in any case ([`Producer::withdraw`]).
+    /// The first producer that announces it, if one does. No other process can write that
+    /// announcement. A correct producer withdraws it at the end of a push that has written nothing,
+    /// and at the end of its duty cycle in any case ([`Producer::withdraw`]).
     pub announcer: Option<usize>,
 }
 
 /// The receiving end of an N→1 hand-off. One thread at a time.
 pub trait Consumer: Send {
-    /// Takes a message and the index of the producer whose memory it came from, or `None` if
-    /// nothing is there. First in, first out for each producer; no order between producers. Never
-    /// blocks. The index is `None` where several producers write into the same memory: then only
-    /// the message says whose it is, and it may lie. Never panics, whatever the peers wrote.
+    /// Takes a message and the index of the producer whose memory it came from; `None` if the queue
+    /// is empty. First in, first out for each producer; no order between producers. Never blocks.
+    /// The index is `None` where several producers write into the same memory: then only the
+    /// message names its sender, and may be forged. Never panics, whatever the peers wrote.
     ///
     /// Acquire: what the producer did before its push is seen by this thread from here on. Release:
     /// the producer that uses the slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// Takes up to `max` messages as [`Consumer::try_pop`] does. Returns the number taken. Where a
-    /// technique can do better than pop after pop it does: it may take several of one producer
-    /// before it looks at the next, and give their slots back together at the end; a `max` of a
-    /// quarter of the capacity or less leaves slots for the producers. It may return early: 0 says
-    /// that nothing was there.
+    /// Takes up to `max` messages as [`Consumer::try_pop`] does. Returns the number taken. A
+    /// technique may be faster than single pops: it may take several messages of one producer
+    /// before it polls the next, and free their slots together at the end; a `max` of a quarter of
+    /// the capacity or less leaves slots for the producers. It may return early: 0 means that no
+    /// message was there.
     ///
     /// A consumer that dies here may leave any of them to its successor, in order: they come out
     /// again.
@@ -164,9 +164,9 @@ pub trait Consumer: Send {
         max
     }
 
-    /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over
-    /// the message before
-    /// [`Consumer::release`]: until then a successor of this consumer takes it again.
+    /// Takes a message as [`Consumer::try_pop`] does, but where the technique supports it, the
+    /// producer cannot overwrite the message before [`Consumer::release`]: until then a successor
+    /// of this consumer takes it again.
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.try_pop()
     }
@@ -174,7 +174,7 @@ pub trait Consumer: Send {
     /// Frees the slot of the message that was taken last.
     fn release(&mut self) {}
 
-    /// Skips the messages that a crashed predecessor took from a producer and kept: up to `taken`,
+    /// Skips messages that a crashed predecessor took from a producer and journaled: up to `taken`,
     /// counted since the producer's memory was last reset.
     ///
     /// # Errors
@@ -189,31 +189,31 @@ pub trait Consumer: Send {
         let _ = producer;
     }
 
-    /// Something that no honest producer does, found since the last call. With the producer's
-    /// index, where it is the only one that could have done it: nothing more is taken from it then.
-    /// `None` where several producers write into the same memory: the damaged message is passed
-    /// over and the others' go on arriving.
+    /// Returns a protocol violation by a producer that was found since the last call. It has the
+    /// producer's index if only that producer can have caused it: no more messages are taken from
+    /// it then. The index is `None` if several producers write the memory: the damaged message is
+    /// skipped, and others continue to arrive.
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
         None
     }
 
-    /// A producer's death is certain (its process was reaped): mends what it left, so that nobody
-    /// waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the
-    /// dead any more, and its own memory is not read again before [`Consumer::revive`]. Whole
-    /// messages that it had published come out of [`Consumer::try_pop`] as before, until `true` at
-    /// the latest if they are in its own memory.
+    /// Repairs what a producer left whose process is certainly dead, so that no other end waits for
+    /// it. Call it in each duty cycle until it returns `true`: then no end waits for the dead
+    /// producer, and its own memory is not read again before [`Consumer::revive`].
+    /// [`Consumer::try_pop`] still returns messages that it had published; those in its own memory
+    /// until `true` at the latest.
     ///
     /// Pop between the calls: a claimed slot can be skipped only once everything before it is
-    /// taken, and a ring given up only once it is empty. Several who are dead at the same time are
-    /// all to be retired, in any order.
+    /// taken, and a ring is abandoned only once it is empty. Several producers that are dead at
+    /// once must all be retired, in any order.
     fn retire(&mut self, producer: usize) -> bool {
         let _ = producer;
         true
     }
 
     /// Polls a retired producer's memory again from its start, after it was reset (all zero but its
-    /// header) for a new producer of that index. After [`Consumer::retire`]
-    /// has said `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
+    /// header) for a new producer of that index. Call it after [`Consumer::retire`] has returned
+    /// `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -223,19 +223,19 @@ pub trait Consumer: Send {
         0
     }
 
-    /// Looks for damage that would stop the hand-off for everybody and that polling does not show;
-    /// seldom called.
+    /// Looks for damage that would stop the hand-off and that polling does not show; seldom called.
     fn check(&mut self) -> Result<(), PeerFault> {
         Ok(())
     }
 
-    /// Where the hand-off stands still now, in memory that several producers write; seldom called.
-    /// For a moment that is nothing unusual: a push is on its way.
+    /// Returns the slot at which the hand-off is blocked now, in memory that several producers
+    /// write; seldom called. A slot may be blocked for a moment by a push in progress.
     fn blocked(&self) -> Option<BlockedSlot> {
         None
     }
 
-    /// How the technique has grown since the start; zero for one that never allocates.
+    /// Returns the technique's allocation counts since the start; zeros for one that never
+    /// allocates.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }

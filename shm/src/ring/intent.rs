@@ -1,4 +1,5 @@
-//! Announcements of producers in shared rings: a dead producer's claim shows whose slot it was.
+//! Announcements of producers in shared rings: after a producer's death they show which claimed
+//! slot was its own.
 //!
 //! ```text
 //! word 0        16      17
@@ -9,22 +10,21 @@
 //! block   id + 1: it was last about to take that block (`linked`); 0: it never was
 //! ```
 //!
-//! A push stores `place` and then claims by CAS on the ring's tail. It does not take the
-//! announcement back when it is done: a place that is announced and written needs nothing. Only a
-//! producer that fails to claim withdraws, or it would prevent a repair for as long as it pushes
-//! nothing more.
+//! A push stores `place` and then claims by CAS on the ring's tail. It does not withdraw the
+//! announcement afterwards: a position that is announced and written needs no repair. Only a
+//! producer that fails to claim withdraws; otherwise it would prevent a repair until its next push.
 //!
-//! At the end of a duty cycle everybody withdraws
-//! ([`Producer::withdraw`](super::Producer::withdraw)). The ring says that the place is written,
-//! but another producer may write "free" over it: then only the announcement of an innocent
-//! producer would be left. A producer that still announces the place in a later duty cycle is in
-//! the middle of a push that does not end.
+//! At the end of a duty cycle every producer withdraws
+//! ([`Producer::withdraw`](super::Producer::withdraw)). The ring shows that the position is
+//! written, but another producer may write "free" over it: then only the announcement of an
+//! innocent producer would be left. A producer that still announces the position in a later duty
+//! cycle is in the middle of a push that does not end.
 //!
-//! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues
-//! its release sequence. So who finds the tail behind p (Acquire) sees the announcement of the
-//! producer that claimed p, or a later one of the same producer, which that stored (Release) after
-//! it had written p. The consumer therefore looks at the tail, then at all announcements, then at
-//! the place:
+//! **Who claimed an unwritten position.** The claim is a Release, and every later claim continues
+//! its release sequence. So a reader that finds the tail past p (Acquire) sees the announcement of
+//! the producer that claimed p, or a later one of the same producer, which that stored (Release)
+//! after it had written p. The consumer therefore reads the tail, then all announcements, then the
+//! slot:
 //!
 //! | a living producer announces p | the place | what it is |
 //! |---|---|---|
@@ -32,33 +32,33 @@
 //! | yes | not written | its own, or its claim fails: it writes or withdraws soon; check again |
 //! | no | not written | claimed by a crashed producer, never written: the consumer skips it |
 //!
-//! The consumer asks when it has come to the place, not before: what it passes over then is its own
-//! next step, and nobody else needs to know.
+//! The consumer checks this when it has reached the position, not before: skipping it is then the
+//! consumer's own next step, which no other process needs to see.
 //!
-//! Several crashed producers may announce one place. Those known to be dead do not count; the
-//! consumer waits for the others until they are known to be. The announcement of a dead producer is
-//! cleared when it is retired: later values are its successor's, and count.
+//! Several crashed producers may announce one position. Those known to be dead do not count; the
+//! consumer waits for the others until their death is confirmed. The announcement of a dead
+//! producer is cleared when it is retired: later values are its successor's, and count.
 //!
-//! **A place is never taken from a producer that is only slow**, however long it sleeps between
+//! **A position is never taken from a producer that is only slow**, however long it sleeps between
 //! announcement, claim and message: the consumer acts on deaths only (which the kernel has
-//! confirmed), and what anybody else announces it leaves alone.
+//! confirmed), and ignores the announcements of all others.
 //!
-//! **The others are not trusted.** A forged announcement of a living producer holds a repair up,
-//! and with it the ring; it cannot free a place that is not the dead one's. One of a dead producer
-//! is checked against the ring before it is followed.
+//! **The others are not trusted.** A forged announcement of a running producer delays a repair, and
+//! with it the ring; it cannot free a position that was not the dead producer's. A dead producer's
+//! announcement is checked against the ring before it is used.
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
-/// Where the announced place is.
+/// Offset of the announced position.
 pub const POSITION: usize = HEADER_WORDS;
-/// Where the announced block is.
+/// Offset of the announced block.
 pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
-/// Words in the segment.
+/// Words in the segment of an announcement.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
-/// What one producer announces before it claims, in a ring that several write; written by that
+/// The segment kind of one producer's announcements before it claims a slot; written by that
 /// producer.
 pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
     .of_slots(POSITION, INTENT_WORDS - POSITION);
@@ -75,7 +75,7 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     }
 }
 
-/// The producer's end: announces. For rings that several producers write.
+/// The producer's end of its announcements. For rings that several producers write.
 pub struct Intent {
     position: Word,
     block: Word,
@@ -84,7 +84,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Attaches the end of the producer whose segment this is.
+    /// Attaches the end of the producer that owns a segment.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -93,13 +93,13 @@ impl Intent {
         Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
-    /// Before the claim of that place.
+    /// Announces a position before it is claimed.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
         self.store_position(position.wrapping_add(1));
     }
 
-    /// After the claim has failed, and between pushes.
+    /// Withdraws the announcement after a failed claim, and between pushes.
     #[inline]
     pub fn withdraw(&self) {
         self.store_position(0);
@@ -112,7 +112,7 @@ impl Intent {
         self.position.store(position, Ordering::Release);
     }
 
-    /// Before that block is taken.
+    /// Announces a block before it is taken.
     #[inline]
     pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before
@@ -121,11 +121,11 @@ impl Intent {
     }
 }
 
-/// The consumer's end: all announcements, and which producers are dead and not yet retired.
+/// The consumer's end of all announcements, with the producers that are dead and not yet retired.
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
-    /// The announcements of all producers, in their order.
+    /// Attaches the announcements of all producers, in producer order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -140,7 +140,7 @@ impl Intents {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// The dead producer is retired: what is announced from now on is its successor's.
+    /// Marks a dead producer as retired: later announcements are those of its successor.
     ///
     /// # Panics
     /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
@@ -152,30 +152,31 @@ impl Intents {
         *is_dead = false;
     }
 
-    /// The place that a dead producer has announced last.
+    /// Returns the position that a dead producer announced last.
     pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// The block that a dead producer has announced last.
+    /// Returns the block that a dead producer announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
-    /// Returns `true` if a producer not known to be dead announces that place. Call it after the
-    /// tail was seen behind the place (Acquire), and look at the place only afterwards.
+    /// Returns `true` if a producer not known to be dead announces a position. Call it after the
+    /// tail was seen past the position (Acquire), and read the slot only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
 
-    /// As [`Intents::is_announced`], and dead producers count as well until they are retired.
+    /// Returns `true` if any producer announces a position, dead ones included until they are
+    /// retired.
     pub fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }
 
-    /// The first producer that announces that place and is not known to be dead.
+    /// Returns the first producer not known to be dead that announces a position.
     pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
@@ -186,14 +187,14 @@ impl Intents {
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
         // Acquire: pairs with the Release in `store_position`; a producer that announces something
-        // else has written the place that it had.
+        // else has written the position that it had claimed.
         let theirs = |words: &AtomicWords| words[0].load(Ordering::Acquire) == announced;
         self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }
 }
 
-/// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a
-/// run's segments get theirs from the launcher.
+/// Makes zeroed words an announcement's segment by writing its header, for tests and benches; the
+/// launcher writes those of a run's segments.
 pub fn write_header(words: &AtomicWords, producer: u64) {
     Header {
         kind: KIND,
@@ -208,7 +209,7 @@ pub fn write_header(words: &AtomicWords, producer: u64) {
     .write(words);
 }
 
-/// The announcements' segments of that many producers on the heap: for tests, models and benches.
+/// Creates the announcement segments of producers on the heap, for tests, models and benches.
 pub fn on_heap(producers: usize) -> Vec<AtomicWords> {
     let segment = |producer| {
         let words = crate::memory::Region::heap(INTENT_WORDS).words();
@@ -233,7 +234,7 @@ mod link {
         format!("{}-{index}.intent", spec.name)
     }
 
-    /// The segments of a link's announcements.
+    /// Specifies the announcement segments of a link.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             name: name(spec, index),
@@ -248,7 +249,7 @@ mod link {
         })
     }
 
-    /// A producer's own.
+    /// Attaches the announcement segment of one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].

@@ -5,7 +5,7 @@ use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
 
-/// An N→1 hand-off: its name, how many producers, how many slots.
+/// The specification of an N→1 hand-off: its name, its producers, its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec<'a> {
     /// `submit`, `completion`; the names of its segments begin with it.
@@ -90,21 +90,21 @@ impl EndRights {
 
 /// A technique: its properties, and how to build the two ends of an N→1 hand-off over regions.
 pub trait Link: 'static {
-    /// Name and properties of the technique.
+    /// The technique's name and properties.
     const INFO: TechniqueInfo;
 
-    /// The sending end.
+    /// The technique's sending end.
     type Producer: Producer + 'static;
-    /// The receiving end.
+    /// The technique's receiving end.
     type Consumer: Consumer + 'static;
 
-    /// The segments that a link of this kind needs; none for one on the heap.
+    /// Specifies the segments that a link of this technique needs; none for one on the heap.
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         let _ = spec;
         Vec::new()
     }
 
-    /// Attaches the producer of that index.
+    /// Attaches a producer by its index.
     ///
     /// # Errors
     /// A segment that is missing or not what it should be.
@@ -120,8 +120,8 @@ pub trait Link: 'static {
     /// A segment that is missing or not what it should be.
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
 
-    /// Attaches a consumer in place of one that has crashed: what was not taken comes out, whole
-    /// and in order; a message that was being taken may come out again. For a technique that is
+    /// Attaches a consumer in place of a crashed one: messages not taken yet arrive whole and in
+    /// order; one that was being taken may arrive again. For a technique that is
     /// [`resumable`](TechniqueInfo::resumable).
     ///
     /// # Errors

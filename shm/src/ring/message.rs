@@ -11,7 +11,7 @@ pub const MESSAGE_WORDS: usize = 7;
 /// One message: 56 bytes; 64 with its slot's sequence, one cache line.
 pub type Message = [u64; MESSAGE_WORDS];
 
-/// The ring has no free slot now. The message stays with the caller, who may try again.
+/// The error of a push into a full ring. The message stays with the caller, who may try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the ring is full")]
 pub struct Full;

@@ -1,21 +1,18 @@
 //! The consumer of a queue that several producers write: its messages do not identify a producer,
-//! and a fault is kept until [`Consumer::take_fault`].
+//! and a fault is stored until [`Consumer::take_fault`].
 
 use super::ends::{Allocation, BlockedSlot, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
 
-/// A queue of several producers in memory that they share, as its one consumer has it; messages of
-/// `W` words.
+/// A queue that several producers write, as its one consumer uses it; messages of `W` words.
 pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
-    /// Takes the next message, or `None` if there is none now or something is wrong, which is then
-    /// put into `fault`. The message does not come in a `Result`: it would be copied through memory
-    /// once more on its way.
+    /// Takes the next message; `None` if there is none, or after a fault, which is stored in
+    /// `fault`. A `Result` would copy the message through memory once more.
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]>;
 
-    /// As [`SharedQueue::pop`], with the fault as the error.
+    /// Takes the next message as [`SharedQueue::pop`] does, with the fault as the error.
     ///
-    /// # Errors
-    /// What no honest producer leaves; which of the faults, the queue's own documentation says.
+    /// # Errors A protocol violation; the queue's own documentation lists the possible ones.
     #[inline(always)]
     fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         let mut fault = None;
@@ -23,28 +20,28 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
         fault.map_or(Ok(message), Err)
     }
 
-    /// As [`Consumer::retire`].
+    /// Repairs what a dead producer left, as [`Consumer::retire`] does.
     fn retire(&mut self, producer: usize) -> bool;
 
-    /// As [`Consumer::passed_over`].
+    /// Returns the number of slots skipped, as [`Consumer::passed_over`] does.
     fn passed_over(&self) -> u64;
 
-    /// As [`Consumer::check`].
+    /// Looks for damage, as [`Consumer::check`] does.
     ///
     /// # Errors
     /// The fault that [`Consumer::check`] returns.
     fn check(&mut self) -> Result<(), PeerFault>;
 
-    /// As [`Consumer::blocked`].
+    /// Returns the blocked slot, as [`Consumer::blocked`] does.
     fn blocked(&self) -> Option<BlockedSlot>;
 
-    /// As [`Consumer::allocation`].
+    /// Returns the allocation counts, as [`Consumer::allocation`] does.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }
 }
 
-/// The consumer of a shared queue, and the fault that it found.
+/// The consumer of a shared queue, with the fault that it found.
 pub struct Receiver<Q> {
     queue: Q,
     fault: Option<PeerFault>,

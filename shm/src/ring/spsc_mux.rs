@@ -4,10 +4,10 @@
 //! another's messages. The price is the scan: an empty poll loads the next sequence of every
 //! producer's ring.
 //!
-//! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`),
-//! and which nobody waits for. What it had published comes out as before; then its ring is taken
-//! out of the scan until a new producer has it ([`Consumer::retire`](super::Consumer::retire),
-//! [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
+//! **What a dead producer leaves:** its own ring, in which no message is half visible (see `spsc`),
+//! and for which no other end waits. Its published messages are delivered; then its ring is removed
+//! from the scan until a new producer has it ([`Consumer::retire`](super::Consumer::retire),
+//! [`Consumer::revive`](super::Consumer::revive)). Other rings are not touched.
 
 use super::spsc;
 use super::{
@@ -19,10 +19,10 @@ use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
-/// The technique.
+/// The technique `spsc-mux`.
 pub struct SpscMux;
 
-/// The consumer: all rings and where the next scan begins.
+/// The consumer of `spsc-mux`: all rings, and the ring at which the next scan begins.
 pub struct Mux {
     /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
@@ -35,7 +35,7 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// A consumer over these rings; the producer's index is the ring's place.
+    /// Creates a consumer over these rings; a producer's index is that of its ring.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let inactive = Vec::with_capacity(rings.len());
         Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
@@ -46,7 +46,7 @@ impl Mux {
         self.find_nonempty().is_none()
     }
 
-    /// Returns `true` if nothing is left to take of that producer: its ring is empty, or is not
+    /// Returns `true` if no message of a producer is left to take: its ring is empty, or is not
     /// polled.
     pub fn is_drained(&self, producer: usize) -> bool {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
@@ -56,7 +56,7 @@ impl Mux {
     #[inline(always)]
     fn find_nonempty(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division.
-        // Two plain walks over slices that only look: an empty scan is nothing but N loads.
+        // Two plain read-only passes over slices: an empty scan is just N loads.
         let (start, rest) = self.rings.split_at(self.next);
         match first_nonempty(rest) {
             Some(place) => Some(self.next + place),
@@ -95,7 +95,7 @@ impl Mux {
 
 /// Returns the first of these rings that is not empty. Two at a time after an odd first one: the
 /// loop is then not bound by its branch back. A ring at a time, that branch takes as long as two
-/// looks if the loop's few instructions happen to lie in two lines.
+/// polls if the loop's few instructions happen to lie in two lines.
 #[inline(always)]
 fn first_nonempty(rings: &[(usize, spsc::Consumer)]) -> Option<usize> {
     let odd = rings.len() % 2;
@@ -126,7 +126,7 @@ impl super::Consumer for Mux {
         let producer = *producer;
         let mut fault = None;
         let taken = ring.drain_or(max, &mut |message| f(Some(producer), message), &mut fault);
-        // What is wrong behind messages that were taken is found again.
+        // A fault after messages that were taken is found again.
         if let Some(fault) = fault.filter(|_| taken == 0) {
             self.fault = Some((producer, fault));
             self.deactivate(place);
@@ -173,8 +173,8 @@ impl super::Consumer for Mux {
             }
             self.deactivate(place);
         }
-        // Also where a fault had taken it out. Now, while nobody pushes there: a new producer may
-        // start before `revive`.
+        // Also where a fault had taken it out. Now, while no producer pushes there: a new producer
+        // may start before `revive`.
         if let Some((_, ring)) = self.inactive.iter_mut().find(|(index, _)| *index == producer) {
             ring.restart();
         }
@@ -207,20 +207,21 @@ impl super::Producer for SpscMuxProducer {
     }
 }
 
-/// The producer: its own ring.
+/// The producer of `spsc-mux`, with its own ring.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-/// The name of a producer's ring within the run.
+/// Returns the name of a producer's ring within the run.
 pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// The name of the consumer's part of a ring.
+/// Returns the name of the consumer's part of a ring.
 pub fn head_name(ring: &str) -> String {
     format!("{ring}.head")
 }
 
-/// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
+/// Specifies the two segments of an SPSC ring: the producer's part under the ring's name, and the
+/// consumer's.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         name: head_name(&what),

@@ -1,11 +1,12 @@
-//! Named points within a push at which tests kill a producer. Where a producer can die, and what of
-//! its message is in the ring then.
+//! Named points within a push at which tests kill a producer, with the state of its message in the
+//! ring at each.
 
 use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
 
-/// How far a push has come. Not every technique has every step.
+/// How far a push has come: the point at which a fault interrupts it. Not every technique has every
+/// step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Step {
@@ -13,12 +14,12 @@ pub enum Step {
     Entered,
     /// A block was taken for the end of the list and is not linked (`linked`).
     Allocated,
-    /// The block is linked behind the last one, which is not yet said to be the last (`linked`).
+    /// The block is linked after the last one, but not yet recorded as the last (`linked`).
     Linked,
     /// The place that the push is about to claim is announced (the rings that several producers
     /// write).
     Announced,
-    /// The place is claimed: nobody else will write it.
+    /// The position is claimed: no other producer will write it.
     Claimed,
     /// Some words of the message are written, others not.
     HalfWritten,
@@ -29,7 +30,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step, in the order of a push.
+    /// All steps, in the order of a push.
     pub const ALL: &[Step] = &[
         Step::Entered,
         Step::Allocated,
@@ -41,7 +42,7 @@ impl Step {
         Step::Published,
     ];
 
-    /// The name that users type and read.
+    /// Returns the name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Entered => "entered",
@@ -55,7 +56,7 @@ impl Step {
         }
     }
 
-    /// The step of that name.
+    /// Returns the step with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.name() == name)
     }
@@ -67,7 +68,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at`; its `Break` leaves the push here. For an `at` that always continues: nothing.
+/// Calls `at`; its `Break` abandons the push at this step. For an `at` that always continues:
+/// nothing.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.
@@ -76,10 +78,9 @@ pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result
     if at(step).is_break() { Err(Full) } else { Ok(()) }
 }
 
-/// A push of which only begin and end can be seen: `push`, with its two steps.
+/// Runs a push of which only beginning and end are visible: calls `push` between these two steps.
 ///
-/// # Errors
-/// [`Full`] if `push` says so or `at` broke off.
+/// # Errors [`Full`] if `push` returns it or `at` broke off.
 #[inline(always)]
 pub fn whole(
     at: &mut impl FnMut(Step) -> ControlFlow<()>,
@@ -92,8 +93,8 @@ pub fn whole(
     Ok(())
 }
 
-/// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half,
-/// [`Step::Written`] behind it.
+/// Writes a message's words into its slot, with [`Step::HalfWritten`] before the second half and
+/// [`Step::Written`] after it.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

@@ -2,19 +2,18 @@
 
 use super::step::Step;
 
-/// Where a technique keeps what it carries, and so where it can run.
+/// The memory in which a technique keeps its messages, which decides where it can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// On the heap of one process: between its threads only.
     Heap,
     /// In memory that processes can share.
     Memory,
-    /// In the kernel: a send or a look is a system call.
+    /// In the kernel: a push or a poll is a system call.
     Kernel,
-    /// In files and memory that it makes itself and opens by their names: somebody else's
-    /// transport, which is given a [folder](super::SegmentPlace::Directory). Nothing of it can be
-    /// handed over, so it runs where a process opens what it likes, and what it reads there it must
-    /// check itself.
+    /// In files and memory that it creates itself and opens by name: a third-party transport, which
+    /// gets a [folder](super::SegmentPlace::Directory). Its memory cannot be handed over, so it
+    /// runs only where a process may open any file, and it must check itself what it reads there.
     Foreign,
 }
 
@@ -29,8 +28,8 @@ pub struct TechniqueInfo {
     /// The steps of a push, in their order: where a fault can be due. Exactly those at which
     /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
     pub steps: &'static [Step],
-    /// Whether each producer has memory or a connection of its own, so that what one does cannot
-    /// reach the others.
+    /// Whether each producer has memory or a connection of its own, so that one producer cannot
+    /// affect the others.
     pub apart: bool,
     /// Whether a push can be refused because nothing was taken for long.
     pub bounded: bool,
@@ -46,8 +45,8 @@ pub struct TechniqueInfo {
 }
 
 impl TechniqueInfo {
-    /// A bounded technique of that name whose producers share one queue; of its pushes only begin
-    /// and end can be seen.
+    /// Creates the description of a bounded technique whose producers share one queue, and of whose
+    /// pushes only begin and end are visible.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,
@@ -62,43 +61,43 @@ impl TechniqueInfo {
         }
     }
 
-    /// With these steps of a push.
+    /// Declares the visible steps of a push.
     #[must_use]
     pub const fn steps(self, steps: &'static [Step]) -> Self {
         Self { steps, ..self }
     }
 
-    /// Each producer has its own.
+    /// Declares that each producer has its own queue.
     #[must_use]
     pub const fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// It is never full.
+    /// Declares that the queue is never full.
     #[must_use]
     pub const fn unbounded(self) -> Self {
         Self { bounded: false, ..self }
     }
 
-    /// Its consumer can be replaced.
+    /// Declares that a crashed consumer can be replaced.
     #[must_use]
     pub const fn resumable(self) -> Self {
         Self { resumable: true, ..self }
     }
 
-    /// Its producers can be replaced.
+    /// Declares that a crashed producer can be replaced.
     #[must_use]
     pub const fn inheritable(self) -> Self {
         Self { inheritable: true, ..self }
     }
 
-    /// It is the port of that technique on the heap.
+    /// Declares the technique on the heap of which this one is a port.
     #[must_use]
     pub const fn port_of(self, reference: &'static str) -> Self {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Across processes, that technique is what to use instead.
+    /// Declares the technique to use instead between processes.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }

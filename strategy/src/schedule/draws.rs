@@ -10,12 +10,13 @@
 //! fewer. Hence a change to one setting changes only what it is about: with another delay range
 //! every order keeps its due time, strategy and price; with more orders the first ones keep
 //! strategy, venue and price. With one stream for all, one more draw anywhere would shift
-//! everything behind it, and two runs that differ in one setting would differ in their whole input.
+//! everything after it, and two runs that differ in one setting would differ in their whole input.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The quantities that are drawn. The codes are part of every hash: never change one.
+/// The quantities of a schedule that are drawn, each from its own random stream. The codes are part
+/// of every hash: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
     DueTime = 1,
@@ -27,7 +28,7 @@ pub(super) enum Concern {
     Quantity = 7,
 }
 
-/// The stream of one concern.
+/// The random stream of one quantity of a schedule.
 pub(super) struct Draws(ChaCha8Rng);
 
 impl Draws {
@@ -40,7 +41,7 @@ impl Draws {
         Self(generator)
     }
 
-    /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
+    /// Draws a whole number from 0 to `bound − 1`; 0 if `bound` is 0.
     ///
     /// The upper half of the 128-bit product: one word a draw. No value is likelier than another by
     /// more than `bound` in 2^64, which is far below what any number of orders can show.
@@ -49,7 +50,7 @@ impl Draws {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number above 0 and at most 1, in steps of 2^-53.
+    /// Draws a number above 0 and at most 1, in steps of 2^-53.
     #[inline]
     pub(super) fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64

@@ -6,9 +6,9 @@ use protocol::wire::{Operation, Order, OrderId, Side, WireError};
 /// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// Marks the target of a cancel whose order was resting before the schedule began, so that it has
-/// no sequence: the target is then this bit and the recording's order id below it. No sequence has
-/// the bit.
+/// Marks the target of a cancel whose order was resting before the schedule began and so has no
+/// sequence: the target is then this bit and the recording's order id below it. No sequence has the
+/// bit.
 pub const RESTING: u64 = 1 << 63;
 
 /// A scheduled order: due time, venue, request and delay at the venue.
@@ -48,8 +48,8 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// Encodes the entry. Bits of delay and venue that do not fit are cut off; a cancel's price and
-    /// a new order's target are not encoded.
+    /// Encodes the schedule entry as words. Bits of delay and venue that do not fit are cut off; a
+    /// cancel's price and a new order's target are not encoded.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
         let (operation, detail) = match self.operation {
@@ -89,7 +89,7 @@ impl Entry {
         Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
     }
 
-    /// Returns the order of this entry.
+    /// Returns the order of this schedule entry.
     #[inline]
     pub fn order(&self, id: OrderId) -> Order {
         let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;
@@ -97,12 +97,12 @@ impl Entry {
     }
 }
 
-/// Returns the delay in an entry's words, in nanoseconds.
+/// Returns the delay of an encoded entry, in nanoseconds.
 pub(super) fn delay_of(words: &EntryWords) -> u64 {
     words[1] & MAX_DELAY_NS
 }
 
-/// Returns the venue in an entry's words.
+/// Returns the venue of an encoded entry.
 pub(super) fn venue_of(words: &EntryWords) -> u16 {
     ((words[1] >> VENUE_SHIFT) & 0xFF) as u16
 }

@@ -113,13 +113,12 @@ impl Schedule {
         self.window_ns
     }
 
-    /// Whether the orders have times at which they are due, or go out as fast as the rings take
-    /// them.
+    /// Returns the pacing: orders have due times, or are sent as fast as the rings accept them.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
 
-    /// The number of orders of all strategies, 1 to [`MAX_ORDERS`].
+    /// Returns the number of orders of all strategies, 1 to [`MAX_ORDERS`].
     pub fn total(&self) -> u64 {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }

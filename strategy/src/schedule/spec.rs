@@ -25,7 +25,7 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Every value, in the order of the documentation.
+    /// All arrival processes, in the order of the documentation.
     pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
 
     /// Returns the name used on the command line and in reports.
@@ -50,7 +50,7 @@ impl core::fmt::Display for Arrivals {
     }
 }
 
-/// The most orders in a schedule: 2^28, which is 8 GiB of entries.
+/// The maximum number of orders in a schedule: 2^28, which is 8 GiB of entries.
 pub const MAX_ORDERS: u64 = 1 << 28;
 
 /// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64`
@@ -127,7 +127,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Checks that a schedule can be made of it.
+    /// Checks that a schedule can be drawn with these parameters.
     ///
     /// # Errors
     /// The first field that is out of its range.
@@ -142,7 +142,7 @@ impl Spec {
 }
 
 impl DelayRange {
-    /// Checks that delays can be drawn from it.
+    /// Checks that delays can be drawn from the range.
     ///
     /// # Errors
     /// Swapped ends, or a delay above [`MAX_DELAY_NS`].
@@ -155,7 +155,7 @@ impl DelayRange {
     }
 }
 
-/// Checks the numbers of strategies and venues against what a run holds.
+/// Checks the numbers of strategies and venues against the limits of a run.
 pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError> {
     if !(1..=MAX_STRATEGIES).contains(&usize::from(strategies)) {
         return Err(SpecError::Strategies(strategies));
@@ -163,7 +163,7 @@ pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError
     if (1..=MAX_VENUES).contains(&usize::from(venues)) { Ok(()) } else { Err(SpecError::Venues(venues)) }
 }
 
-/// Checks a number of orders.
+/// Checks a number of orders against the limits of a schedule.
 pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
     if (1..=MAX_ORDERS).contains(&orders) { Ok(()) } else { Err(SpecError::Orders(orders)) }
 }

@@ -86,7 +86,7 @@ pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
             .take(1)
             .map(|name| format!("/dev/{name} was not handed over")),
     );
-    // The filter refuses it with another code than a kernel that does not know such sockets.
+    // The filter refuses it with another code than a kernel without such sockets.
     let family = AddressFamily::Vsock;
     match socket(family, SockType::Stream, SockFlag::empty(), None) {
         Err(Errno::EPERM) => {}

@@ -45,7 +45,7 @@ use thiserror::Error;
 
 pub use mounts::{DEVICES, HIDDEN, TMP};
 
-/// The process id of the program in its namespace; init is 1, and starts no process.
+/// The process id of the contained program in its own namespace; init is 1, and starts no process.
 pub const PROGRAM: u32 = 2;
 
 /// Maximum number of processes and threads in a container, including init.
@@ -60,7 +60,7 @@ pub const MEMORY_BYTES: u64 = 2 * STRATEGY_MEMORY_BYTES;
 /// Maximum size of a file, and of all of `/tmp`, in bytes.
 pub const TMP_BYTES: u64 = 64 << 20;
 
-/// A part of a container's isolation.
+/// A part of a container's isolation, such as its own processes or network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerPart {
     /// A PID namespace with its own `/proc`.
@@ -80,7 +80,7 @@ pub enum ContainerPart {
 }
 
 impl ContainerPart {
-    /// All parts, in the order of their setup.
+    /// All parts of a container's isolation, in the order of their setup.
     pub const ALL: [ContainerPart; 7] = [
         ContainerPart::Processes,
         ContainerPart::Network,
@@ -91,7 +91,7 @@ impl ContainerPart {
         ContainerPart::Rights,
     ];
 
-    /// Returns the name of the part.
+    /// Returns the name of the part of the isolation.
     pub const fn name(self) -> &'static str {
         match self {
             ContainerPart::Processes => "processes",
@@ -104,7 +104,7 @@ impl ContainerPart {
         }
     }
 
-    /// Returns the part with that name.
+    /// Returns the part of the isolation with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|part| part.name() == name)
     }

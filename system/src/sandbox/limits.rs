@@ -48,8 +48,8 @@ pub(super) const FILES: &[ResourceLimit] = &[
     ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// Sets the limits, or keeps lower ones, and drops the capability to raise them again. A write
-/// beyond the file size limit fails without a signal.
+/// Sets the resource limits, or keeps lower ones, and drops the capability to raise them again. A
+/// write beyond the file size limit fails without a signal.
 pub(crate) fn set(limits: &[ResourceLimit]) -> io::Result<()> {
     crate::process::ignore_file_limit()?;
     for limit in limits {

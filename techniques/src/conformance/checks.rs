@@ -128,7 +128,7 @@ pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Vi
 }
 
 /// Checks many producers of which one sends: its message must arrive at the first poll, whichever
-/// it is and however few have sent before.
+/// producer it is and however few messages were sent before.
 pub fn one_of_many<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const PRODUCERS: usize = 200;
     // Coprime to the number of producers, so the next producer is not adjacent to the last one,
@@ -162,7 +162,8 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(),
     Ok(())
 }
 
-/// Several threads push into a small queue as fast as possible, and one thread receives.
+/// Checks a small queue into which several threads push as fast as possible while one thread
+/// receives.
 pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Violation> {
     let each = MESSAGES / producers as u64;
     let mut queue = queue::<T>(memory, producers, 8)?;
@@ -203,8 +204,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
     ledger.settle(&vec![each; producers])
 }
 
-/// A producer dies at a step of a push: only that message may be lost, unless it was published, and
-/// none of the other producer.
+/// Kills a producer at a step of a push: only that message may be lost, unless it was published,
+/// and no message of the other producer.
 pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -259,7 +260,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     ledger.settle(&sent)
 }
 
-/// Producers die at a step of a push with messages in the queue, and are replaced. Published
+/// Kills producers at a step of a push, with messages in the queue, and replaces them. Published
 /// messages must arrive once, a successor must not be accused of its predecessor's state, and the
 /// other producer must lose nothing.
 pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {

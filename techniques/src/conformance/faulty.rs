@@ -18,7 +18,7 @@ const MAX_EMPTY_POLLS: u32 = 10_000;
 /// A popped message with its producer.
 type PoppedMessage = (Option<usize>, Message);
 
-/// The fault of a faulty ring.
+/// The fault that a faulty ring injects.
 pub trait RingFault: Send + 'static {
     /// The name of the faulty technique.
     const NAME: &'static str;
@@ -38,21 +38,23 @@ pub trait RingFault: Send + 'static {
     fn corrupt(message: PoppedMessage, before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>);
 }
 
-/// Delivers the message twice.
+/// A faulty ring's behavior: every hundredth message is delivered twice.
 pub struct DuplicatesMessage;
-/// Never delivers the message.
+/// A faulty ring's behavior: every hundredth message is never delivered.
 pub struct DropsMessage;
-/// Delivers the message after the next one of the same producer.
+/// A faulty ring's behavior: every hundredth message arrives after the next one of the same
+/// producer.
 pub struct ReordersMessages;
-/// Delivers the message with half of the words of the previous one.
+/// A faulty ring's behavior: every hundredth message has half of the words of the previous one.
 pub struct TearsMessage;
-/// Delivers messages of producers beyond the first 64 only at the second poll.
+/// A faulty ring's behavior: messages of producers beyond the first 64 are found only at the second
+/// poll.
 pub struct HidesMessage;
-/// Delivers messages unchanged, but does not repair the ring after a producer's death.
+/// A faulty ring's behavior: messages are unchanged, but a dead producer's ring is never repaired.
 pub struct SkipsRetirement;
 
-/// Delivers messages unchanged, but hands a dead producer's memory to its successor without a
-/// reset.
+/// A faulty ring's behavior: messages are unchanged, but a dead producer's memory is handed to its
+/// successor without a reset.
 pub struct KeepsDeadMemory;
 
 impl RingFault for DuplicatesMessage {

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 /// Number of bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Makes message `n` of a producer. Each word is derived from the first one and its index, so that
-/// any mixture of two messages is detected.
+/// Creates message `n` of a producer. Each word is derived from the first one and its index, so
+/// that any mixture of two messages is detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -38,7 +38,7 @@ impl MessageLedger {
         self.record(from, &got).map(|()| true)
     }
 
-    /// Receives all available messages. Returns their number.
+    /// Receives all messages that are available. Returns their number.
     pub fn receive_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
         let mut taken = 0;
         while self.try_receive(consumer)? {

@@ -209,8 +209,8 @@ const fn taken_mark(allocation: u64, producer: u64) -> u64 {
     allocation << MARK_BITS | (producer << 2 & MARK_MASK) | 0b10
 }
 
-/// Writes the header of an empty list into zeroed words, for tests and benches; the launcher writes
-/// those of a run's segments.
+/// Writes the header of an empty linked list into zeroed words, for tests and benches; the launcher
+/// writes those of a run's segments.
 pub fn write_header<const W: usize, const B: usize>(words: &AtomicWords, blocks: usize) {
     Header {
         kind: KIND,

@@ -120,7 +120,7 @@ mod link {
     /// The technique `linked`.
     pub struct Linked;
 
-    /// The receiving end of a link.
+    /// The receiving end of a `linked` link.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
     /// All steps occur in its pushes.

@@ -1,4 +1,4 @@
-//! The columns that the tables of a bill share, and their unit.
+//! The columns that the tables of a bill share, with their unit.
 
 use super::{Bill, BillRow};
 use crate::experiment::time_unit::TimeUnit;
@@ -9,7 +9,7 @@ use crate::units::human_bytes;
 /// The columns of a table with a row for each row of the bill.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
 
-/// What a row costs in addition to latency.
+/// Returns the columns of a row's costs besides latency.
 pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     let mut costs: BillColumns<'a> = vec![
         ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
@@ -25,7 +25,7 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
-/// The unit of all latencies of a bill.
+/// Returns the unit of all latencies of a bill.
 pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
     let of =
         |row: &BillRow| [row.p50_ns, row.p99_ns, row.p999_ns, row.stall_free_p99_ns, row.stall_free_p999_ns];

@@ -1,5 +1,4 @@
-//! The headline of a bill: what isolation costs, in one sentence and a short table. What a level
-//! adds to a technique under threads, as a table and in one sentence.
+//! The headline of a bill: the cost of isolation in one sentence and a short table.
 
 use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
@@ -22,7 +21,7 @@ fn headline_technique(bill: &Bill) -> Option<Technique> {
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
 
-/// The result of a bill in one sentence.
+/// Returns the result of a bill in one sentence.
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
@@ -78,7 +77,8 @@ fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     TimeUnit::for_durations(costs.flat_map(figures))
 }
 
-/// What each level costs with the technique of the answer, for the terminal: a row for each level.
+/// Returns, for the terminal, what each level costs with the technique of the answer: a row for
+/// each level.
 pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     let technique = headline_technique(bill)?;
     let unit = latency_unit(bill);
@@ -102,9 +102,9 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     )
 }
 
-/// The table of what a level adds to the same technique under threads. `None`: no level was
-/// measured against threads. A row for each technique, and one for each placement of the machine's
-/// cores where there were several.
+/// Returns the table of what a level adds to a technique in threads. `None`: no level was measured
+/// against threads. A row for each technique, and one for each placement of the machine's cores
+/// where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let mut levels: Vec<String> = Vec::new();
     let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! `bill.json`: what each isolation level costs with each technique.
+//! `bill.json`: the cost of each isolation level with each technique.
 
 mod columns;
 mod headline;
@@ -12,7 +12,7 @@ use crate::stats::ComparisonLine;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// The bill.
+/// A bill: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
     /// By isolation level, then by technique.
@@ -20,7 +20,7 @@ pub struct Bill {
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
     pub conditions: String,
-    /// What to know about it. One line each.
+    /// Remarks on the row. One line each.
     pub notes: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl Document for Bill {
     const REMEDY: &'static str = "launcher bill FOLDER makes it again";
 }
 
-/// One isolation level with one technique; figures are medians over the repeats.
+/// A row of a bill: one isolation level with one technique; figures are medians over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BillRow {
     /// The level.
@@ -86,7 +86,7 @@ pub struct BillRow {
     pub contains: Option<String>,
 }
 
-/// What a level adds.
+/// The cost that an isolation level adds to a technique in threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCost {
     /// The core-to-core floor of the runs; null: of all runs.
@@ -95,7 +95,7 @@ pub struct LevelCost {
     pub line: ComparisonLine,
 }
 
-/// The row that another is compared with.
+/// The row of a bill with which another row is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Its level.
@@ -105,7 +105,7 @@ pub struct Reference {
 }
 
 impl BillRow {
-    /// The level, and what else sets the row apart.
+    /// Returns the level of a row, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         match self.variant.as_str() {
             "" => self.isolation.to_string(),

@@ -1,4 +1,4 @@
-//! The report of a bill: what a level adds to a technique, latencies, costs, and ratios to the
+//! The report of a bill: the cost that a level adds to a technique, latencies, and ratios to the
 //! reference.
 
 use super::columns::{BillColumns, cost_columns, latency_unit, time_or_dash};
@@ -25,7 +25,7 @@ const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
 
-/// The report of a bill: on the page with every point of its sweep.
+/// Returns the report of a bill; its page has every point of the sweep.
 pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     let charts: Vec<SectionPart> = Percentile::ALL
         .iter()

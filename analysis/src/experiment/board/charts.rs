@@ -1,4 +1,4 @@
-//! The charts of a case of the board benchmark. Latency by percentile, and over time.
+//! The charts of a case of the board benchmark: latency by percentile, and latency over time.
 
 use super::{BoardCase, BoardCurve, BoardSlice};
 use crate::chart::axis;
@@ -62,7 +62,7 @@ fn latencies(lines: &[PlotLine], frame: &Frame) -> Option<Scale> {
     (max > 0.0).then(|| Scale::log(min, max, frame.y_range()))
 }
 
-/// Latency by percentile.
+/// Draws latency by percentile.
 pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(400.0);
     let line = |curve: &BoardCurve| PlotLine {
@@ -88,7 +88,7 @@ pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     )
 }
 
-/// Latency over time.
+/// Draws latency over time.
 pub fn over_time(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(340.0);
     let line = |name: &str, class, of: fn(&BoardSlice) -> Option<u64>| {

@@ -1,4 +1,4 @@
-//! `board.json`: what the benchmark of the board measured, case by case.
+//! `board.json`: the results of the board benchmark, case by case.
 
 mod charts;
 mod report;
@@ -39,7 +39,7 @@ impl Document for Boards {
     const REMEDY: &'static str = "launcher board measures it again";
 }
 
-/// Thresholds in nanoseconds; `None`: no warning.
+/// Thresholds of the board benchmark's warnings in nanoseconds; `None` for no warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
     /// For the p99 of the write.
@@ -48,7 +48,7 @@ pub struct BoardWarnings {
     pub reader_p99_ns: Option<u64>,
 }
 
-/// One writer and its readers under one load.
+/// A case of the board benchmark: one writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
     /// The load, as on the command line: `poisson:10000`.
@@ -100,7 +100,7 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// What the writer did.
+/// The writer's part of a case of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardWriter {
     /// Writes made.
@@ -115,7 +115,7 @@ pub struct BoardWriter {
     pub usage: Option<BoardUsage>,
 }
 
-/// What readers saw.
+/// The values that the readers of a case received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
     /// Values read.
@@ -134,12 +134,12 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// From seeing the version until the reader has the value.
     pub read: Distribution,
-    /// From when the version behind the one it had was due until it has a newer one; `None`:
-    /// nothing is due under stress.
+    /// Time from when the version after the reader's current one was due until it reads a newer
+    /// one; `None` under stress, where no write is due.
     pub stale: Option<Distribution>,
 }
 
-/// One reader.
+/// One reader of a case of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardReader {
     /// `reader-3`.
@@ -152,12 +152,12 @@ pub struct BoardReader {
     pub usage: Option<BoardUsage>,
 }
 
-/// What the kernel counted for a thread.
+/// The kernel's counts of a thread in the board benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
     /// Context switches that were forced on it.
     pub involuntary_switches: u64,
@@ -165,7 +165,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// The death of a writer or a reader.
+/// The death of a writer or a reader in the board benchmark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
@@ -178,7 +178,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// Figures of one slice of the time.
+/// The figures of one time slice of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardSlice {
     /// Its beginning, in nanoseconds from the start.
@@ -201,7 +201,7 @@ pub struct BoardSlice {
     pub propagation_max_ns: Option<u64>,
 }
 
-/// A measure's percentiles.
+/// The percentiles of one measure of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// `write`, `propagation`, …
@@ -211,8 +211,7 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
-    /// cores.
+    /// Returns whether the latencies may be quoted: judged by unsound cases, machine and cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
@@ -241,13 +240,13 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Whether versions add up, nothing was torn and all that was due was written.
+    /// Returns `true` if versions add up, no value was torn, and every due value was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
-    /// /dev/shm`.
+    /// Returns the varied settings of a case in short: `poisson:10000, 4 readers, 64 B × 1,
+    /// process, spin, /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
         format!(

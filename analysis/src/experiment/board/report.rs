@@ -10,7 +10,7 @@ use crate::table::{Column, Grid, GridRow};
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;
 
-/// What it shows.
+/// Returns the report of the board benchmark.
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
         let charts = [charts::percentiles(case, number), charts::over_time(case, number)];
@@ -71,7 +71,7 @@ fn answer(boards: &Boards) -> String {
     }
 }
 
-/// What tells the cases apart, in short.
+/// The settings that distinguish the cases, in short.
 fn labels(cases: &[BoardCase]) -> Vec<String> {
     let parts = |case: &BoardCase| {
         [

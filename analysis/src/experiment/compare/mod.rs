@@ -1,4 +1,4 @@
-//! `compare.json`: whether B is faster or slower than A.
+//! `compare.json`: the comparison of B with A.
 
 mod report;
 
@@ -9,7 +9,7 @@ use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compar
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 
-/// All comparisons of two sides.
+/// The document of `launcher compare`: all comparisons of two sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparisons {
     /// Each setting that both sides have.
@@ -26,7 +26,7 @@ impl Document for Comparisons {
     const REMEDY: &'static str = "launcher compare makes it again";
 }
 
-/// One setting of B against one of A.
+/// The comparison of one setting of B with one of A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// What A is.
@@ -45,8 +45,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of two settings: what the engine adds in all, with and without the
-    /// machine's stalls, then from due, and each stage.
+    /// Compares the runs of two settings: rt_venue with and without the machine's stalls, then the
+    /// time from due, and each stage.
     pub fn new((a, a_runs): (&str, &[RunOutline]), (b, b_runs): (&str, &[RunOutline])) -> Self {
         let pairing = pair_runs(a_runs, b_runs);
         let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];

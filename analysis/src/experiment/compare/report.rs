@@ -14,13 +14,13 @@ use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
 
-/// The half-width of an interval that tells settings apart well enough, as a share.
+/// The half-width of an interval that distinguishes settings well enough, as a share.
 const TARGET_HALF_WIDTH: f64 = 0.05;
-/// More repeats than this are not asked for.
+/// Maximum number of repeats that a note recommends.
 const MAX_MORE_REPEATS: usize = 1_000;
 
-/// The report of comparisons of saved runs: every stage where there is one comparison, `rt_venue`
-/// alone where there are more.
+/// Returns the report of comparisons of saved runs: every stage for a single comparison, `rt_venue`
+/// alone for several.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
@@ -40,7 +40,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
     }
 }
 
-/// The report of a comparison whose runs were made for it, with every point of its record.
+/// Returns the report of a comparison whose runs were made for it, with every point of its record.
 pub fn measured_report(record: &SweepRecord, all: &Comparisons) -> ExperimentReport {
     let ExperimentReport { name, heading, answer, notes, sections, .. } = report(all);
     let sections = [sections, point_sections(record)].concat();
@@ -53,7 +53,7 @@ fn line_of(comparison: &Comparison, measure: Measure, percentile: Percentile) ->
     comparison.lines.iter().find(is_it)
 }
 
-/// A and B with what tells them apart: `A (thread)`, `B (process)`.
+/// A and B with the settings that distinguish them: `A (thread)`, `B (process)`.
 fn side_names(comparison: &Comparison) -> [String; 2] {
     let words = |name: &str| name.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (a, b) = (words(&comparison.a), words(&comparison.b));

@@ -21,7 +21,7 @@ struct IncidentTimeline<'a> {
     timeline: Timeline,
 }
 
-/// The drawings; nothing where no run of the table has its time line any more.
+/// Draws the charts; nothing if no run of the table has its timeline any more.
 pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
     let mut rows: Vec<&Containment> = all
         .rows

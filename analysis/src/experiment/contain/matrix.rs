@@ -1,6 +1,6 @@
-//! The containment table as a picture: faults down, techniques and levels across. The colour of a
-//! cell says whether the fault stayed; in it two marks on one axis of time for all: how long the
-//! repair took, and the worst wait of the others.
+//! Draws the containment table: faults down, techniques and levels across. The color of a cell
+//! shows whether the fault was contained. Two marks in it, on a common time axis, show the duration
+//! of the repair and the worst wait of the other strategies.
 
 use super::{Contained, Containment, Containments};
 use crate::chart::axis;
@@ -15,7 +15,7 @@ const ROW: f64 = 22.0;
 const CELL: f64 = 58.0;
 const HEAD: f64 = 44.0;
 
-/// The techniques and the faults of rows, each once.
+/// Returns the techniques and the faults of rows, each once.
 pub(super) fn techniques_and_faults<'a>(
     rows: impl Iterator<Item = &'a Containment>,
 ) -> (Vec<Technique>, Vec<&'a str>) {
@@ -31,7 +31,8 @@ pub(super) fn techniques_and_faults<'a>(
     (techniques, faults)
 }
 
-/// The drawings, as many as it takes for all techniques; nothing without rows.
+/// Draws the containment table, in several charts if there are many techniques; nothing without
+/// rows.
 pub(super) fn draw(all: &Containments) -> Markup {
     let (techniques, faults) = techniques_and_faults(all.rows.iter());
     let levels: Vec<Isolation> = Isolation::ALL
@@ -141,7 +142,7 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
     }
 }
 
-/// A text whose unprintable bytes, written by a strategy, are shown in hexadecimal, in quotes.
+/// Quotes a text and shows its unprintable bytes, written by a strategy, in hexadecimal.
 pub(super) fn quoted_bytes(text: &str) -> String {
     const MAX_BYTES: usize = 16;
     let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());

@@ -1,4 +1,4 @@
-//! `contain.json`: what each fault did to each technique at each level.
+//! `contain.json`: the outcome of each fault, with each technique at each level.
 
 mod incident_charts;
 mod matrix;
@@ -13,7 +13,7 @@ use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 
-/// Whether the fault stayed where it began.
+/// Whether a fault was contained: stayed where it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contained {
@@ -28,7 +28,7 @@ pub enum Contained {
 }
 
 impl Contained {
-    /// What the table says.
+    /// Returns the text of the table's cell.
     pub const fn label(self) -> &'static str {
         match self {
             Contained::Yes => "yes",
@@ -39,7 +39,7 @@ impl Contained {
     }
 }
 
-/// The outcomes of all faults.
+/// The document of `launcher contain`: the outcomes of all faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
@@ -70,8 +70,8 @@ impl Document for Containments {
 }
 
 impl Containments {
-    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`:
-    /// it was not tried.
+    /// Returns what one level contains with one technique, as the bill shows it: `11 of 12, 1
+    /// late`. `None`: it was not tried.
     pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
@@ -85,7 +85,7 @@ impl Containments {
     }
 }
 
-/// What one fault did to one technique at one level. Times are nanoseconds.
+/// The outcome of one fault with one technique at one level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// The level.
@@ -121,7 +121,7 @@ pub struct Containment {
     pub folder: String,
 }
 
-/// What one fault of a venue did to one technique at one level.
+/// The outcome of one venue fault with one technique at one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
     /// The level.
@@ -138,7 +138,7 @@ pub struct VenueContainment {
     pub folder: String,
 }
 
-/// What one fault of a role of the engine did with one journal. Times are nanoseconds.
+/// The outcome of one fault of an engine role with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
     /// The level.
@@ -171,7 +171,7 @@ pub struct RoleContainment {
     pub folder: String,
 }
 
-/// What crash repair costs: a push and a pop of `array-queue` (and `channel`, the same ring), in
+/// The cost of crash repair: a push and a pop of `array-queue` (and `channel`, the same ring), in
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
@@ -187,7 +187,7 @@ pub struct ProtectionCost {
 }
 
 impl ProtectionCost {
-    /// The note below the table.
+    /// Returns the note below the table.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

@@ -1,5 +1,5 @@
-//! The report of a containment table: where each fault stayed, by level, and what survivors
-//! noticed.
+//! The report of a containment table: the outcome of each fault by level, and the effect on
+//! survivors.
 
 use super::matrix::{self, quoted_bytes, techniques_and_faults};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
@@ -13,8 +13,8 @@ use crate::table::{Grid, GridRow};
 use protocol::plan::Isolation;
 use std::path::Path;
 
-/// The report of a containment table. `folder` has the runs whose timelines are drawn, `record`
-/// their verdicts.
+/// Returns the report of a containment table. `folder` has the runs whose timelines are drawn,
+/// `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
     let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
     let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));

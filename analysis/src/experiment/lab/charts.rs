@@ -1,4 +1,4 @@
-//! The charts of the queue benchmark `lab`. Latency against CPU, and how the run times are spread.
+//! The charts of the queue benchmark `lab`: latency against CPU time, and the spread of run times.
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
@@ -40,7 +40,7 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Latency against CPU time for each event: a chart for each pair of speeds.
+/// Draws latency against CPU time per event: a chart for each pair of speeds.
 pub fn pareto(lab: &Lab) -> Vec<Markup> {
     PAIRS.into_iter().filter_map(|pair| pareto_of(lab, pair)).collect()
 }
@@ -113,8 +113,8 @@ const LABEL_HEIGHT: f64 = 15.0;
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// How the run times of each cell are spread: a panel for each carrier and pair of speeds, a strip
-/// for each way of waiting.
+/// Draws how the run times of each cell are spread: a panel for each queue and pair of speeds, a
+/// strip for each way of waiting.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     const STRIP: f64 = 30.0;
     let mut panels: Vec<(String, Vec<&LabCell>)> = Vec::new();

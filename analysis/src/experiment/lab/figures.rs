@@ -11,7 +11,7 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// The figures of a cell over its sound runs.
+/// The figures of a queue benchmark's cell, over its sound runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The run time, in nanoseconds.
@@ -67,7 +67,7 @@ impl CellFigures {
         })
     }
 
-    /// CPU time of both sides for each event, in nanoseconds.
+    /// Returns the CPU time of both sides per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
     }

@@ -1,4 +1,4 @@
-//! `lab.json`: what each queue and each way of waiting cost, run by run.
+//! `lab.json`: the cost of each queue with each way of waiting, run by run.
 
 mod charts;
 mod figures;
@@ -45,7 +45,7 @@ named_enum! {
     }
 }
 
-/// A lab: its cells, and what was measured of each.
+/// The document of `launcher lab`: its cells, and the runs of each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// bulkhead's version.
@@ -58,7 +58,7 @@ pub struct Lab {
     pub events: u64,
     /// Runs of each cell.
     pub runs: u32,
-    /// Slots of a queue, as asked for.
+    /// Slots of a queue, as requested.
     pub capacity_asked: u64,
     /// Slots of a queue: the next power of two.
     pub capacity: u32,
@@ -86,10 +86,10 @@ pub struct Lab {
     pub cells: Vec<LabCell>,
 }
 
-/// What `sleep(1 ms)` takes on this machine, medians in nanoseconds.
+/// The duration of `sleep(1 ms)` on this machine, medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
-    /// With the timer slack that a process has if it asks for none (50 µs).
+    /// With the default timer slack of a process (50 µs).
     pub default_ns: u64,
     /// With `PR_SET_TIMERSLACK` of 1 ns.
     pub precise_ns: u64,
@@ -97,7 +97,7 @@ pub struct SleepSample {
     pub samples: u32,
 }
 
-/// One setting and its runs.
+/// A cell of the queue benchmark: one combination of settings, and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCell {
     /// What carries the events.
@@ -121,7 +121,7 @@ pub struct LabCell {
     pub made: Vec<LabRun>,
 }
 
-/// One run of a cell. Times are nanoseconds.
+/// One run of a queue benchmark's cell. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
     /// Its number, from 0.
@@ -144,7 +144,8 @@ pub struct LabRun {
     pub problems: Vec<String>,
 }
 
-/// Latencies of one run. A percentile with fewer than ten events beyond it is null.
+/// Latencies of one run of the queue benchmark. A percentile with fewer than ten events beyond it
+/// is null.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LabLatency {
@@ -156,12 +157,12 @@ pub struct LabLatency {
     pub max_ns: u64,
 }
 
-/// What one side of a queue cost in a run.
+/// The cost of one side of a queue in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
     /// CPU time of its threads, user and system, while they ran.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Voluntary context switches.
     pub voluntary: u64,
     /// Context switches that were forced on it.
     pub involuntary: u64,
@@ -189,7 +190,7 @@ impl SideCost {
 /// The least number of samples beyond a percentile that is given.
 const MIN_SAMPLES_BEYOND: f64 = 10.0;
 
-/// An empty histogram of latencies, of three significant digits.
+/// Creates an empty histogram of latencies, with three significant digits.
 ///
 /// # Panics
 /// Never: the number of digits is one that HdrHistogram takes.
@@ -197,7 +198,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
 
-/// A percentile, if at least ten samples are beyond it.
+/// Returns a percentile of a histogram if at least ten samples are beyond it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
     (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
         .then(|| histogram.value_at_quantile(share))
@@ -218,7 +219,7 @@ impl LabLatency {
 }
 
 impl LabCell {
-    /// The latencies of all its runs.
+    /// Returns the latencies of all runs of the cell.
     ///
     /// # Errors
     /// The text is not a valid histogram.
@@ -234,8 +235,8 @@ impl LabCell {
         Ok(histogram)
     }
 
-    /// Takes a run, in the place of one of its number that failed, and its latencies if everything
-    /// held.
+    /// Adds a run, in place of a failed one with its number, and its latencies if every check
+    /// passed.
     ///
     /// # Errors
     /// The cell's saved histogram is not valid.
@@ -256,22 +257,22 @@ impl LabCell {
         Ok(())
     }
 
-    /// The runs in which everything held.
+    /// Returns the runs in which every check passed.
     pub fn sound(&self) -> impl Iterator<Item = &LabRun> + Clone {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
-    /// Whether that run was made and everything held in it.
+    /// Returns `true` if a run was made and passed every check.
     pub fn has_sound_run(&self, number: u32) -> bool {
         self.sound().any(|run| run.number == number)
     }
 
-    /// Both speeds: `fast→slow`.
+    /// Returns the speeds of both queue ends: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// The cell's setting in one line.
+    /// Returns the cell's setting in one line.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -280,7 +281,7 @@ impl LabCell {
         format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
     }
 
-    /// What carries it, without speeds and waiting.
+    /// Returns the queue of the cell, without speeds and waiting.
     pub fn carrier(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -291,12 +292,12 @@ impl LabCell {
 }
 
 impl Lab {
-    /// How many runs are done of how many.
+    /// Returns how many runs are done, of how many.
     pub fn progress(&self) -> (usize, usize) {
         (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
     }
 
-    /// Whether the latencies may be quoted: by the machine, the cores and the runs that failed.
+    /// Returns whether the latencies may be quoted: judged by machine, cores and failed runs.
     pub fn fitness(&self) -> Fitness {
         let ends = |cell: &LabCell| usize::from(cell.producers) + usize::from(cell.consumers);
         let most = self.cells.iter().map(ends).max().unwrap_or(0);
@@ -320,7 +321,7 @@ impl Lab {
         Fitness::new(fitness.reasons)
     }
 
-    /// The carriers, in the order of the cells.
+    /// Returns the queues of the lab, in the order of the cells.
     pub fn carriers(&self) -> Vec<String> {
         let mut carriers: Vec<String> = Vec::new();
         for carrier in self.cells.iter().map(LabCell::carrier) {

@@ -1,5 +1,5 @@
-//! Whether the run times of a cell have two peaks, and what the two groups of runs have apart from
-//! their time.
+//! Detects two peaks in the run times of a cell, and the differences between the two groups of
+//! runs.
 
 use super::{Lab, LabCell, LabRun};
 use crate::numbers::{duration, plain};
@@ -19,7 +19,8 @@ const MIN_EXPLAINED_VARIANCE: f64 = 0.85;
 /// Fewer runs than this have no distribution.
 const MIN_RUNS: usize = 8;
 
-/// Whether run times fall into two groups: cut where that explains most of their variance.
+/// Returns two groups of run times, cut where that explains most of their variance; `None` if one
+/// group fits.
 pub fn two_peaks(times: impl Iterator<Item = f64>) -> Option<TwoPeaks> {
     let mut times: Vec<f64> = times.collect();
     times.sort_by(f64::total_cmp);
@@ -42,7 +43,7 @@ pub fn two_peaks(times: impl Iterator<Item = f64>) -> Option<TwoPeaks> {
     (explained >= MIN_EXPLAINED_VARIANCE && peaks.slow.0 > peaks.fast.0 * 1.05).then_some(peaks)
 }
 
-/// The cells with two peaks, and what the two groups of runs have apart from their time.
+/// Returns the cells with two peaks, with the differences between the two groups of runs.
 pub fn peaks(lab: &Lab) -> Vec<String> {
     let found: Vec<String> = lab.cells.iter().filter_map(describe_peaks).collect();
     let all = found.len();

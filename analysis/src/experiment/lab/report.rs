@@ -1,4 +1,4 @@
-//! The report of a lab: what each queue and each way of waiting cost and bought.
+//! The report of a lab: the cost of each queue with each way of waiting.
 
 use super::figures::CellFigures;
 use super::peaks::peaks;
@@ -18,7 +18,7 @@ const PARETO: &str = "Each dot is a queue and a way of waiting, at the p50 of th
 /// Above the spread of the run times.
 const RUNS: &str = "How the run times of each cell are spread: two humps are two kinds of runs.";
 
-/// The report of a lab.
+/// Returns the report of a queue benchmark (`launcher lab`).
 pub fn report(lab: &Lab) -> ExperimentReport {
     let (done, all) = lab.progress();
     let nothing = || SectionPart::Text("Nothing measured yet: launcher lab --resume goes on with it.".into());

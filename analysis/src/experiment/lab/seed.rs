@@ -1,12 +1,12 @@
-//! The seed benchmark's table, and what of a slow run is the timer's.
+//! The table of the seed benchmark, and the timer's share of slow runs.
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// The seed benchmark's table: run times of the four pairs, busy or not, array or linked, and what
-/// is to be compared with it.
+/// Returns the seed benchmark's table: run times of the four pairs, busy or not, array or linked,
+/// with the values to compare with it.
 pub fn seed_table(lab: &Lab) -> Option<Grid> {
     let of = |technique: &str, wait: Wait, (producer, consumer): (Speed, Speed)| {
         let is_it = |cell: &&LabCell| {
@@ -70,8 +70,8 @@ pub fn seed_table(lab: &Lab) -> Option<Grid> {
     })
 }
 
-/// What of a run with a slow end is the slowness that was asked for, what the timer's lateness, and
-/// what is left for the queue.
+/// Splits a run with a slow end into the requested slowness, the timer's lateness, and the rest,
+/// which is the queue's.
 fn shares_of_a_slow_run(lab: &Lab) -> Option<String> {
     let (kind, time) = lab.slow.split_once(':')?;
     let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;

@@ -1,4 +1,4 @@
-//! The tables of the queue benchmark `lab`. The headline, a table for each queue, everything,
+//! The tables of the queue benchmark `lab`: the headline, a table for each queue, all figures,
 //! fairness.
 
 use super::figures::{CellFigures, PAIRS};
@@ -10,8 +10,8 @@ use crate::table::{Column, Grid, GridRow};
 /// The name of the table of a queue.
 pub const CARRIER: &str = "carrier";
 
-/// The headline: CPU and latency of each way of waiting over those of busy polling, the median over
-/// the carriers.
+/// Returns the headline: CPU and latency of each way of waiting over those of busy polling, the
+/// median over the queues.
 pub fn against_busy(lab: &Lab) -> Option<Grid> {
     let waits: Vec<Wait> =
         Wait::ALL.iter().copied().filter(|wait| lab.cells.iter().any(|cell| cell.wait == *wait)).collect();
@@ -58,8 +58,9 @@ pub fn against_busy(lab: &Lab) -> Option<Grid> {
     })
 }
 
-/// CPU and median latency of each way of waiting against busy waiting, over all speeds and queues:
-/// `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare with.
+/// Returns CPU and median latency of each way of waiting against busy waiting, over all speeds and
+/// queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare
+/// with.
 pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
     let figures = |cell: &LabCell| CellFigures::from_cell(cell, lab.events);
     let ratios = |wait: Wait, of: fn(&CellFigures) -> Option<f64>| {
@@ -80,7 +81,7 @@ pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
     Wait::ALL.iter().filter(|wait| **wait != Wait::Busy).filter_map(sentence).collect()
 }
 
-/// A carrier's cells: a row for each pair of speeds and way of waiting.
+/// Returns the table of a queue's cells: a row for each pair of speeds and way of waiting.
 pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
     let mut rows = Vec::new();
     for (producer, consumer) in PAIRS {
@@ -136,7 +137,7 @@ pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
 /// A cell and its figures, if a run of it was sound.
 type Measured<'a> = (&'a LabCell, Option<CellFigures>);
 
-/// Every figure of every cell.
+/// Returns the table of every figure of every cell.
 pub fn full_table(lab: &Lab) -> Grid {
     fn of(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
         measured.1.as_ref().map_or_else(|| "–".into(), text)
@@ -169,7 +170,7 @@ pub fn full_table(lab: &Lab) -> Grid {
     Grid::from_rows("cells", title, 6, &columns, &rows)
 }
 
-/// How evenly several producers get their events through.
+/// Returns the table of fairness: how evenly several producers get their events through.
 pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
         let shares = |pick: fn(f64, f64) -> f64, from: f64| {

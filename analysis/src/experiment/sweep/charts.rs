@@ -1,4 +1,4 @@
-//! The charts of a sweep: which of them make sense follows from what was varied.
+//! The charts of a sweep, selected by what was varied.
 
 use super::knee::mean_wait_ns;
 use super::{SweepPoint, SweepRecord};
@@ -20,12 +20,12 @@ type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, how its ticks are written, and what stands on it.
 type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
-/// A percentile of rt_venue.
+/// Draws a percentile of rt_venue.
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
-/// All charts that make sense, in the order of the page.
+/// Draws all charts that make sense, in the order of the page.
 pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let mut charts = Vec::new();
     let mut draw = |id: &str,
@@ -90,7 +90,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     charts
 }
 
-/// Proportional memory in MiB.
+/// Converts proportional memory to MiB.
 pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
@@ -135,7 +135,7 @@ fn waiting_chart(sweep: &SweepRecord) -> Option<Markup> {
         let line = predicted.iter().find(|line| line.name == measured.name);
         let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
         let quietest = measured.points[0].1.median - line.points[0].1.median;
-        // Below, it says nothing that the transport's own noise would not drown.
+        // Below it the transport's own noise is larger.
         let seen = line.points.iter().filter(|(used, _)| *used >= md1::MIN_RHO * 100.0);
         let above = |(used, spread): &(f64, Spread)| {
             let value = spread.median + quietest;

@@ -1,15 +1,15 @@
-//! The measuring conditions of an experiment: shared settings, seeds and floors. For every page and
-//! table of it.
+//! The measuring conditions of an experiment, for its pages and tables: shared settings, seeds and
+//! core-to-core round trips.
 
 use super::{SweepPoint, SweepRecord};
 use crate::numbers::{duration, plain};
 use crate::stats::placement;
 use crate::units::{Count, Nanos};
 
-/// Settings that tables have in their own places, or that say nothing about what was measured.
+/// Settings that tables have in their own places, or that are irrelevant for what was measured.
 const LEFT_OUT: [&str; 6] = ["seed", "out", "repeats", "technique", "isolation", "fault"];
 
-/// Name and text of each condition, in the order of the settings' names.
+/// Returns name and text of each condition, in the order of the settings' names.
 pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
     let Some(first) = record.points.first() else { return Vec::new() };
     let is_varied = |key: &str| {

@@ -1,5 +1,5 @@
-//! Estimates the rate at which queueing begins to dominate latency. Measured waiting at the
-//! orchestrator against M/D/1, over a sweep's work or rate.
+//! The saturation of the orchestrator in a sweep over work or rate: its measured waits next to
+//! those of M/D/1, and the rate at which queueing begins to dominate latency.
 
 use super::tables::axis_values;
 use super::{SweepPoint, SweepRecord};
@@ -20,14 +20,14 @@ struct PointLoad {
     predicted_ns: Option<f64>,
 }
 
-/// The two stages that end when the orchestrator takes a message up, on average.
+/// Returns the mean time in both stages that wait for the orchestrator, added up, in nanoseconds.
 pub(super) fn mean_wait_ns(run: &RunOutline) -> Option<f64> {
     let mean = |stage| run.measure(Measure::Stage(stage)).mean_ns;
     Some(mean(Stage::Submit)? + mean(Stage::Completion)?)
 }
 
-/// The table of a sweep over work or rate; `None` for another sweep, or where utilisation was not
-/// measured.
+/// Returns the table of a sweep over work or rate; `None` for another sweep, or if utilization was
+/// not measured.
 pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     [Axis::Work, Axis::Rate].iter().any(|axis| record.axis(*axis).is_some()).then_some(())?;
     let loads: Vec<(&SweepPoint, PointLoad)> =

@@ -1,5 +1,4 @@
-//! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on
-//! where it was.
+//! `sweep.json`: the plan of a sweep, and its runs so far. A killed sweep resumes from it.
 
 mod charts;
 mod conditions;
@@ -24,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
 
-/// Settings by name, each as the text that the command line takes.
+/// Settings by name, each as its text on the command line.
 pub type SettingTexts = BTreeMap<String, String>;
 
-/// How far a sweep is.
+/// The state of a sweep: running, interrupted or complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepState {
@@ -40,13 +39,13 @@ pub enum SweepState {
 }
 
 impl SweepState {
-    /// Its name, as in `sweep.json`.
+    /// Returns the name of the state, as in `sweep.json`.
     pub const fn name(self) -> &'static str {
         ["running", "interrupted", "complete"][self as usize]
     }
 }
 
-/// A sweep.
+/// The document `sweep.json`: a sweep's settings and runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRecord {
     /// bulkhead's version.
@@ -55,7 +54,7 @@ pub struct SweepRecord {
     pub started: String,
     /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
     pub kind: String,
-    /// The preset, if one was asked for.
+    /// The preset, if one was requested.
     pub preset: Option<String>,
     /// How far it is.
     pub state: SweepState,
@@ -91,7 +90,7 @@ pub struct SweepRecord {
     pub keeps_failures: bool,
 }
 
-/// An axis and its values in the order of the tables.
+/// An axis of a sweep and its values, in the order of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisRecord {
     /// Which.
@@ -100,7 +99,7 @@ pub struct AxisRecord {
     pub values: Vec<String>,
 }
 
-/// One combination.
+/// A point of a sweep: one combination of values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// Unique in the sweep, for people: `isolation=thread work=500ns`.
@@ -113,7 +112,7 @@ pub struct SweepPoint {
     pub runs: Vec<RunEntry>,
 }
 
-/// One run of a point.
+/// One run of a point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// Which repeat, from 0.
@@ -136,64 +135,65 @@ impl Document for SweepRecord {
 }
 
 impl SweepPoint {
-    /// The outlines of its runs.
+    /// Returns the outlines of the point's runs.
     pub fn outlines(&self) -> Vec<RunOutline> {
         self.runs.iter().map(|run| run.outline.clone()).collect()
     }
 
-    /// The sound runs.
+    /// Returns the outlines of the point's sound runs.
     pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
     }
 
-    /// A figure over the sound runs; nothing unless every one of them has it.
+    /// Returns median and range of a figure over the sound runs; `None` unless every one of them
+    /// has it.
     pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
         Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Its name by all axes that vary, or all but one.
+    /// Returns the point's name by all axes that vary, or all but one.
     pub fn name_without(&self, axes: &[AxisRecord], left_out: Option<Axis>) -> String {
         let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
         let name = |axis: &AxisRecord| {
             let value = self.values.get(&axis.axis)?;
-            // Names speak for themselves; a number needs to say of what.
+            // Names need no explanation; a number needs the name of its axis.
             let is_number = value.starts_with(|c: char| c.is_ascii_digit());
             Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
         };
         let names: Vec<String> = others.filter_map(name).collect();
         match (names.is_empty(), axes.is_empty()) {
             (false, _) => names.join(", "),
-            // The sides of a comparison: no axis tells them apart, but their names do.
+            // The sides of a comparison are distinguished by their names, not by an axis.
             (true, true) => self.name.clone(),
             (true, false) => "all".into(),
         }
     }
 
-    /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it
-    /// came.
+    /// Returns `true` if that repeat has been measured to the end or, with `also_failed`, to any
+    /// end.
     pub fn has_run(&self, repeat: u32, also_failed: bool) -> bool {
         self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }
 }
 
 impl SweepRecord {
-    /// The seed of a repeat.
+    /// Returns the seed of a repeat.
     pub const fn seed_of(&self, repeat: u32) -> u64 {
         self.seed.wrapping_add(repeat as u64)
     }
 
-    /// The value of an axis that is varied.
+    /// Returns the value of an axis that is varied.
     pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
         self.axes.iter().find(|record| record.axis == axis)
     }
 
-    /// Every run measured.
+    /// Iterates over every measured run.
     pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.points.iter().flat_map(|point| &point.runs)
     }
 
-    /// The number of runs when all are made. A search has no such number: it is that of the runs
-    /// made.
+    /// Returns the number of runs of the complete sweep. A search has no such number: it is that of
+    /// the runs made.
     pub fn planned_runs(&self) -> usize {
         match &self.search {
             Some(_) => self.runs().count(),
@@ -201,7 +201,7 @@ impl SweepRecord {
         }
     }
 
-    /// Whether the latencies may be quoted: of all runs that were planned.
+    /// Returns whether the latencies may be quoted: judged over all planned runs.
     pub fn fitness(&self) -> Fitness {
         if let Some(search) = &self.search {
             return search.fitness();
@@ -213,19 +213,19 @@ impl SweepRecord {
         Fitness::from_runs(runs, self.planned_runs())
     }
 
-    /// The folders, within the sweep's, of everything measured.
+    /// Returns the folders of all measured runs, within the sweep's folder.
     pub fn folders(&self) -> Vec<&str> {
         let searched = self.search.iter().flat_map(SearchRecord::folders);
         self.runs().map(|run| run.folder.as_str()).chain(searched).collect()
     }
 
-    /// Whether the launcher that measures it is still alive.
+    /// Returns `true` if the launcher that measures the sweep is still running.
     pub fn is_being_measured(&self) -> bool {
         let (pid, start) = self.launcher;
         self.state == SweepState::Running && start_time(pid) == Some(start)
     }
 
-    /// Makes this process the launcher that measures it.
+    /// Makes this process the launcher that measures the sweep.
     pub fn take_over(&mut self) {
         let pid = std::process::id();
         self.launcher = (pid, start_time(pid).unwrap_or(0));

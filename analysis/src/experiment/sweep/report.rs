@@ -11,7 +11,7 @@ use crate::stats::{Percentile, RunOutline, Spread};
 use crate::summary::Measure;
 use crate::table::Grid;
 
-/// The report of a sweep or a search for the highest rate, also of one that is not complete.
+/// Returns the report of a sweep or a search for the highest rate, also of an incomplete one.
 pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     let title = match sweep.kind.as_str() {
         "bill" => "The bill",
@@ -40,7 +40,7 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     ExperimentReport { sections, ..report }
 }
 
-/// Everything of a report but answer, notes and sections: headings, fitness, machine, conditions.
+/// Returns a report without answer, notes and sections: headings, fitness, machine, conditions.
 pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
     let axes = sweep.axes.iter().map(|axis| {
         let number = axis.values.len();
@@ -75,13 +75,13 @@ fn heading(sweep: &SweepRecord) -> String {
     format!("{}{what}, {} on {}", sweep.kind, sweep.started, sweep.machine.cpu_model)
 }
 
-/// The measuring conditions in one line; empty where none is known.
+/// Returns the measuring conditions in one line; empty if none is known.
 pub fn condition_line(sweep: &SweepRecord) -> String {
     let named: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
     if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }
 }
 
-/// Remarks about an experiment as a whole.
+/// Returns remarks about an experiment as a whole.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = sweep.notes.clone();
     let is_known =
@@ -147,7 +147,7 @@ fn answer(sweep: &SweepRecord) -> String {
     )
 }
 
-/// Every point as charts and as a table, for the page.
+/// Returns every point as charts and as a table, for the page.
 pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSection> {
     let figures = |point: &SweepPoint| {
         Percentile::ALL.map(|percentile| Some(point.spread(|run| rt_venue(run, percentile))?.median))

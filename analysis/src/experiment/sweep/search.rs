@@ -1,4 +1,4 @@
-//! The search for the highest rate that is held under a bound: what was tried, and what it shows.
+//! The search for the highest rate within a latency bound: the tried rates and their results.
 
 use super::SweepRecord;
 use crate::chart::axis;
@@ -11,7 +11,7 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// A search over all points of a sweep.
+/// The searches over all points of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
@@ -25,7 +25,7 @@ pub struct SearchRecord {
     pub points: Vec<RateSearch>,
 }
 
-/// The search for one point.
+/// The search for the highest rate of one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
     /// What was tried, in order.
@@ -36,10 +36,10 @@ pub struct RateSearch {
     pub ended: String,
 }
 
-/// One rate that was tried.
+/// A rate that the search for the highest rate tried, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
-    /// The rate asked for.
+    /// The requested rate.
     pub rate_per_s: f64,
     /// What was sent of it, median over the runs.
     pub achieved_per_s: Option<f64>,
@@ -64,13 +64,13 @@ impl SearchRecord {
         Fitness::new(vec![why.into()])
     }
 
-    /// The folders of all tries.
+    /// Returns the folders of all tried rates.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.points.iter().flat_map(|search| &search.steps).flat_map(|step| &step.folders).map(String::as_str)
     }
 }
 
-/// The highest rate of every point, and everything that was tried, as a chart and a table.
+/// Returns the highest rate of every point and all tried rates, as a chart and a table.
 pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
     let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
@@ -123,7 +123,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         .with([SectionPart::Table(tried, PAGE)])
 }
 
-/// The result of a search in one sentence.
+/// Returns the result of a search in one sentence.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
     let found = sweep
         .points

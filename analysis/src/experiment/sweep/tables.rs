@@ -1,4 +1,4 @@
-//! The tables of a sweep: rt_venue p50, p99 and p99.9 in one unit each, in the layout of the seed
+//! The tables of a sweep: rt_venue p50, p99 and p99.9, each in one unit, in the layout of the seed
 //! benchmark: a row for each condition, a column for each compared setting, the best of a row in
 //! bold. After p99 and p99.9 the stall-free figure.
 
@@ -12,7 +12,7 @@ use crate::table::{Grid, GridRow};
 use crate::units::{Count, Nanos};
 use std::collections::BTreeMap;
 
-/// The tables of rt_venue. Where nobody looked for stalls there is none without them.
+/// Returns the tables of rt_venue. Without an analysis of stalls the stall-free tables are missing.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let grids = Percentile::ALL.into_iter().flat_map(|percentile| {
@@ -113,7 +113,7 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
 }
 
-/// Over how many repeats the figures are medians: what was measured, not what was asked for.
+/// Over how many repeats the figures are medians: the measured ones, not the requested ones.
 fn repeats_note(counts: &[usize], asked: u32) -> String {
     let (min, max) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
     match (min, max) {
@@ -136,7 +136,7 @@ fn spread_note(share: f64) -> String {
     )
 }
 
-/// The columns that say what a row is about: every axis.
+/// Returns the columns that identify a row of a sweep's table: every axis.
 pub(super) fn axis_values(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
     record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis])).collect()
 }
@@ -175,8 +175,8 @@ fn in_groups(
     }
 }
 
-/// rt_venue where the machine had its cores near to each other and where far. `None`: it had them
-/// in one place.
+/// Returns the table of rt_venue by core placement: cores near to each other, and far. `None`: it
+/// had them in one place.
 pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
@@ -199,7 +199,8 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     Some(in_groups(record, ("by_floor", title, &note), &heads, placement_of))
 }
 
-/// rt_venue of every point on each host that measured it. `None`: one host measured all.
+/// Returns the table of rt_venue of every point on each host that measured it. `None`: one host
+/// measured all.
 pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
     let sound: Vec<&RunOutline> = record.points.iter().flat_map(SweepPoint::sound).collect();
     let hosts = placement::hosts(&sound);

@@ -1,5 +1,5 @@
-//! The media driver and its clients, as this technique has them: on nobody's thread but its
-//! caller's, and with no time-out that says who is dead.
+//! Aeron's media driver and clients for this technique: they run on their caller's thread, and
+//! without time-outs that declare a client dead.
 //!
 //! Driver and clients run in Aeron's invoker mode: they do their work when they are called. The
 //! driver is the consumer's: a thread of its own calls it until the consumer takes its first look,
@@ -24,7 +24,7 @@ use std::time::Instant;
 
 /// The one channel, and the one stream in it.
 const CHANNEL: &str = "aeron:ipc";
-/// See [`CHANNEL`].
+/// The stream id of [`CHANNEL`].
 pub const STREAM: i32 = 1;
 /// Bytes of a message in a log: a header of 32, and seven words, in units of 32.
 const FRAME: usize = 96;
@@ -54,13 +54,13 @@ const TICKS_A_CALL: u64 = 1 << 15;
 /// the consumer from its messages.
 const TURNS_A_CALL: usize = 256;
 
-/// What Aeron says of what it refused, as an error of the segment with that name.
+/// Converts Aeron's refusal into an error of the segment with that name.
 pub fn refused<E: Display>(name: &str, what: &'static str) -> impl FnOnce(E) -> RegionError {
     let name = name.to_owned();
     move |error| RegionError::Os { name, what, source: io::Error::other(format!("aeron: {error}")) }
 }
 
-/// The URI of the channel for a publication of that session.
+/// Returns the URI of the channel for a publication of a session.
 pub fn channel_of(session: i32) -> CString {
     CString::new(format!("{CHANNEL}?session-id={session}")).unwrap_or_default()
 }
@@ -83,10 +83,9 @@ fn path_in_c(name: &str) -> Result<CString, RegionError> {
     CString::new(path(name).display().to_string()).map_err(refused(name, "use its folder"))
 }
 
-/// Looks until something is there.
+/// Polls until `look` returns a value.
 ///
-/// # Errors
-/// What the look says; that nothing came in time.
+/// # Errors An error of `look`, or a timeout.
 pub fn wait<T>(
     name: &str,
     what: &'static str,
@@ -105,8 +104,8 @@ pub fn wait<T>(
     }
 }
 
-/// A client of the driver of that hand-off, once there is one: whether it touches all of what it
-/// maps as soon as it does.
+/// Creates a client of a hand-off's driver once the driver runs; `touches` selects whether it
+/// prefaults what it maps.
 ///
 /// # Errors
 /// There is none in time; what Aeron refused.
@@ -127,7 +126,7 @@ pub fn client(name: &str, touches: bool) -> Result<Aeron, RegionError> {
     make().map_err(|error: rusteron_client::AeronCError| refused(name, "reach its media driver")(error))
 }
 
-/// The driver, and the consumer's client.
+/// The media driver, and the consumer's client.
 pub struct Media {
     // Dropped in this order.
     client: Aeron,
@@ -166,8 +165,8 @@ impl Media {
 
     /// What waits to be done by the driver and by the client; whether there was anything.
     fn work(&self) -> bool {
-        // What went wrong the driver writes into its log, and the client tells its handler: an end
-        // that is closed gives nothing out.
+        // The driver logs errors, and the client passes them to its handler: an end that is closed
+        // reports nothing.
         let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
         done.iter().any(|done| *done > 0)
     }
@@ -198,9 +197,9 @@ impl Media {
     }
 }
 
-/// Gives back the pages of those logs that nobody sends into and nobody reads any more
-/// ([`Care::let_go`]); the driver, which takes the dead for living ones, goes on with what stands
-/// behind the terms. Called by a producer that attaches.
+/// Releases the pages of logs that no producer writes and no consumer reads any more
+/// ([`Care::let_go`]); the driver, which still counts dead clients as alive, keeps using what
+/// follows the terms. Called by a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let Ok(logs) = path(name).join(LOGS).read_dir() else { return };
@@ -215,7 +214,7 @@ pub fn give_back(name: &str) {
     }
 }
 
-/// The caller of the driver.
+/// The component that calls the media driver, from the consumer's thread.
 pub struct Care {
     path: PathBuf,
     media: Option<Media>,
@@ -264,7 +263,7 @@ impl Care {
         Ok((subscription, care))
     }
 
-    /// A message was taken.
+    /// Counts a message that was taken.
     #[inline]
     pub fn took(&mut self) {
         self.taken += 1;
@@ -273,13 +272,13 @@ impl Care {
         }
     }
 
-    /// Calls the driver if that is due, after an empty poll. Returns `true` if there was work.
+    /// Calls the driver after an empty poll, if that is due. Returns `true` if there was work.
     #[inline]
     pub fn try_work_idle(&mut self) -> bool {
         Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.try_call()
     }
 
-    /// Calls driver and client. Returns `true` if there was work.
+    /// Calls the driver and the client. Returns `true` if there was work.
     #[inline(never)]
     pub fn try_call(&mut self) -> bool {
         if self.media.is_none() {

@@ -9,13 +9,13 @@
 //!
 //! A message is a frame: claimed in the producer's own log, written there, committed, and read
 //! there in place. A claim beyond the limit that the driver has set is [`Full`], and nothing was
-//! taken. No message goes through the driver; but who may send how far, it says.
+//! taken. No message passes through the driver, but it sets how far each producer may send.
 //!
 //! **Whose process the driver is**: the consumer's, and on its thread (see [`media`]). A driver
 //! that dies takes with it what nobody goes on without. In a process of its own it would be one
 //! more that can die alone: producers would go on until their limit and stand still then.
 //!
-//! **Whose a message is**: the session, which the producer chooses for its publication, says its
+//! **Whose a message is**: the session, which the producer chooses for its publication, encodes its
 //! index and its process, which must be the one that was started for that producer. It is in each
 //! frame; the consumer looks at who it is when it is new.
 //!
@@ -57,17 +57,17 @@ const KEPT: usize = 64;
 
 const _: () = assert!(MAX_PRODUCERS <= 1 << (u32::BITS - PID_BITS), "a session has bits for each");
 
-/// The technique.
+/// The technique `aeron`.
 pub struct Aeron;
 
-/// The sending end.
+/// The sending end of `aeron`.
 pub struct Sender {
     // Dropped in this order.
     publication: AeronExclusivePublication,
     _client: Client,
 }
 
-/// The receiving end.
+/// The receiving end of `aeron`.
 pub struct Receiver {
     // Dropped in this order.
     subscription: AeronSubscription,

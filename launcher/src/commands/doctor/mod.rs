@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Result of a check.
+/// Result of a check of `launcher doctor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
@@ -43,7 +43,7 @@ impl CheckState {
     }
 }
 
-/// One check and its result.
+/// A check of `launcher doctor` and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Name of the check: unique, stable, lower case.
@@ -55,7 +55,7 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Prints the checks.
+/// Prints the results of all checks.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;

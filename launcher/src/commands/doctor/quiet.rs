@@ -7,7 +7,7 @@ use analysis::cpu_list;
 /// A typical real-time priority.
 const USUAL_PRIORITY: u8 = 50;
 
-/// Checks whether `--priority` is available, and what it would bring.
+/// Checks whether `--priority` is available, and what it would improve.
 pub fn priority(system: &System) -> Check {
     let found: &RealTime = &system.real_time;
     if let Some((why, fix)) = found.obstacle(USUAL_PRIORITY) {

@@ -1,5 +1,5 @@
-//! `launcher bill`: measures what each isolation level costs, by technique. What does every
-//! isolation level cost, with every technique?
+//! `launcher bill`: measures the cost of each isolation level, by technique. Each row is one
+//! isolation level with one technique.
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
 //! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,
@@ -43,7 +43,7 @@ pub struct BillFlags {
     keep_logs: bool,
 }
 
-/// Measures a bill, or makes it of what was measured before.
+/// Measures a bill, or builds it from an earlier measurement.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
@@ -109,7 +109,7 @@ fn too_few_repeats_note(record: &SweepRecord) -> String {
     format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
 }
 
-/// What a bill shows.
+/// Returns the report of a bill.
 pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
     let mut bill = Bill {
         rows: rows::rows(record)?,

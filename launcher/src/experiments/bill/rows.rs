@@ -7,7 +7,7 @@ use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs,
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
-/// Makes the bill of a sweep over technique, isolation or both.
+/// Builds the rows of the bill from a sweep over technique, isolation or both.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     let other = record.axes.iter().find(|axis| !is_bill_axis(axis.axis));
     if let Some(other) = other {
@@ -30,7 +30,8 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
 }
 
-/// What a bill may be of: what is isolated from what, how, and what observing it costs.
+/// Returns `true` if a bill may vary this axis: what is isolated from what, how, and the cost of
+/// observing it.
 pub(super) const fn is_bill_axis(axis: Axis) -> bool {
     matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }
@@ -53,7 +54,7 @@ impl RowRuns {
     }
 
     fn from_point(point: &SweepPoint) -> Option<Self> {
-        // The planner made every setting concrete, so each point says both.
+        // The planner made every setting concrete, so each point has both.
         let settings = Settings::from_texts(&point.settings).ok()?;
         let process = settings.process.filter(|process| *process != Placement::Engine);
         let stamps = settings.stamps.filter(|stamps| *stamps != Stamps::All);
@@ -144,8 +145,8 @@ fn level_costs(threads: &RowRuns, level: &RowRuns, floors: &[f64]) -> Vec<LevelC
     all
 }
 
-/// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each
-/// placement.
+/// Assigns each row's runs to core placements, the same for all rows: by the core-to-core round
+/// trip.
 fn assign_placements(rows: &mut [RowRuns]) -> Vec<f64> {
     let all: Vec<&RunOutline> = rows.iter().flat_map(|row| &row.runs).collect();
     let places = placement::host_placements(&all);
@@ -226,7 +227,7 @@ mod tests {
             [(Some(100.0), Some(10.0)), (Some(310.0), Some(50.0))]
         );
         assert_eq!(found[0].floor_ns, None);
-        // Too few runs are said, not judged.
+        // Too few runs are reported, not judged.
         all.iter_mut().for_each(|row| row.runs.truncate(4));
         let floors = assign_placements(&mut all);
         assert_eq!(by(&level_costs(&all[0], &all[1], &floors)[0]), (None, None));

@@ -33,13 +33,13 @@ fn failure_of(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonL
     }
 }
 
-/// An error where it does not pass.
+/// Returns an error if the comparison does not pass the gate.
 pub(super) fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
     let why = failures(gate, found);
     if why.is_empty() { Ok(()) } else { Err(TooSlow(why.join("\n  "))) }
 }
 
-/// A comparison that is not passed: the process ends with code 1.
+/// The error of a comparison that does not pass `--fail-if-slower`: the process exits with code 1.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("--fail-if-slower: {0}")]
 pub(super) struct TooSlow(String);

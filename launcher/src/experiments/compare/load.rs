@@ -13,7 +13,7 @@ use std::path::Path;
 /// The runs of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRuns {
-    /// What tells it from the other cells of its folder.
+    /// The settings that distinguish it from the other cells of its folder.
     pub name: String,
     /// Its setting, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub struct SettingRuns {
     pub runs: Vec<RunOutline>,
 }
 
-/// Reads all cells of a path.
+/// Loads the settings of a path, with their runs.
 pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
@@ -76,7 +76,7 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     Ok(cells)
 }
 
-/// Repeats of one setting that were run now; `None`: nothing was.
+/// Groups repeats of one setting that were run now; `None` without any.
 pub fn from_summaries(runs: &[Summary]) -> Option<SettingRuns> {
     let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
     let first = runs.first()?;

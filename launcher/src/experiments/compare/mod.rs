@@ -1,4 +1,4 @@
-//! `launcher compare`: is B faster or slower than A, or is no difference seen?
+//! `launcher compare`: whether B is faster or slower than A, or no difference is seen.
 //!
 //! A and B are runs, folders of runs, sweeps, two settings within one sweep, or two settings
 //! measured now in alternation. Whichever they are, they become pairs of outlines with the same
@@ -52,7 +52,7 @@ pub struct CompareFlags {
     run: RunFlags,
 }
 
-/// Compares what the flags name, or measures it.
+/// Compares the sides that the flags select, measuring them if necessary.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let (a, b) = sides(flags)?;
@@ -102,12 +102,12 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints a comparison.
+/// Prints a comparison of two settings.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }
 
-/// That a comparison passes `--fail-if-slower`.
+/// Checks that a comparison passes `--fail-if-slower`.
 pub fn pass(gate: Slower, comparisons: &Comparisons) -> Result<()> {
     Ok(gate::check(gate, comparisons)?)
 }
@@ -176,14 +176,14 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
 }
 
-/// What a comparison that was measured shows.
+/// Returns the report of a comparison that was measured.
 pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
     let comparisons = of_record(record)?;
     PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
 }
 
-/// What runs that were made now show against those of a folder: against the one setting that both
-/// have, if it has several.
+/// Compares runs made now with those of a folder: with the one setting that both have, if the
+/// folder has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = from_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");

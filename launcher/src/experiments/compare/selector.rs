@@ -1,4 +1,5 @@
-//! Parses `--a isolation=thread`: which saved runs, or which settings to measure.
+//! Parses a side of a comparison, `--a isolation=thread`: which saved runs, or which settings to
+//! measure.
 
 use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};
@@ -15,7 +16,7 @@ pub(super) struct SideSelector {
     pub(super) rate: Option<AxisValue>,
 }
 
-/// Reads `isolation=thread,technique=spsc-mux` or the same with spaces.
+/// Parses `isolation=thread,technique=spsc-mux`, also with spaces.
 pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
     let mut words = SideSelector::default();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -45,7 +46,7 @@ pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
 }
 
 impl SideSelector {
-    /// The cells that have what the words say.
+    /// Returns the settings that match the selector.
     pub(super) fn choose(&self, flag: &str, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
         for (key, text) in &self.pairs {
             let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();

@@ -1,8 +1,9 @@
-//! Measures what the crash protection of a ring costs, against the ring without it, on one thread.
+//! Measures the cost of a ring's crash protection, compared with the ring without it, on one
+//! thread.
 //!
 //! The protection of the rings that several write is the announcement before the claim
-//! ([`shm::ring::intent`]). `spsc-mux` needs none: what a producer leaves half done nobody waits
-//! for.
+//! ([`shm::ring::intent`]). `spsc-mux` needs none: no other end waits for an unfinished push of a
+//! producer.
 
 use analysis::experiment::ProtectionCost;
 use protocol::wire::MESSAGE_WORDS;
@@ -37,7 +38,7 @@ fn sample<const PROTECTED: bool>() -> f64 {
     (Monotonic.now() - start) as f64 / COUNT as f64
 }
 
-/// Measures both, A B A B.
+/// Measures the ring with and without protection, alternated A B A B.
 pub fn measure() -> ProtectionCost {
     let (mut bare, mut protected, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {

@@ -1,4 +1,4 @@
-//! The matrix: which faults there are to try, against what.
+//! The containment matrix: the faults to inject, the techniques and the isolation levels.
 
 use crate::config::value::SettingValue;
 use crate::config::{FaultSpec, Faults, Settings};
@@ -10,21 +10,21 @@ use protocol::plan::{
 };
 use shm::ring::Step;
 
-/// The strategy that has the fault, of three; or the venue or the gateway, of two.
+/// The index of the strategy with the fault, of three; or of the venue or gateway, of two.
 pub const VICTIM: u16 = 1;
-/// When it has it, unless the fault says so: late enough for a picture of the time before.
+/// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push it has it, where the fault is tied to one: about the same time.
 const FAULT_ORDER: u64 = 600;
-/// How long a venue has it, unless the fault says so.
+/// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
-/// After how long an order that a venue says nothing about is closed: a session that is down comes
-/// back before that.
+/// Time after which an order without a sign from its venue is closed: a session that is down
+/// recovers before that.
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
 /// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a
 /// thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
-/// The deadline for hangs where a venue has the fault: nobody is to hang there.
+/// The liveness deadline of runs with venue faults, in which no thread should hang.
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
@@ -35,7 +35,7 @@ pub struct NamedFault {
     pub fault: FaultSpec,
 }
 
-/// One case: a fault against a technique at a level.
+/// One case of the containment matrix: a fault with a technique at a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
     /// What carries submit and completion.
@@ -51,7 +51,7 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
-    /// Whether a role of the engine has the fault.
+    /// Returns `true` if the fault is one of an engine role.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,
@@ -90,11 +90,10 @@ impl NamedFault {
     }
 }
 
-/// The faults that are tried unless the user names some: each kind, the two that hurt most in the
-/// middle of a push (the place is claimed, and half of the message is there), and a gateway that is
-/// killed or stopped. Without what venues do, which has a table of its own. Without
-/// [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and
-/// that ends the run.
+/// Returns the default faults: each kind, the two most harmful ones in the middle of a push (the
+/// slot is claimed, and half of the message is written), and a gateway that is killed or stopped.
+/// Without what venues do, which has a table of its own. Without [`FaultKind::Lose`]: a message
+/// lost before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -106,7 +105,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
     kinds.chain(pushes).chain(of_gateway).map(NamedFault::new).collect()
 }
 
-/// All cases, by level, technique and fault.
+/// Returns all cases, by level, technique and fault.
 pub fn contain_cases(
     techniques: &[Technique],
     isolations: &[Isolation],
@@ -132,8 +131,7 @@ pub fn contain_cases(
                 scenarios.iter().filter(|scenario| scenario.applies_to(technique)).filter(is_tried)
             {
                 let journals = match scenario.fault.target {
-                    // In the launcher's process there is no exchange or gateway that could die
-                    // alone.
+                    // The launcher's process has no exchange or gateway that could die alone.
                     FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
                         continue;
                     }
@@ -150,12 +148,12 @@ pub fn contain_cases(
     cases
 }
 
-/// The techniques that are tried unless the user names some: those that go across processes.
+/// Returns the default techniques: those that work between processes.
 pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// The case that a run with these settings is of; `None`: of none.
+/// Returns the case of a run with these settings; `None` if it is not of the matrix.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
     Some(ContainCase {
@@ -166,8 +164,8 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// The settings of a case's run, over what the user set: a small load that lasts long enough for
-/// a time before, the incident, and a time after.
+/// Returns the settings of a case's run, over those of the user: a small load that lasts long
+/// enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = case.isolation != Isolation::Thread;
     let own = Settings {

@@ -1,6 +1,6 @@
-//! `launcher contain`: injects each fault at each isolation level, and records what survives. Every
-//! fault against every technique at every isolation level, each in a real run, and the table of
-//! what came of it.
+//! `launcher contain`: injects each fault at each isolation level, and records the effects on the
+//! others. Each combination of fault, technique and isolation level is a real run; the table has
+//! the outcomes.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
 //! one has a fault, and the others go on or do not. Under `process` and `sandbox` the launcher
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The command-line flags of `launcher contain`: technique and isolation may be lists, fault says what is tried.
+/// The command-line flags of `launcher contain`: technique and isolation may be lists.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct ContainFlags {
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct ContainFlags {
     common: Common,
 }
 
-/// Tries what the flags ask for.
+/// Runs the cases that the flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     let (record, folder) = begin(flags)?;
     measure_and_publish(record, &folder, flags.common.json)
@@ -117,7 +117,7 @@ pub(super) fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     Ok((record, folder))
 }
 
-/// What the runs of a matrix show, and what the protection costs, measured now.
+/// Returns the report of a matrix's runs, with the cost of protection, measured now.
 pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<PublishableReport> {
     let cost = cost::measure();
     let mut all = Containments {

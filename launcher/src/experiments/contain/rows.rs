@@ -1,4 +1,4 @@
-//! A row of the containment table: what one fault did.
+//! Derives a row of the containment table from a run: the outcome of one fault.
 
 use super::matrix::{ContainCase, VICTIM};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
@@ -6,19 +6,20 @@ use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
-/// How many times as long as before somebody waited who counts as hurt, if it was also at least
-/// [`HURT_NS`].
+/// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
+/// at least [`HURT_NS`].
 const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
 const MIN_WAIT_NS: u64 = 50_000_000;
 
-/// How a strategy ended that was after what is everybody's.
+/// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
     /// Refused some of it, or killed by the kernel for it.
     Refused,
-    /// By something else, a deadline on a busy machine: whether it would have got it nobody knows.
+    /// It was ended by something else, such as a deadline on a busy machine, so the outcome is
+    /// unknown.
     Undecided,
 }
 
@@ -35,7 +36,7 @@ impl VictimEnd {
     }
 }
 
-/// The row of a case's run.
+/// Returns the row of a case's run.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -84,8 +85,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// What a run shows in which a venue had the fault; nothing if it ended before there was anything
-/// to show.
+/// Returns the row of a run with a venue fault; `None` if it ended too early.
 pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
@@ -138,7 +138,7 @@ fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) 
     }
 }
 
-/// What a run shows in which a role of the engine had the fault.
+/// Returns the row of a run with a fault of an engine role.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     if let FaultTarget::Gateway(index) = case.scenario.fault.target {
         return gateway_row(case, index, summary, folder);
@@ -187,8 +187,9 @@ fn others_waited(before: &Distribution, during: &Distribution, liveness_ns: u64)
 }
 
 /// Whether the fault can have come in a run that ended in order and in which the victim did not
-/// die. What nobody survives has not come then: a launcher that got no core in time finds everybody
-/// done. As for the rest, the victim sent all its orders, and was there until the last was due.
+/// die. The fatal fault has not been injected then: a launcher that got no core in time finds all
+/// threads done. As for the rest, the victim sent all its orders, and was there until the last was
+/// due.
 fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     let is_survived = matches!(
         case.scenario.fault.kind,

@@ -1,4 +1,4 @@
-//! The flags of `launcher lab`, and what they ask for.
+//! The flags of `launcher lab`, and the cells that they select.
 
 use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
@@ -89,7 +89,7 @@ pub struct LabFlags {
     pub allow_weaker_sandbox: bool,
 }
 
-/// Reads `work:5us` or `sleep:1ms`.
+/// Parses the cost of an event: `work:5us` or `sleep:1ms`.
 ///
 /// # Errors
 /// Any other text.
@@ -122,7 +122,7 @@ fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) 
 }
 
 impl LabFlags {
-    /// The lab that is asked for, with nothing measured yet.
+    /// Returns the selected lab without any measurement.
     ///
     /// # Errors
     /// What cannot be had, by its flag.
@@ -209,7 +209,7 @@ impl LabFlags {
             }
             for (producers, consumers) in combinations(&producers, &consumers) {
                 for (producer, consumer) in combinations(&makers, &takers) {
-                    // Nobody takes anything: how fast a consumer would be says nothing.
+                    // No end takes events, so the speed of a consumer is irrelevant.
                     if consumers == 0 && consumer != takers[0] {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! `launcher lab`: measures every queue with every way of waiting.
+//! `launcher lab`: measures each queue with each way of waiting.
 //!
 //! ```text
 //! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
@@ -34,10 +34,10 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The prefix of the names of the lab's processes.
+/// Prefix of the names of the processes of `launcher lab`.
 pub(crate) const PREFIX: &str = work::LabWork::PREFIX;
 
-/// Runs the process of that name.
+/// Runs a child process of the queue benchmark.
 ///
 /// # Errors
 /// What kept it from starting.

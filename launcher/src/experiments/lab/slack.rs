@@ -1,4 +1,5 @@
-//! Measures how much longer than asked a sleep takes, which is the timer's part of a slow end.
+//! Measures by how much a sleep exceeds the requested time, which is the timer's share of a slow
+//! end.
 
 use analysis::experiment::SleepSample;
 use std::time::{Duration, Instant};
@@ -6,9 +7,9 @@ use system::process;
 
 /// Sleeps of each kind.
 const SAMPLES: u32 = 40;
-/// What is asked for.
+/// The requested duration.
 const SLEEP: Duration = Duration::from_millis(1);
-/// What Linux gives a process that asks for nothing.
+/// The default timer slack of Linux.
 const DEFAULT_SLACK_NS: u64 = 50_000;
 
 /// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.
@@ -28,7 +29,7 @@ fn median(slack_ns: u64) -> Option<u64> {
     std::thread::spawn(sample).join().ok()
 }
 
-/// Sleeps with and without timer slack: 80 ms and a little.
+/// Samples sleeps with and without timer slack, in a little more than 80 ms.
 pub(super) fn sample() -> Option<SleepSample> {
     let (default_ns, precise_ns) = (median(DEFAULT_SLACK_NS)?, median(1)?);
     Some(SleepSample { default_ns, precise_ns, samples: SAMPLES })

@@ -1,4 +1,4 @@
-//! Sets up and measures one run of the queue benchmark. Producers, consumers, and the queue of each
+//! Sets up and measures one run of the queue benchmark: producers, consumers, and the queue of each
 //! consumer.
 
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
@@ -19,7 +19,7 @@ use techniques::Technique;
 /// How long a run may make no progress, in addition to its pace.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything that is particular to a run of the lab.
+/// The work of one run of the queue benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LabWork {
     pub technique: Technique,
@@ -41,7 +41,7 @@ impl LabWork {
         self.events.len()
     }
 
-    /// All events of the run. Each consumer gets all of them.
+    /// Returns the number of all events of the run. Each consumer gets all of them.
     pub(super) fn total(&self) -> u64 {
         self.events.iter().sum()
     }
@@ -51,7 +51,7 @@ impl LabWork {
         agent.checked_sub(self.producers())
     }
 
-    /// The queue of a consumer as its technique knows it.
+    /// The queue of a consumer as its technique numbers it.
     fn link<'a>(&self, name: &'a str) -> LinkSpec<'a> {
         LinkSpec { name, producers: self.producers(), capacity: self.capacity }
     }

@@ -58,7 +58,7 @@ pub struct SweepFlags {
     steps: u32,
 }
 
-/// Measures a sweep, goes on with one, or does what is asked of a planned one.
+/// Runs a sweep, resumes one, or executes what the flags of a planned sweep request.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);
@@ -113,7 +113,7 @@ fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The record of a sweep as the flags ask for it, with nothing measured and nothing saved.
+/// Returns the record of a sweep as the flags request it, with nothing measured and nothing saved.
 fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
     let mut asked = flags.swept.request(flags.rate.as_deref(), flags.common.config.as_ref())?;
     let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
@@ -190,7 +190,7 @@ fn new_search(
     })
 }
 
-/// The first flag that is given of those that say what is measured.
+/// The first given flag of those that select what is measured.
 fn first_given_flag(flags: &SweepFlags) -> Option<String> {
     let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
     let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));

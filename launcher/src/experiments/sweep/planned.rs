@@ -1,4 +1,4 @@
-//! A sweep that is planned in one place and made in many: `--plan`, `--run` and `--join`.
+//! Planned sweeps, with parts measured on several hosts: `--plan`, `--run` and `--join`.
 //!
 //! ```text
 //! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join ─▶ sweep.json, tables, page
@@ -82,7 +82,7 @@ impl FromStr for RunSelection {
     }
 }
 
-/// Does what the flags say of a planned sweep.
+/// Executes what the flags of a planned sweep request.
 pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if !flags.planned.plan
         && let Some(flag) = first_given_flag(flags)

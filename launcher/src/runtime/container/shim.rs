@@ -19,7 +19,7 @@ use system::container::check::{self, ExpectedContainer};
 use system::container::{self, ContainerContents, ContainerPart, HandedFile};
 use system::process;
 
-/// Runs `role NAME RUN --contain`.
+/// Runs the container shim, `role NAME RUN --contain`.
 pub fn role(name: &str, run: &str) -> Result<()> {
     match name {
         INIT => init(),

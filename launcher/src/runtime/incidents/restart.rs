@@ -11,8 +11,8 @@ use protocol::wire::MAX_EPOCH;
 use std::time::Duration;
 
 impl Incidents<'_> {
-    /// Returns the pause before a strategy is restarted, or `None` if it stays down, with a note
-    /// that says why. Quarantined strategies and those that hung before their first duty cycle stay
+    /// Returns the pause before a strategy is restarted, or `None` if it stays down, with a note on
+    /// the reason. Quarantined strategies and those that hung before their first duty cycle stay
     /// down. A strategy that had reported done gets no note: nothing is left to do.
     pub(super) fn decide_restart(&mut self, strategy: u16, incident: usize) -> Option<Duration> {
         let case = &mut self.strategies[usize::from(strategy)];

@@ -35,8 +35,8 @@ impl Deadline {
         Self { stretch: limits, ..self }
     }
 
-    /// Restarts the wait unless it started later: the awaited event has come, or the launcher was
-    /// paused.
+    /// Restarts the wait unless it started later: the awaited event has occurred, or the launcher
+    /// was paused.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
@@ -67,7 +67,7 @@ impl Deadline {
         now.saturating_sub(self.since(excused)) > self.limit
     }
 
-    /// Returns the limit.
+    /// Returns the limit of the wait.
     pub const fn limit(&self) -> u64 {
         self.limit
     }

@@ -2,16 +2,14 @@
 //! thread writes.
 //!
 //! The status is written by the suspect itself, so it is not trusted. A heartbeat counts when the
-//! launcher, on its own clock, sees it *change*. A silent thread is excused only by what the
-//! launcher knows itself:
+//! launcher, on its own clock, sees it *change*. A silent thread is excused only by facts that the
+//! launcher observes itself:
 //!
-//! | what the launcher knows | the deadline |
-//! |---|---|
-//! | the barrier is closed | none here: `--start-timeout` |
-//! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
-//! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
-//! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
-//! | anything else, whatever state it reports | the plan's |
+//! | fact | the deadline | |---|---| | the barrier is closed | none here: `--start-timeout` | | the
+//! process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] | | all its threads
+//! report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer | | starved in the
+//! second half of the deadline | up to [`STARVED_LIMITS`] times the plan's | | anything else,
+//! whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
 //! a thread of its own process is queried.
@@ -32,7 +30,7 @@ pub const STARVED_LIMITS: u32 = 10;
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
-/// A liveness fault of a thread.
+/// A liveness fault of a thread: it hangs, or forges its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LivenessFault {
     /// No new heartbeat for this duration.
@@ -72,8 +70,8 @@ impl fmt::Display for LivenessFault {
     }
 }
 
-/// Liveness of all threads: deadlines, what was observed of each, and how long the launcher has
-/// been awake. Times are ticks.
+/// The liveness of all threads: deadlines, observations of each, and how long the launcher has been
+/// awake. Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -166,7 +164,7 @@ impl Liveness {
         self.last_starved
     }
 
-    /// Records a thread's pulse, which was read before this tick.
+    /// Records a thread's heartbeat and state, which were read before the tick `now`.
     pub fn observe(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
         let skew = self.ticks(CLOCK_SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));

@@ -30,8 +30,8 @@ pub use stall::{ProgressCounters, StallWatch};
 use protocol::plan::Role;
 use protocol::supervision::Repairs;
 
-/// Names the role that ends the run by a claimed slot that is never written, and why. Returns
-/// `None` while no slot has been blocked for too long, and where the death of its claimant
+/// Returns the role that ends the run by a claimed slot that is never written, with the reason.
+/// Returns `None` while no slot has been blocked for too long, and where the death of its claimant
 /// `is_contained`.
 ///
 /// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known

@@ -2,8 +2,8 @@
 //! orders leave strategies waiting.
 //!
 //! Expected progress is known without trusting a strategy: the engine counts orders taken and
-//! settled, and the schedule says when the next order is due. A run that waits for an order that is
-//! due in an hour does not stall.
+//! settled, and the schedule determines when the next order is due. A run that waits for an order
+//! that is due in an hour does not stall.
 
 use super::Deadline;
 use std::time::Duration;
@@ -39,10 +39,11 @@ impl StallWatch {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }
 
-    /// Records the engine's counters. Returns `true` if the run stalls. `awake_since_ns`: since
-    /// when the launcher has been awake without a break. `starved_ns`: when a thread was last
-    /// starved. `due_after`: the earliest time after the given one at which a strategy that is not
-    /// done is due to send; [`None`] if one of them only waits for reports.
+    /// Records the engine's progress counters and checks for a stall. Returns `true` if the run
+    /// stalls. `awake_since_ns`: since when the launcher has been awake without a break.
+    /// `starved_ns`: when a thread was last starved. `due_after`: the earliest time after the given
+    /// one at which a strategy that is not done is due to send; [`None`] if one of them only waits
+    /// for reports.
     pub fn check_stall(
         &mut self,
         now_ns: u64,
@@ -64,7 +65,7 @@ impl StallWatch {
         now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
-    /// Returns the limit.
+    /// Returns the time without progress after which a run counts as stalled.
     pub const fn limit(&self) -> Duration {
         Duration::from_nanos(self.deadline.limit())
     }

@@ -11,7 +11,7 @@ use protocol::role::RoleKind;
 use protocol::status::{ThreadState, ThreadStatus};
 use std::time::Duration;
 
-/// How long a failed strategy has to exit, so that the kernel can say how.
+/// How long a failed strategy has to exit, so that the kernel can report how.
 const EXIT_WAIT: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
@@ -50,8 +50,9 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// Returns why a process failed: how the kernel says it exited, and its own message. `failed`:
-    /// the status of a thread that reported an error. A strategy's own message comes last.
+    /// Returns why a process failed: how it exited according to the kernel, and its own message.
+    /// `failed`: the status of a thread that reported an error. A strategy's own message comes
+    /// last.
     fn cause(&mut self, process: usize, failed: Option<ThreadStatus>) -> Result<String> {
         let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
         let planned = &self.plan.processes[process];

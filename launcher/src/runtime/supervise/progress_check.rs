@@ -1,5 +1,5 @@
-//! Checks that the run makes progress: the engine's counters against the orders that the schedules
-//! say are due, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
+//! Checks that the run makes progress: the engine's counters against the orders due by the
+//! schedules, and the kernel's accounts of silent threads ([`crate::runtime::stuck`] explains the
 //! decisions).
 
 use super::{Supervisor, at_venues, progress_count};
@@ -22,7 +22,7 @@ impl Supervisor<'_> {
         Deadline::within(limit, self.now_ns())
     }
 
-    /// Returns `true` if that wait is over.
+    /// Returns `true` if the wait for the last reports is over.
     pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
         let now = self.now_ns();
         deadline.mark_awake(now);

@@ -18,8 +18,8 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// Returns the time until the next fault. If one is due and waits for its victim to start,
-    /// until the next poll.
+    /// Returns the time until the next fault is due. If one is due and waits for its victim to
+    /// start, until the next poll.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
             Some(due) if self.start_ticks > 0 => {

@@ -1,5 +1,5 @@
-//! Waits until all threads are ready, and until all have finished. Until every thread is ready;
-//! until trading is over, exchanges have closed and the engine has drained.
+//! Waits until every thread is ready, until trading is over and exchanges have closed, and until
+//! the engine has drained.
 //!
 //! An order may rest at an exchange for ever, so resting orders expire once no more orders come:
 //! every planned order was sent and has arrived; or, where strategies send fewer, there was no

@@ -27,7 +27,8 @@ pub fn is_whole(value: &[u64], number: u64) -> bool {
     differs == 0
 }
 
-/// Returns the number of the write that gave a cell its version: writes go to the cells in turn.
+/// Returns the number of the write, counted over all cells, that gave a cell its version: writes go
+/// to the cells in turn.
 #[inline(always)]
 pub const fn number(version: u64, cell: usize, cells: usize) -> u64 {
     version.wrapping_sub(1).wrapping_mul(cells as u64).wrapping_add(cell as u64)

@@ -14,28 +14,28 @@ use shm::sync::Ordering;
 
 /// Values from 2^40 ticks on (some minutes) share the last bucket.
 const TOP: u32 = 40;
-/// Index of the word with the minimum plus 1; 0: no value.
+/// Index of the histogram word with the minimum plus 1; 0 without any value.
 pub const MIN_WORD: usize = 0;
-/// Index of the word with the maximum.
+/// Index of the histogram word with the maximum.
 pub const MAX_WORD: usize = 1;
-/// Index of the word with the sum of all values.
+/// Index of the histogram word with the sum of all values.
 pub const SUM: usize = 2;
-/// Index of the first bucket.
+/// Index of the histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
-/// The resolution of a histogram: one part in 2^bits.
+/// The resolution of a histogram: its buckets are one part in 2^bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
     bits: u32,
 }
 
 impl Resolution {
-    /// One part in 2,048: finer than a table shows.
+    /// A resolution of one part in 2,048: finer than a table shows.
     pub const FINE: Self = Self { bits: 11 };
-    /// One part in 32: for charts over time.
+    /// A resolution of one part in 32: for charts over time.
     pub const COARSE: Self = Self { bits: 5 };
 
-    /// Returns the number of buckets.
+    /// Returns the number of buckets of a histogram.
     pub const fn buckets(self) -> usize {
         ((TOP - self.bits + 1) as usize) << self.bits
     }
@@ -54,7 +54,7 @@ impl Resolution {
         ((shift as usize) << self.bits) + (value >> shift) as usize
     }
 
-    /// Returns the middle of a bucket.
+    /// Returns the value in the middle of a bucket.
     pub const fn value(self, bucket: usize) -> u64 {
         if bucket < 2 << self.bits {
             return bucket as u64;
@@ -77,7 +77,7 @@ impl SharedHistogram {
         Self { words, grain }
     }
 
-    /// Counts one value, in ticks.
+    /// Counts one value in the histogram, in ticks.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
         // Relaxed loads and stores: this process is the only writer, and the account's state
@@ -102,11 +102,11 @@ fn add(words: &AtomicWords, index: usize, more: u64) {
 }
 
 const FIGURES: usize = 16;
-/// Number of histograms over the whole time.
+/// Number of histograms of a board's end over the whole time.
 pub const MEASURES: usize = 3;
-/// Number of time slices.
+/// Number of time slices of a board's figures.
 pub const SLICES: usize = 60;
-/// Number of own words of an account.
+/// Number of words that a board's end adds to its account.
 pub const WORDS: usize = FIGURES + MEASURES * Resolution::FINE.words() + SLICES * Resolution::COARSE.words();
 
 /// A counter of a board's reader.
@@ -162,25 +162,25 @@ impl BoardLog {
         }
     }
 
-    /// Counts a write made, or a value read.
+    /// Counts one write made, or one value read.
     #[inline(always)]
     pub fn count(&self) {
         self.account.add(1);
     }
 
-    /// Adds to a figure.
+    /// Adds to a counter.
     #[inline(always)]
     pub fn add(&self, field: BoardField, more: u64) {
         add(&self.figures, field as usize, more);
     }
 
-    /// Counts a duration in ticks.
+    /// Counts a duration, in ticks, in a measure's histogram.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.measures[measure as usize].add(ticks);
     }
 
-    /// Counts a value in its time slice. The last slice includes later values.
+    /// Counts a value in the histogram of its time slice. The last slice includes later values.
     #[inline(always)]
     pub fn over_time(&self, slice: usize, ticks: u64) {
         self.slices[slice.min(SLICES - 1)].add(ticks);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
 use system::named_enum;
 
-/// Time after the end during which the writer may make late writes, in nanoseconds.
+/// Time after the end of the run during which the writer may make late writes, in nanoseconds.
 pub const LATE_NS: u64 = 1_000_000_000;
 /// Maximum sleep of a reader without a check of the phase.
 const SLEEP: Duration = Duration::from_millis(10);
@@ -54,7 +54,7 @@ impl BoardRead for board::Reader {
     }
 }
 
-/// One end of a board.
+/// One end of a board in the benchmark: writer or reader.
 pub enum BoardEnd {
     /// The writer's.
     Writer(board::Writer),

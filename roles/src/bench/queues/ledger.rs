@@ -32,18 +32,18 @@ pub const MAX_ENDS: u16 = 64;
 const SHARES: usize = 16;
 const LATENCIES: usize = SHARES + MAX_ENDS as usize;
 
-/// Returns the number of own words of an agent that takes `events` events.
+/// Returns the number of words that a queue end adds to its account, if it takes `events` events.
 pub const fn account_words(events: u64) -> usize {
     LATENCIES + events as usize
 }
 
-/// Stores a figure.
+/// Stores a figure of a queue end.
 #[inline(always)]
 pub fn set(account: &AgentAccount, field: LabField, value: u64) {
     account.set_own(field as usize, value);
 }
 
-/// Loads a figure.
+/// Loads a figure of a queue end.
 pub fn get(account: &AccountView, field: LabField) -> u64 {
     account.own().load(field as usize, Ordering::Relaxed)
 }
@@ -69,8 +69,8 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Returns an event and its checksum: producer, number, tick, checksum, filler, and the checksum
-/// again, so that a mixture of two events is found.
+/// Returns the words of an event: producer, number, tick, checksum, filler, and the checksum again,
+/// so that a mixture of two events is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -135,7 +135,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Stores the figures in the account.
+    /// Stores the ledger's figures in the account.
     pub fn close(&self) {
         set(self.account, LabField::Sum, self.sum);
         set(self.account, LabField::Damaged, self.damaged);
@@ -144,8 +144,8 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Compares the pushed events with those that a consumer took. Returns the violations; empty if
-/// each event came once, whole and in its producer's order.
+/// Compares the pushed events with those that a consumer took, and returns the problems. Returns
+/// the violations; empty if each event came once, whole and in its producer's order.
 pub fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
     let found = [
         (LabField::Damaged, "events damaged or of no producer"),

@@ -121,7 +121,7 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
 /// A loop with its attached queues: one dynamic call per thread.
 pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
 
-/// The measured loops compiled for a technique.
+/// The measured loops of the queue benchmark, compiled for one technique.
 #[derive(Clone, Copy)]
 pub struct TechniqueLoops {
     /// Attaches a producer, by index, to all queues.

@@ -54,7 +54,7 @@ impl WaitStrategy {
         Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
-    /// Waits once.
+    /// Waits once, by the strategy.
     #[inline(never)]
     pub fn wait(&mut self) {
         self.polls += 1;
@@ -74,7 +74,7 @@ impl WaitStrategy {
         self.wakes += 1;
     }
 
-    /// Disarms the doorbell after progress.
+    /// Disarms the doorbell after an event was taken or pushed.
     #[inline(always)]
     pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
@@ -86,7 +86,7 @@ impl WaitStrategy {
     }
 }
 
-/// The cost of each event at a slow end.
+/// The cost of each event at a slow end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slow {
     /// Sleeps for a time.
@@ -102,7 +102,7 @@ pub enum Slow {
 }
 
 impl Slow {
-    /// Returns the time in nanoseconds.
+    /// Returns the time of the cost in nanoseconds.
     pub const fn ns(self) -> u64 {
         match self {
             Slow::Sleep { ns } | Slow::Work { ns } => ns,
@@ -110,7 +110,7 @@ impl Slow {
     }
 }
 
-/// The cost of each event at an end, with jitter.
+/// The cost of each event at an end of a queue, with jitter.
 pub struct Pace {
     slow: Option<Slow>,
     jitter: f64,
@@ -140,7 +140,7 @@ impl Pace {
         (ns as f64 * (1.0 + self.jitter * (2.0 * even - 1.0))) as u64
     }
 
-    /// Spends the cost of one event.
+    /// Spends the time of one event's cost.
     pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}

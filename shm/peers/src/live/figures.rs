@@ -1,10 +1,11 @@
-//! What was counted: added up over agents and rounds, and as text from one process to another.
+//! The results of a benchmark: added up over agents and rounds, and passed as text between
+//! processes.
 
 use hdrhistogram::Histogram;
 
-/// What one of them did.
+/// The counts and times of one agent.
 pub struct Figures {
-    /// From before to behind a write.
+    /// From before to after a write.
     pub write: Histogram<u64>,
     /// From when it was due.
     pub from_due: Histogram<u64>,
@@ -18,7 +19,7 @@ pub struct Figures {
     pub missed: u64,
     /// Values of two writes, or older than the one before.
     pub torn: u64,
-    /// Values that changed behind a reader's reference.
+    /// Values that changed while a reader held a reference.
     pub changed: u64,
     /// Processes that died.
     pub died: u64,
@@ -31,7 +32,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl Figures {
-    /// Nothing yet.
+    /// Creates results without any sample.
     pub fn new() -> Self {
         let [write, from_due, propagation] = std::array::from_fn(|_| histogram());
         let [writes, reads, missed, torn, changed, died, ns] = [0; 7];
@@ -54,7 +55,7 @@ impl Figures {
         ]
     }
 
-    /// Adds another one's.
+    /// Adds the results of another agent.
     pub fn add(&mut self, mut other: Self) {
         for ((_, mine), (_, other)) in self.histograms().into_iter().zip(other.histograms()) {
             mine.add(other).expect("the same bounds");
@@ -64,7 +65,7 @@ impl Figures {
         }
     }
 
-    /// A line for each bucket and count.
+    /// Formats the results as text: a line for each bucket and count.
     pub fn text(&mut self) -> String {
         let mut text = String::new();
         for (name, histogram) in self.histograms() {
@@ -78,7 +79,7 @@ impl Figures {
         text
     }
 
-    /// Adds what a process has printed.
+    /// Adds the results that a child process has printed.
     pub fn add_text(&mut self, text: &str) {
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -97,10 +98,10 @@ impl Figures {
         }
     }
 
-    /// What stands above the rows.
+    /// The table's header.
     pub const HEAD: &str = "                  write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn changed died";
 
-    /// A row.
+    /// Prints the results as a row of the table.
     pub fn print(&self, name: &str) {
         let at = |histogram: &Histogram<u64>| {
             let at = |share| histogram.value_at_quantile(share);

@@ -1,4 +1,4 @@
-//! Those that live on the heap of one process, and the board there.
+//! The compared crates whose ends are threads of one process and share its heap.
 
 use crate::work::{Peer, Value, WORDS};
 use disruptor::{BusySpin, Producer, build_single_producer};
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// The room of a queue.
 const ROOM: usize = 1024;
 
-/// A peer whose ends are threads of one process.
+/// A compared crate whose ends are threads of one process.
 pub trait Heap: Peer<Writer: Send, Reader: Send> {
-    /// A writer and so many readers.
+    /// Creates a writer and `readers` readers.
     fn make(readers: usize) -> (Self::Writer, Vec<Self::Reader>);
 }
 
-/// The board.
+/// The board of this project on the heap.
 pub struct Board;
 
 impl Peer for Board {
@@ -78,7 +78,7 @@ impl Heap for Sequence {
 /// The crate `left-right`.
 pub struct LeftRight;
 
-/// Its value.
+/// The value of the crate `left-right`.
 #[derive(Clone)]
 pub struct Held(Value);
 

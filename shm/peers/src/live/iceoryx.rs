@@ -30,7 +30,8 @@ fn service(folder: &Path) -> ServiceName {
     ServiceName::new(&name(folder)).expect("a name")
 }
 
-/// Publish-subscribe, with room for one value a reader: the newest one replaces it.
+/// The publish-subscribe of `iceoryx2`, with a buffer of one value per reader: the newest one
+/// replaces it.
 pub struct Published;
 
 impl Peer for Published {
@@ -77,7 +78,7 @@ impl Shared for Published {
     }
 }
 
-/// The blackboard, with one entry.
+/// The blackboard of `iceoryx2`, with one entry.
 pub struct Blackboard;
 
 impl Peer for Blackboard {

@@ -1,7 +1,8 @@
-//! The board beside crates that publish to many, under the same load: one writes when a write is
-//! due, others poll. Every value says which write it is of and when that began, so lateness,
-//! propagation, misses and tears are measured the same way for all. Those on the heap are threads
-//! of one process; those that work across processes are processes; the board is both.
+//! Compares the board with crates that publish to many readers, under equal loads: one end writes
+//! when a write is due, the others poll. Every value carries the number and start time of its
+//! write, so lateness, propagation, misses and tears are measured the same way for all. Those on
+//! the heap are threads of one process; those that work across processes are processes; the board
+//! is both.
 //!
 //! `cargo run --release --bin live [READERS] [MILLISECONDS] [NAMES …]` in this folder; loads and
 //! `threads` and `processes` are names too. With `--features iceoryx2` that crate as well: it needs

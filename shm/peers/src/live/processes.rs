@@ -1,5 +1,5 @@
-//! Writer and readers as processes: this program starts itself, each child prints *ready* and then
-//! what it counted.
+//! Runs writer and readers as processes: this program starts itself, and each child prints *ready*
+//! and then its results.
 
 use crate::figures::Figures;
 use crate::shared::{self, Shared};
@@ -20,7 +20,7 @@ pub const CHILD: &str = "--child";
 /// more than once.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// A peer, as a child runs it.
+/// A compared crate as a child process runs it.
 pub struct Contender {
     /// Its name.
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// That peer.
+    /// Returns the compared crate of that name.
     pub const fn of<P: Shared>() -> Self {
         Self { name: P::NAME, role: role::<P> }
     }
@@ -64,7 +64,7 @@ fn control(folder: &Path) -> AtomicWords {
     Region::map("control", &file, true).expect("its memory").words()
 }
 
-/// What a child does, by the words of its command line.
+/// Runs a child process as its command line says.
 pub fn child(words: &[String], all: &[Contender]) {
     let [parent, name, agent, readers, ns, load, folder] = words else { panic!("{CHILD} is for itself") };
     let number = |word: &String| word.parse::<u64>().expect("a number");
@@ -78,7 +78,7 @@ pub fn child(words: &[String], all: &[Contender]) {
     print!("{}", figures.text());
 }
 
-/// A child that has said that it is ready.
+/// A child that has reported that it is ready.
 fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout>>) {
     let mut words = words.to_vec();
     words[3] = agent.to_string();
@@ -91,7 +91,7 @@ fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout
     (child, is_ready.then_some(said))
 }
 
-/// One round of one of them.
+/// Runs one round of one compared crate.
 pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &Path) -> Figures {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let folder = folder.join(format!("peer-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
@@ -139,7 +139,7 @@ pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &
     figures
 }
 
-/// Removes what a peer has left beside its folder, under names that begin with the folder's.
+/// Removes what a peer has left next to its folder, under names that begin with the folder's.
 fn remove_named(folder: &Path) {
     let prefix = format!("{}_", shared::name(folder));
     for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {

@@ -1,4 +1,5 @@
-//! Those whose ends are processes: each is opened by a name or a path in a folder of its own.
+//! The compared crates whose ends are processes: each end is opened by a name or a path in a
+//! directory of its own.
 
 use crate::heap::Board;
 use crate::work::{HOLD, Peer, Value, WORDS};
@@ -15,18 +16,18 @@ use wyhash::WyHash;
 /// The room of a queue.
 const ROOM: usize = 1024;
 
-/// A peer whose ends are processes. The writing end is there before readers come.
+/// A compared crate whose ends are processes. The writing end is there before readers come.
 pub trait Shared: Peer {
-    /// The writing end, in a folder that is new, for so many readers.
+    /// Creates the writing end in a new directory, for `readers` readers.
     fn writer(folder: &Path, readers: usize) -> Self::Writer;
-    /// A reading end.
+    /// Opens a reading end.
     fn reader(folder: &Path) -> Self::Reader;
 }
 
-/// The board under a name.
+/// The board of this project under a name.
 pub struct Named;
 
-/// The folder's own name.
+/// Returns the last part of the directory's path.
 pub fn name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
@@ -55,15 +56,16 @@ impl Shared for Named {
     }
 }
 
-/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer who finds readers
-/// sleeps before it looks again, for 1 s if nothing else is said, and after its grace it goes on as
-/// if they were gone.
+/// The crate `mmap-sync`: two mapped files, readers counted in a third. A writer that finds readers
+/// sleeps before it checks again, for 1 s by default, and continues after its grace period as if
+/// they were gone.
 pub struct MmapSync<const GRACE_MS: u64, const SLEEP_NS: u64>;
 
 /// Both ends are of this type.
 type Ends<const SLEEP_NS: u64> = Synchronizer<WyHash, LockDisabled, 1024, SLEEP_NS>;
 
-/// A reading end of it: the version that was read last, so that only newer ones are.
+/// A reading end of `mmap-sync` with the version that it read last, so that it returns only newer
+/// ones.
 pub struct MmapReader<const SLEEP_NS: u64> {
     synchronizer: Ends<SLEEP_NS>,
     seen: Option<InstanceVersion>,
@@ -108,7 +110,7 @@ impl<const GRACE_MS: u64, const SLEEP_NS: u64> Peer for MmapSync<GRACE_MS, SLEEP
 
 impl<const GRACE_MS: u64, const SLEEP_NS: u64> Shared for MmapSync<GRACE_MS, SLEEP_NS> {
     fn writer(folder: &Path, _: usize) -> Self::Writer {
-        // Of the type of all the others: a reader believes the length.
+        // Of one type with all others: a reader trusts the length.
         let mut writer = Ends::with_params(folder.join("values").as_os_str());
         writer.write(&Value::default(), Duration::from_secs(1)).expect("the first write");
         writer
@@ -118,9 +120,9 @@ impl<const GRACE_MS: u64, const SLEEP_NS: u64> Shared for MmapSync<GRACE_MS, SLE
     }
 }
 
-/// Its usual sleep.
+/// The usual sleep of the writer of `mmap-sync`.
 pub const SECOND: u64 = 1_000_000_000;
-/// A grace that is shorter than a slow reader keeps its value, and a sleep that suits it.
+/// A grace period that is shorter than a slow reader holds its value, and a sleep that fits it.
 pub const SHORT: (u64, u64) = (10, 1_000);
 const _: () = assert!(SHORT.0 < HOLD.as_millis() as u64);
 

@@ -7,10 +7,10 @@ use system::clock::{Clock, Monotonic};
 use shm::memory::Region;
 use shm::sync::Ordering;
 
-/// Readers, nanoseconds, the load, when writes are due.
+/// The parameters of a run: readers, nanoseconds, load, and the times at which writes are due.
 pub type Run = fn(usize, u64, Load, &[u64]) -> Figures;
 
-/// How to run that peer.
+/// Returns the function that runs the compared crate of that name.
 pub const fn contender<P: Heap>() -> (&'static str, Run) {
     (P::NAME, run::<P>)
 }

@@ -1,5 +1,5 @@
-//! What all do the same way: one end writes when a write is due, the others poll, and every value
-//! says which write it is of and when that began.
+//! The work that is equal for all compared crates: one end writes when a write is due, the others
+//! poll, and every value carries its number and start time.
 
 use crate::figures::Figures;
 use system::clock::{Clock, Monotonic};
@@ -8,43 +8,42 @@ use system::pin;
 use shm::sync::Ordering;
 use std::time::Duration;
 
-/// Words of a value.
+/// Number of words of a value.
 pub const WORDS: usize = 8;
-/// A value.
+/// The value that is published.
 pub type Value = [u64; WORDS];
 /// Writes a second where they are paced.
 const RATE: f64 = 10_000.0;
 /// Words differ by this.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// How long a slow reader keeps what it has read.
+/// How long a slow reader holds a value that it has read.
 pub const HOLD: Duration = Duration::from_millis(20);
 
-/// The word that says how far it is.
+/// Index of the control word with the progress of the round.
 pub const STATE: usize = 0;
-/// The word with the start's time.
+/// Index of the control word with the start time.
 pub const START: usize = 1;
-/// Words of both.
+/// Number of control words.
 pub const CONTROL: usize = 512;
-/// Of [`STATE`]: it goes on.
+/// Value of [`STATE`] while the round runs.
 pub const GO: u64 = 1;
-/// Of [`STATE`]: the writer has ended.
+/// Value of [`STATE`] once the writer has ended.
 pub const OVER: u64 = 2;
 
-/// One way to publish a value to many.
+/// One way to publish a value to many readers.
 pub trait Peer {
-    /// Its name.
+    /// The name in the table.
     const NAME: &'static str;
     /// The writing end.
     type Writer;
     /// A reading end.
     type Reader;
-    /// Publishes.
+    /// Publishes a value.
     fn write(writer: &mut Self::Writer, value: &Value);
-    /// Copies the newest value, or the next one; false: there is nothing that it can see to be
-    /// newer.
+    /// Copies the newest value, or the next one; returns `false` if it sees no newer one.
     fn read(reader: &mut Self::Reader, into: &mut Value) -> bool;
-    /// The same, by somebody who needs the value for a while. Where readers get a reference they
-    /// keep it; says whether what is behind it changed meanwhile.
+    /// Reads as [`Peer::read`] does, and holds the value for a while. Where readers get a reference
+    /// they keep it; returns `true` if the referenced value changed while it was held.
     fn read_slowly(reader: &mut Self::Reader, into: &mut Value, hold: Duration) -> (bool, bool) {
         let found = Self::read(reader, into);
         if found {
@@ -54,19 +53,19 @@ pub trait Peer {
     }
 }
 
-/// The load.
+/// The load of a round: how often it writes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Load {
     /// Poisson arrivals.
     Paced,
     /// The same, and the first reader is slow.
     Slow,
-    /// One write behind the other.
+    /// One write after the other.
     Stress,
 }
 
 impl Load {
-    /// All of them, with their names and what they are.
+    /// All loads with their names and descriptions.
     pub const ALL: [(Self, &'static str, &'static str); 3] = [
         (Self::Paced, "poisson", "Poisson, 10,000 writes/s"),
         (Self::Stress, "stress", "as fast as it goes"),
@@ -74,7 +73,8 @@ impl Load {
     ];
 }
 
-/// When each write is due, in nanoseconds; the same for all. Empty: nothing is due.
+/// Returns when each write is due, in nanoseconds; equal for all compared crates. Empty: nothing is
+/// due.
 pub fn due(load: Load, ns: u64) -> Vec<u64> {
     let (mut state, mut now, mut times) = (STEP, 0.0, Vec::new());
     while load != Load::Stress && now < ns as f64 {
@@ -97,7 +97,7 @@ fn value(number: u64, ns: u64) -> Value {
     value
 }
 
-/// Pins the writer (0) or a reader to its core; says whether readers share theirs.
+/// Pins the writer (0) or a reader to its core, and returns whether readers share cores.
 pub fn place(agent: usize, readers: usize) -> bool {
     let cores = pin::allowed_cores();
     let core = match cores.as_slice() {
@@ -111,14 +111,14 @@ pub fn place(agent: usize, readers: usize) -> bool {
 
 /// When it starts.
 fn start(control: &AtomicWords) -> u64 {
-    // Acquire: pairs with who says go, behind the time of the start.
+    // Acquire: pairs with the store that starts the round, after that of the start time.
     while control[STATE].load(Ordering::Acquire) < GO {
         std::thread::sleep(Duration::from_micros(50));
     }
     control[START].load(Ordering::Relaxed)
 }
 
-/// Writes what is due for that long.
+/// Writes every value that is due until the time is over.
 pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64], ns: u64) -> Figures {
     let mut mine = Figures::new();
     let start = start(control);
@@ -147,7 +147,7 @@ pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64]
     mine
 }
 
-/// Reads until the writer has ended and there is nothing newer.
+/// Reads until the writer has ended and no newer value exists.
 pub fn read<P: Peer>(
     reader: &mut P::Reader,
     control: &AtomicWords,
@@ -170,7 +170,7 @@ pub fn read<P: Peer>(
             let is_whole = into == value(into[0], into[1]) && into[0] > last;
             mine.torn += u64::from(!is_whole);
             if !is_whole {
-                // Its number says nothing.
+                // Its number is meaningless.
                 continue;
             }
             mine.missed += into[0] - last - 1;

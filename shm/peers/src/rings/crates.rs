@@ -1,4 +1,4 @@
-//! The queues: bulkhead's ring and the crates' own.
+//! The compared queues: bulkhead's ring and those of other crates.
 
 use crate::pair::{Packed, Payload, Queue};
 use disruptor::{
@@ -115,7 +115,7 @@ impl<P: Payload> Queue for Shaq<P> {
 /// ringfire's ring of one writer in a file under /dev/shm, without loss, with one reader.
 pub struct Ringfire;
 
-/// An end and the file that goes with it.
+/// A queue's end and the file that it is in.
 pub struct File<T> {
     end: T,
     path: PathBuf,

@@ -1,10 +1,10 @@
-//! bulkhead's ring beside crates of its kind: a message there and one back, and a stream of
-//! messages, between two threads on two cores.
+//! Compares bulkhead's ring with other crates: round trips of a message, and a stream of messages,
+//! between two threads on two cores.
 //!
 //! `cargo run --release --bin rings [SAMPLES [CORE CORE]]` in this folder. Every queue has 64,
 //! 1,024 and 8,192 places, and those that take any type have the message both packed and in a line
 //! of its own. They take turns, sample by sample (A B C D, A B C D, …); a floor, one line that the
-//! two cores bounce, stands before and behind every sample, and one whose floors differ by more
+//! two cores bounce, is measured before and after every sample, and one whose floors differ by more
 //! than a tenth is left out. Printed are medians over the samples, of ratios within a turn: to the
 //! floor, and to bulkhead's ring of that capacity.
 

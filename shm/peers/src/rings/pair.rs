@@ -1,4 +1,5 @@
-//! Two threads on two cores, a queue each way: round trips of one message, and a stream of them.
+//! Measures a queue in each direction between two threads on two cores: round trips of one message,
+//! and a stream of messages.
 
 use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, wait};
@@ -8,19 +9,19 @@ use std::sync::mpsc;
 /// Batches that round trips are cut into: a preemption spoils one and not the median.
 const BATCHES: u64 = 50;
 
-/// What is sent: seven words, like bulkhead's message.
+/// A message: seven words, like bulkhead's.
 pub trait Payload: Copy + Send + Sync + Default + 'static {
-    /// How it is called in the table.
+    /// The name in the table.
     const NAME: &'static str;
     fn of(words: [u64; 7]) -> Self;
     fn words(&self) -> [u64; 7];
 }
 
-/// 56 bytes, side by side.
+/// A message of 56 bytes without padding.
 #[derive(Clone, Copy, Default)]
 pub struct Packed(pub [u64; 7]);
 
-/// The same in a cache line of its own.
+/// A message of 56 bytes, padded to a cache line of its own.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub struct Line(pub [u64; 7]);
@@ -59,9 +60,9 @@ pub trait Queue: Sized + 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
 
-    /// Both ends, with room for at least so many messages.
+    /// Creates both ends of a queue for at least `capacity` messages.
     fn pair(capacity: usize) -> (Self::Sender, Self::Receiver);
-    /// Whether there was room.
+    /// Pushes a message; returns `true` if it fitted.
     fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool;
     fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]>;
 }
@@ -74,7 +75,7 @@ enum Job {
     Stream,
 }
 
-/// One queue each way and the thread at their other end.
+/// A queue in each direction, and the thread at their other end.
 pub struct Pair<Q: Queue> {
     sender: Q::Sender,
     receiver: Q::Receiver,
@@ -83,7 +84,7 @@ pub struct Pair<Q: Queue> {
     line: shm::memory::AtomicWords,
 }
 
-/// What a pair measured.
+/// The times measured of a pair of queues.
 #[derive(Clone, Copy)]
 pub struct Sample {
     /// Of one line that the two cores bounce, nanoseconds a round trip.
@@ -113,7 +114,7 @@ fn receive<Q: Queue>(receiver: &mut Q::Receiver) -> [u64; 7] {
 }
 
 impl<Q: Queue> Pair<Q> {
-    /// The other thread is on that core.
+    /// Creates both queues, with the other thread on core `core`.
     pub fn new(capacity: usize, core: u32) -> Self {
         let ((sender, mut theirs), (mut back, receiver)) = (Q::pair(capacity), Q::pair(capacity));
         let (orders, jobs) = mpsc::channel();
@@ -159,9 +160,9 @@ impl<Q: Queue> Pair<Q> {
         })
     }
 
-    /// One sample, with so many round trips and twenty times as many messages of a stream; `None`
-    /// if the cores were not where they had been behind it: the floors before and behind differ by
-    /// more than a tenth.
+    /// Measures one sample: round trips, and a stream of twenty times as many messages; `None` if
+    /// the cores moved during it: the core-to-core round trips before and after differ by more than
+    /// a tenth.
     pub fn sample(&mut self, trips: u64) -> Option<Sample> {
         let before = self.floor(trips);
         let each = trips.div_ceil(BATCHES);

@@ -1,5 +1,5 @@
-//! tachyon-ipc: a ring of bytes in memory that is handed over a socket, as two processes share it.
-//! Its receiving end blocks; here it spins for as long as nothing is there.
+//! The ring of the crate tachyon-ipc: a byte ring in memory that is passed over a socket, as
+//! between two processes. Its receiving end blocks; here it spins for as long as nothing is there.
 
 use crate::pair::Queue;
 use tachyon_ipc::Bus;

@@ -1,4 +1,5 @@
-//! The receiving end: takes with a private cursor, and mends what dead producers left.
+//! The consumer of `array-queue`: takes messages with a private cursor, and repairs what dead
+//! producers left.
 
 use super::layout::{LAP, RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
@@ -10,15 +11,15 @@ use crate::sync::{Ordering, load_owned};
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
 pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: RingLayout<W>,
-    /// The number of the next message to take. Private: nobody else needs it.
+    /// The number of the next message to take. Private: no other process needs it.
     head: u64,
     intents: Intents,
     passed_over: u64,
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring and to the announcements of all its producers, in their
-    /// order; all have their headers.
+    /// Attaches the receiving end to a ring and to the announcements of all its producers, in
+    /// producer order; all must have their headers.
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
@@ -28,9 +29,9 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in place of one that has crashed: what was not taken comes out,
-    /// whole and in order. A message that was being taken comes out again if its slot was not
-    /// freed. Producers may continue concurrently; retirements start again.
+    /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
+    /// in order. A message that was being taken comes out again if its slot was not freed.
+    /// Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -49,8 +50,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Returns `true` if a producer has claimed a position that was not taken: its message is there
-    /// or on its way.
+    /// Returns `true` if a producer has claimed a position that was not taken: its message is
+    /// published or about to be.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]
@@ -75,7 +76,7 @@ impl<const W: usize> Consumer<W> {
         // difference.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(position);
         if (1..=self.ring.capacity()).contains(&claimed) {
-            // Whatever was written there cannot be told from what was not: passed over.
+            // A written message cannot be distinguished from an unwritten slot: it is skipped.
             self.skip();
         } else {
             let (free, slot) =
@@ -157,7 +158,8 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
         if !self.intents.mark_dead(producer) {
             return true;
         }
-        // If it had claimed a place and not written it, we go on behind it when we have come to it.
+        // If it had claimed a position and not written it, we continue after it once we have
+        // reached it.
         let mended = self.intents.position(producer).is_none_or(|position| self.try_skip_claim(position));
         if mended {
             self.intents.clear(producer);
@@ -186,7 +188,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
 
     fn blocked(&self) -> Option<BlockedSlot> {
         let place = self.head;
-        // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
+        // Relaxed, all of them: it shows this moment only, and matters only if it lasts.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
         if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
             return None;

@@ -2,16 +2,16 @@
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADER_WORDS};
 
-/// Where the producers' shared cursor is.
+/// Offset of the producers' shared cursor.
 pub const TAIL: usize = HEADER_WORDS;
-/// Where the slots begin.
+/// Offset of the first slot.
 pub const SLOTS: usize = TAIL + 16;
-/// A bounded ring with a stamp per slot.
+/// The segment kind of a bounded ring with a stamp per slot.
 pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
-/// Flag of a stamp, next to its lap; 0: free.
+/// Flag of a written slot in its stamp, next to the lap; 0 means free.
 pub(super) const WRITTEN: u64 = 1;
-/// A stamp of the next lap.
+/// Difference between the stamps of two successive laps.
 pub(super) const LAP: u64 = 2;
 
 /// Returns the number of words of a ring.

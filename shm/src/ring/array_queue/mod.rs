@@ -14,7 +14,7 @@
 //! position at the tail in its own segment (`intent.rs`), claims it by CAS, writes, and stamps; the
 //! one consumer has a private cursor and takes without a CAS and without looking at the tail.
 //!
-//! **Why nothing is lost or torn.** A place is claimed by one producer only, because each
+//! **Why nothing is lost or torn.** A position is claimed by one producer only, because each
 //! successful CAS moves the tail. Its stamp (Release) is the only thing that shows the message; the
 //! consumer loads it (Acquire), so it sees the words. The consumer copies the words and then stamps
 //! the slot free (Release); a producer loads that (Acquire) before it claims, so it never
@@ -22,25 +22,25 @@
 //!
 //! **What a dead producer leaves**, and what [`retire`](super::SharedQueue::retire) does:
 //!
-//! | died at | in the ring | repair |
-//! |---|---|---|
-//! | entered, or before the CAS | nothing, or an announcement | none: the tail is not past it |
-//! | announced, CAS failed | an announcement of another's position | none, once that is written |
-//! | claimed, half-written, written | a position that is never written | the consumer skips it |
-//! | published | a whole message | none: the stamp says so, or it is taken already |
+//! | died at | in the ring | repair | |---|---|---| | entered, or before the CAS | nothing, or an
+//! announcement | none: the tail is not past it | | announced, CAS failed | an announcement of
+//! another's position | none, once that is written | | claimed, half-written, written | a position
+//! that is never written | the consumer skips it | | published | a whole message | none: the stamp
+//! shows it, or it is taken already |
 //!
 //! No other message is lost: the consumer waits at the unwritten position until no live producer
 //! announces it, and skips it. It cannot be that of a slow producer: see `intent.rs`. The crashed
 //! producer loses at most the message that it was publishing.
 //!
-//! **What a dead consumer leaves:** every message that it has not given back, in its place.
-//! [`Consumer::resume`] finds the first one by the stamps: taken ones are free for the next lap.
-//! The message that it was copying comes out again.
+//! **What a dead consumer leaves:** every message whose slot it has not freed. [`Consumer::resume`]
+//! finds the first one by the stamps: taken ones are free for the next lap. The message that it was
+//! copying comes out again.
 //!
 //! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the
-//! message is passed over (a claimed place) or the stamp is put right (an unclaimed one). One that
-//! several producers can write has no owner to name, and who scribbles over the tail stops the
-//! ring, which [`check`](super::SharedQueue::check) finds: that is what sharing one ring costs.
+//! message is skipped (at a claimed position) or the stamp is repaired (at an unclaimed one). A
+//! stamp that several producers can write does not identify its writer, and a producer that
+//! overwrites the tail stops the ring, which [`check`](super::SharedQueue::check) detects: that is
+//! the price of sharing one ring.
 //!
 //! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
 
@@ -52,8 +52,8 @@ pub use consumer::Consumer;
 pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
-/// A ring and its producers' announcements on the heap, all ends attached: for tests, models and
-/// benches.
+/// Creates a ring with its producers' announcements on the heap and attaches all ends, for tests,
+/// models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -84,13 +84,13 @@ mod link {
         intent,
     };
 
-    /// The technique.
+    /// The technique `array-queue`.
     pub struct ArrayQueue;
 
-    /// The receiving end of a link.
+    /// The receiving end of an `array-queue` link.
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
-    /// The segment of a link's ring: one for all producers.
+    /// Specifies the segment of a link's ring, which all producers share.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             name: spec.name.into(),
@@ -104,7 +104,7 @@ mod link {
         }
     }
 
-    /// The steps of a push into a ring that several producers write.
+    /// The steps of a push into a ring that several producers share.
     pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {

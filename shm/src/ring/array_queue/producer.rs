@@ -1,4 +1,5 @@
-//! The sending end: announces a place, claims it by CAS, writes and stamps.
+//! The producer of `array-queue`: announces a position, claims it by compare-and-swap, writes the
+//! slot and stamps it.
 
 use super::layout::{RingLayout, WRITTEN};
 use crate::memory::{AtomicWords, HeaderError};
@@ -8,21 +9,21 @@ use crate::ring::{self, Full, Step};
 use crate::sync::{Ordering, spin_hint};
 use core::ops::ControlFlow;
 
-/// How often a push tries to claim a place before it says [`Full`]. Among honest producers each
-/// failed try is another one's success, so that many in a row are as good as never seen; a hostile
-/// one cannot hold us for longer.
+/// Maximum number of attempts of a push to claim a position before it returns [`Full`]. Among
+/// correct producers each failed attempt is another producer's success, a long series of them
+/// practically never happens; a hostile producer cannot delay a push for longer.
 const MAX_TRIES: u32 = 128;
 
-/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `true`
-/// but where a bench asks what the announcement costs: without it a death in the middle of a push
-/// cannot be repaired.
+/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `false`
+/// only in benches that measure the cost of the announcement: without it a death in the middle of a
+/// push cannot be repaired.
 pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
     ring: RingLayout<W>,
     intent: Intent,
 }
 
 impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
-    /// Attaches a sending end to a ring and to the producer's own announcement, which both have
+    /// Attaches a sending end to a ring and to the producer's own announcement; both must have
     /// their headers.
     ///
     /// # Errors
@@ -32,17 +33,16 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         Ok(Self { ring: RingLayout::attach(ring)?, intent: Intent::attach(intent)? })
     }
 
-    /// Puts a message into the ring, or says that it is full.
+    /// Pushes a message into the ring, or returns [`Full`].
     ///
-    /// # Errors
-    /// [`Full`] if the next slot still holds the message of the lap before, or if somebody damaged
-    /// the ring.
+    /// # Errors [`Full`] if the next slot still holds the message of the lap before, or if another
+    /// process damaged the ring.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors
@@ -69,9 +69,10 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
                     self.intent.announce(tail);
                 }
                 reach(at, Step::Announced)?;
-                // Release: pairs with the Acquire of the tail in the repair; who sees the place
-                // claimed sees it announced. SeqCst: comes before the producer's look at a parked
-                // receiver (see `channel`) in the one order that all SeqCst operations have.
+                // Release: pairs with the Acquire of the tail in the repair; a reader that sees the
+                // position claimed sees it announced. SeqCst: comes before the producer's check for
+                // a parked receiver (see `channel`) in the one order that all SeqCst operations
+                // have.
                 let claimed = ring.tail[0].compare_exchange(
                     tail,
                     tail.wrapping_add(1),
@@ -101,7 +102,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
             } else {
                 // Another producer has claimed this position. It moved the tail before its stamp,
                 // and we have seen the stamp (Acquire), so the tail that we find now is a later
-                // one: if not, the stamp is a lie.
+                // one: if not, the stamp is forged.
                 let now = ring.tail[0].load(Ordering::Relaxed);
                 if now == tail {
                     return Err(Full);

@@ -21,7 +21,7 @@ pub struct Consumer<const M: usize = MESSAGE_WORDS> {
 }
 
 /// Slots from which on the next address is computed from the sequence just read. The consumer of a
-/// long ring catches up with the producer, and looks ahead would take the producer's lines away.
+/// long ring catches up with the producer, and prefetching would take the producer's lines away.
 const DEPENDENT_FROM: u64 = 512;
 
 /// Maximum number of messages that a drain takes at once: see [`Consumer::drain`].
@@ -43,7 +43,8 @@ impl<const M: usize> Consumer<M> {
         Self::attach_parts(&tail.into(), &head)
     }
 
-    /// Attaches the receiving end to a ring whose parts have their headers, once in a ring's life.
+    /// Attaches the receiving end to a ring whose parts have their headers; only once for each
+    /// ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -58,8 +59,8 @@ impl<const M: usize> Consumer<M> {
         })
     }
 
-    /// Attaches a receiving end in place of one that has crashed: what was not taken, as the stored
-    /// head says, comes out whole and in order. The producer may continue concurrently.
+    /// Attaches a receiving end in place of a crashed one: messages after the stored head arrive
+    /// whole and in order. The producer may continue concurrently.
     ///
     /// # Errors
     /// As [`Consumer::attach_parts`].
@@ -71,7 +72,7 @@ impl<const M: usize> Consumer<M> {
         Ok(consumer)
     }
 
-    /// As [`Consumer::resume_parts`], for a ring in one region.
+    /// Attaches a successor as [`Consumer::resume_parts`] does, to a ring in one region.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -80,7 +81,7 @@ impl<const M: usize> Consumer<M> {
         Self::resume_parts(&tail.into(), &head)
     }
 
-    /// Restarts at position 0, when the old producer's crash is certain and before a new one
+    /// Restarts at position 0, after the producer's crash is certain and before a new producer
     /// starts. Take nothing until the producer's part was reset, all zero but its header.
     pub fn restart(&mut self) {
         self.go_to(0);
@@ -103,7 +104,8 @@ impl<const M: usize> Consumer<M> {
         self.stale_sequence = sequence.saturating_sub(self.slot.mask() + 1);
     }
 
-    /// Returns `true` if there is nothing to take now. [`Consumer::try_pop`] orders and checks.
+    /// Returns `true` if the ring has no message to take now. [`Consumer::try_pop`] orders and
+    /// checks.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
         self.slot.slot().sequence(Ordering::Relaxed) == self.stale_sequence
@@ -120,7 +122,8 @@ impl<const M: usize> Consumer<M> {
         fault.map_or(Ok(message), Err)
     }
 
-    /// As [`Consumer::try_pop`]; a `Result` would copy the message through memory again.
+    /// Takes a message as [`Consumer::try_pop`] does, without a `Result`, which would copy it
+    /// through memory again.
     #[inline(always)]
     pub(in crate::ring) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         let message = self.take_or(fault)?;
@@ -128,9 +131,9 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Gives up to `max` messages to `each`. Returns the number: at most a quarter of the ring, or
+    /// Passes up to `max` messages to `each`. Returns the number: at most a quarter of the ring, or
     /// half of one of less than 32 slots. Their slots are freed together: if the consumer crashes
-    /// or `each` panics before, all come out again.
+    /// or `each` panics before, all are delivered again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`], if not even one could be taken.
@@ -144,7 +147,8 @@ impl<const M: usize> Consumer<M> {
         }
     }
 
-    /// As [`Consumer::drain`]; a fault after messages is found again by the next call.
+    /// Drains as [`Consumer::drain`] does; a fault found after messages is returned by the next
+    /// call.
     #[inline(always)]
     pub(in crate::ring) fn drain_or(
         &mut self,
@@ -172,7 +176,7 @@ impl<const M: usize> Consumer<M> {
         taken as usize
     }
 
-    /// As [`Consumer::try_pop`], but the producer may not overwrite the message before
+    /// Takes a message as [`Consumer::try_pop`] does, but the producer may not overwrite it before
     /// [`Consumer::release`]: a successor of this consumer takes it again.
     ///
     /// # Errors

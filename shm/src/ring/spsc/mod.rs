@@ -7,7 +7,7 @@
 //!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Each part has one writer, and the other end maps it read-only: the types say so
+//! Each part has one writer, and the other end maps it read-only: the types enforce it
 //! ([`ReadOnlyWords`] has no store), and in the sandbox the page tables do. In a run the parts are
 //! two segments; tests and benches put them into one region.
 //!
@@ -22,9 +22,10 @@
 //! it, and refreshes that only when the ring looks full.
 //!
 //! **Dependent addressing.** In a ring of 512 slots and more the consumer computes the next slot's
-//! address from the sequence that it has just read. So a CPU cannot look ahead into slots that the
-//! producer is about to write, and take their lines away. In a shorter ring most of what is ahead
-//! is there: addresses come from a counter. See "Where the nanoseconds go" in the book.
+//! address from the sequence that it has just read. So a CPU cannot speculatively load slots that
+//! the producer is about to write, which would take their lines away. In a shorter ring most of the
+//! next messages are there already: addresses come from a counter. See "Where the nanoseconds go"
+//! in the book.
 //!
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the
 //! consumer loads the sequence (Acquire), so it sees the message. The consumer copies the message,
@@ -40,9 +41,9 @@
 //!
 //! **Batches** are pushes and pops with one load, or one store, of the head. A batch's first
 //! message is written last, and its sequence publishes all of them: the consumer does not poll a
-//! line that is being written, and the stores do not wait for a line that is polled. `drain` looks
-//! at all sequences before it copies a message. What a crashed producer wrote ahead in a batch is
-//! not seen, and its successor takes it back.
+//! line that is being written, and the stores do not wait for a line that is polled. `drain` reads
+//! all sequences before it copies a message. Messages that a crashed producer wrote ahead in a
+//! batch are not visible, and its successor overwrites them.
 //!
 //! **The peer is not trusted.** Any sequence other than the two above is a
 //! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring
@@ -64,31 +65,31 @@ use crate::memory::{
 };
 use crate::ring::MESSAGE_WORDS;
 
-/// Where the consumer's cursor is, within its part; also in a region that holds both parts.
+/// Offset of the consumer's cursor within its part; also in a region that holds both parts.
 pub const HEAD: usize = HEADER_WORDS;
 /// Words in the consumer's part.
 pub const HEAD_WORDS: usize = HEAD + 16;
-/// Where the slots of a ring of index 0 are, within the producer's part.
+/// Offset of the slots within the producer's part, for a ring of index 0.
 pub const SLOTS: usize = HEADER_WORDS;
 /// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
 /// More messages than are ever counted. Scribbled numbers are cut to it.
 const POSITION_LIMIT: u64 = u64::MAX >> 8;
-/// The producer's part.
+/// The segment kind of the producer's part.
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
     "ring",
     &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("cache-colors", CACHE_COLORS)],
 );
-/// The consumer's part.
+/// The segment kind of the consumer's part.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
-/// Words in a slot: the message and its sequence.
+/// Returns the words of a slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {
     message_words + 1
 }
 
-/// Words in the producer's part.
+/// Returns the words of the producer's part.
 pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
@@ -96,12 +97,12 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
 /// Words before the first slot of a ring, and after its last one; their sum for any index.
 const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
-/// Where the slots of the ring of that index are, within the producer's part.
+/// Returns the offset of the slots within the producer's part, by the ring's index.
 pub const fn first_slot(index: u64) -> usize {
     SLOTS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// Words in both parts together.
+/// Returns the words of both parts together.
 pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
     HEAD_WORDS + tail_words(capacity, message_words)
 }
@@ -155,7 +156,8 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
     write_header_of::<M>(words, capacity, 0);
 }
 
-/// As [`write_header`], for the ring of that index: its slots begin at [`first_slot`].
+/// Writes the headers as [`write_header`] does, for the ring of that index: its slots begin at
+/// [`first_slot`].
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].

@@ -10,8 +10,8 @@ use core::ops::ControlFlow;
 /// Maximum number of messages that are published together: 16 were as fast as more.
 const MAX_BATCH: u64 = 16;
 
-/// Counts the messages published in a ring: the first position that is not there. Reads every slot.
-/// The producer may continue concurrently: not fewer than at the call, not more than at the return.
+/// Counts the messages published in a ring: the first position without one. Reads every slot. The
+/// producer may continue concurrently: not fewer than at the call, not more than at the return.
 ///
 /// # Errors
 /// As [`Producer::attach_parts`].
@@ -47,7 +47,7 @@ impl<const M: usize> Producer<M> {
         Self::attach_parts(&tail, &head.into())
     }
 
-    /// Attaches the sending end to a ring whose parts have their headers, once in a ring's life.
+    /// Attaches the sending end to a ring whose parts have their headers; only once for each ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -61,8 +61,8 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Attaches a sending end in place of one that has crashed, and continues after the last
-    /// message that was published. The consumer may continue concurrently. Reads every slot once.
+    /// Attaches a sending end in place of a crashed one, and continues after the last message that
+    /// was published. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -75,7 +75,7 @@ impl<const M: usize> Producer<M> {
         Ok(producer)
     }
 
-    /// As [`Producer::resume_parts`], for a ring in one region.
+    /// Attaches a successor as [`Producer::resume_parts`] does, to a ring in one region.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -98,7 +98,7 @@ impl<const M: usize> Producer<M> {
         (slot.sequence.load(Ordering::Relaxed) == self.tail).then(|| core::array::from_fn(word))
     }
 
-    /// Returns `true` if the next push will find room. Only this end's pushes can change a yes.
+    /// Returns `true` if the next push will fit. Only this end's pushes can change a yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         // `<=` also if a hostile head is ahead of the tail: the difference wraps.
@@ -123,7 +123,7 @@ impl<const M: usize> Producer<M> {
         self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head))
     }
 
-    /// Puts a message into the ring.
+    /// Pushes a message into the ring.
     ///
     /// # Errors
     /// [`Full`] if every slot is taken by a message that the consumer has not read.
@@ -132,7 +132,7 @@ impl<const M: usize> Producer<M> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
     /// [`crate::ring::Producer::try_push_with`].
     ///
     /// # Errors
@@ -155,15 +155,16 @@ impl<const M: usize> Producer<M> {
         reach(at, Step::Published)
     }
 
-    /// Puts the first of these messages into the ring, as many as fit, in batches. Returns their
-    /// number. A producer that crashes here has published the first ones, or none.
+    /// Pushes the first of these messages, up to as many as fit, in batches. Returns their number.
+    /// A producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
     }
 
-    /// As [`Producer::try_push_many`], but each message is made in place. Takes no more from the
-    /// iterator than it puts in. If the iterator panics, the batch in progress is not there.
+    /// Pushes as [`Producer::try_push_many`] does, with each message built in its slot. Takes no
+    /// more from the iterator than it puts in. If the iterator panics, the batch in progress is not
+    /// published.
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
@@ -179,7 +180,7 @@ impl<const M: usize> Producer<M> {
         let mut pushed = 0;
         while pushed < count {
             match self.push_batch(&mut messages, max_batch.min(count - pushed)) {
-                // It has fewer than it said.
+                // It has fewer than its size hint.
                 0 => break,
                 batch => pushed += batch,
             }

@@ -1,4 +1,4 @@
-//! Why a recorded flow is not replayed: the file, the line, and the way out.
+//! Errors of replaying a recorded flow: the file, the line, and the remedy.
 
 use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
@@ -48,7 +48,7 @@ pub enum ReplayError {
         /// Fields in the header.
         expected: usize,
     },
-    /// A field that does not say what its column needs.
+    /// A field with an invalid value for its column.
     #[error("{file}:{line}: column {column}: {} {why}", excerpt(found))]
     Field {
         /// The file.
@@ -74,7 +74,7 @@ pub enum ReplayError {
     },
 }
 
-/// The start of a field in quotes, on one line whatever it holds.
+/// Returns the start of a field in quotes, on one line whatever it holds.
 pub(super) fn excerpt(field: &str) -> String {
     const SHOWN: usize = 40;
     match field.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! Bounds what is read of an invalid file: the length of a line, and the number of blank lines.
+//! Limits what is read of an invalid file: the length of a line, and the number of blank lines.
 
 use std::io::{self, Read};
 

@@ -79,7 +79,7 @@ pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     }
 }
 
-/// Reads a recorded flow from anywhere; `name` stands for the file in errors. See [`replay`].
+/// Reads a recorded flow from any reader; `name` stands for the file in errors. See [`replay`].
 ///
 /// # Errors
 /// See [`replay`].

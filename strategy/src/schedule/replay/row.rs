@@ -1,4 +1,5 @@
-//! The columns of a recorded flow, and one row of it. [`super::replay`] says what each may hold.
+//! The columns of a recorded flow, and one row of it. [`super::replay`] documents the values of
+//! each.
 
 use super::ReplayError;
 use super::error::excerpt;
@@ -74,7 +75,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Reads the header.
+    /// Reads the header of a recorded flow.
     pub(super) fn read(file: &str, line: u64, header: &ByteRecord) -> Result<Self, ReplayError> {
         let wrong = |problem| ReplayError::Header { file: file.into(), line, problem };
         let mut at = [None; Column::ALL.len()];
@@ -95,7 +96,7 @@ impl Columns {
         }
     }
 
-    /// Reads a row of a run with that many venues.
+    /// Reads one row of a recorded flow for a run with `venues` venues.
     pub(super) fn row(
         &self,
         file: &str,
