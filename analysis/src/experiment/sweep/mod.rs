@@ -4,7 +4,6 @@
 mod charts;
 mod conditions;
 mod csv;
-mod knee;
 mod report;
 mod search;
 mod tables;
