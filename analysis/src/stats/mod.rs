@@ -15,7 +15,7 @@ mod seeded_rng;
 mod shift;
 mod spread;
 #[cfg(test)]
-mod study;
+mod synthetic;
 mod verdict;
 
 pub use hosts::HostDifference;
