@@ -7,7 +7,7 @@ use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
 use crate::experiment::report::legend;
 use crate::numbers::duration;
-use crate::stats::{Percentile, RunOutline, Spread};
+use crate::stats::{Percentile, RunOutline};
 use crate::summary::Measure;
 use maud::Markup;
 
