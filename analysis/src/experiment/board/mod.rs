@@ -92,8 +92,9 @@ pub struct BoardCase {
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
-    /// Figures over time.
-    pub timeline: Vec<BoardSlice>,
+    /// Empty: earlier builds wrote figures over time, and expect the key.
+    #[serde(skip_deserializing)]
+    pub timeline: [(); 0],
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
     /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
@@ -176,29 +177,6 @@ pub struct BoardDeath {
     pub at_ns: u64,
     /// Whether a successor went on.
     pub succeeded: bool,
-}
-
-/// Figures of one slice of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoardSlice {
-    /// Its beginning, in nanoseconds from the start.
-    pub begin_ns: u64,
-    /// Writes that ended in it.
-    pub writes: u64,
-    /// Their median, in nanoseconds, to one part in 32.
-    pub write_p50_ns: Option<u64>,
-    /// Their p99.
-    pub write_p99_ns: Option<u64>,
-    /// The longest.
-    pub write_max_ns: Option<u64>,
-    /// Values that readers got in it.
-    pub reads: u64,
-    /// The median of their propagation.
-    pub propagation_p50_ns: Option<u64>,
-    /// Its p99.
-    pub propagation_p99_ns: Option<u64>,
-    /// The longest.
-    pub propagation_max_ns: Option<u64>,
 }
 
 /// A measure's percentiles.

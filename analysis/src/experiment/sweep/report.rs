@@ -32,8 +32,7 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
                 tables::rt_venue(sweep).into_iter().map(|grid| SectionPart::Table(grid, TERMINAL | FILES));
             let others = [tables::by_floor(sweep), tables::by_host(sweep)];
             let others = others.into_iter().flatten().map(|grid| SectionPart::Table(grid, ALL));
-            let table =
-                ReportSection::new("tables", "By placement and host").with(rt_venue).with(others);
+            let table = ReportSection::new("tables", "By placement and host").with(rt_venue).with(others);
             [vec![table], point_sections(sweep)].concat()
         }
     };

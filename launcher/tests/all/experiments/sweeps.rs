@@ -136,9 +136,7 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     let folder = only(&out);
-    for file in
-        ["sweep.md", "runs.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"]
-    {
+    for file in ["sweep.md", "runs.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"] {
         assert!(folder.join(file).exists(), "{file}");
     }
     let csv = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
