@@ -25,8 +25,8 @@ mod time_unit;
 pub use axis::Axis;
 pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
-    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWarnings,
-    BoardWriter, Boards,
+    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWarnings, BoardWriter,
+    Boards,
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::{Contained, Containment, Containments, ProtectionCost, RoleContainment, VenueContainment};

@@ -1,5 +1,5 @@
-//! Statistics of repeated runs: medians and spread, ratios with confidence intervals, verdicts, and
-//! the M/D/1 model.
+//! Statistics of repeated runs: medians and spread, ratios with confidence intervals, and
+//! verdicts.
 //!
 //! A run is one sample. However many orders it has, they share one start, one placement in memory
 //! and one state of the machine; so all statistics here count runs, never orders.
@@ -8,7 +8,6 @@
 pub mod fixtures;
 mod hosts;
 mod interval;
-pub mod md1;
 mod outline;
 pub mod placement;
 mod sample;
@@ -16,7 +15,7 @@ mod seeded_rng;
 mod shift;
 mod spread;
 #[cfg(test)]
-mod study;
+mod synthetic;
 mod verdict;
 
 pub use hosts::HostDifference;

@@ -4,11 +4,9 @@ use super::histogram::{BoardCounts, HistogramSnapshot};
 use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
 use crate::bench::{BenchOutcome, BenchPlan};
-use analysis::experiment::{
-    BoardCase, BoardCurve, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
-};
+use analysis::experiment::{BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter};
 use roles::bench::account::{AccountView, DONE, Field};
-use roles::bench::boards::counts::{BoardField, BoardMeasure, Resolution, SLICES};
+use roles::bench::boards::counts::{BoardField, BoardMeasure};
 
 /// Returns the figures of a measured case.
 pub fn case(
@@ -34,11 +32,7 @@ pub fn case(
     let figures = |tally: &HistogramSnapshot| tally.distribution(ns_per_tick);
     let if_timed = |tally: &HistogramSnapshot| is_timed.then(|| figures(tally));
 
-    let mut sums = [
-        HistogramSnapshot::new(Resolution::FINE),
-        HistogramSnapshot::new(Resolution::FINE),
-        HistogramSnapshot::new(Resolution::FINE),
-    ];
+    let mut sums = [HistogramSnapshot::new(), HistogramSnapshot::new(), HistogramSnapshot::new()];
     let mut all = BoardReading::default();
     let mut each = Vec::new();
     for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
@@ -109,7 +103,7 @@ pub fn case(
         all,
         each,
         deaths: outcome.deaths.clone(),
-        timeline: timeline(&written, &logs, work.duration_ns, ns_per_tick),
+        timeline: [],
         curves: curves.collect(),
         problems: outcome.problem.iter().cloned().collect(),
     };
@@ -132,32 +126,6 @@ fn usage(account: &AccountView) -> Option<BoardUsage> {
         involuntary_switches: account.get(Field::Involuntary),
         faults: account.get(Field::Faults),
     })
-}
-
-fn timeline(
-    writer: &BoardCounts,
-    readers: &[BoardCounts],
-    duration_ns: u64,
-    ns_per_tick: f64,
-) -> Vec<BoardSlice> {
-    let slice = |slice: usize| {
-        let writes = writer.slice(slice);
-        let mut reads = HistogramSnapshot::new(Resolution::COARSE);
-        readers.iter().for_each(|reader| reads.add(&reader.slice(slice)));
-        let at = |tally: &HistogramSnapshot, share| tally.percentile_ns(share, ns_per_tick);
-        BoardSlice {
-            begin_ns: (u128::from(duration_ns) * slice as u128 / SLICES as u128) as u64,
-            writes: writes.count(),
-            write_p50_ns: at(&writes, 0.5),
-            write_p99_ns: at(&writes, 0.99),
-            write_max_ns: writes.max_ns(ns_per_tick),
-            reads: reads.count(),
-            propagation_p50_ns: at(&reads, 0.5),
-            propagation_p99_ns: at(&reads, 0.99),
-            propagation_max_ns: reads.max_ns(ns_per_tick),
-        }
-    };
-    (0..SLICES).map(slice).collect()
 }
 
 /// Returns the problems of a case.

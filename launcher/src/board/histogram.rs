@@ -4,7 +4,8 @@ use analysis::summary::Distribution;
 use analysis::summary::figures::to_ns;
 use roles::bench::account::AccountView;
 use roles::bench::boards::counts::{
-    BUCKETS, BoardField, BoardMeasure, MAX_WORD, MIN_WORD, Resolution, SUM, measure_at, slice_at,
+    BUCKET_COUNT, BUCKETS, BoardField, BoardMeasure, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
+    measure_at,
 };
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
@@ -18,30 +19,19 @@ const SAMPLES_BEYOND: f64 = 10.0;
 pub struct BoardCounts(ReadOnlyWords);
 
 impl BoardCounts {
-    /// Reads the counts in an account.
+    /// The counts in an account.
     pub fn new(account: &AccountView) -> Self {
         Self(account.own())
     }
 
-    /// Returns the value of one counter.
+    /// Reads one counter.
     pub fn get(&self, field: BoardField) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// Returns the histogram of a measure over the whole time.
+    /// A measure over the whole time.
     pub fn measure(&self, measure: BoardMeasure) -> HistogramSnapshot {
-        HistogramSnapshot::from_words(
-            &self.0.slice(measure_at(measure as usize), Resolution::FINE.words()),
-            Resolution::FINE,
-        )
-    }
-
-    /// Returns the histogram of the first measure over a time slice.
-    pub fn slice(&self, slice: usize) -> HistogramSnapshot {
-        HistogramSnapshot::from_words(
-            &self.0.slice(slice_at(slice), Resolution::COARSE.words()),
-            Resolution::COARSE,
-        )
+        HistogramSnapshot::from_words(&self.0.slice(measure_at(measure as usize), HISTOGRAM_WORDS))
     }
 }
 
@@ -49,7 +39,6 @@ impl BoardCounts {
 /// misbehaving process gets wrong figures, and nothing worse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramSnapshot {
-    grain: Resolution,
     buckets: Vec<u64>,
     min: u64,
     max: u64,
@@ -58,13 +47,13 @@ pub struct HistogramSnapshot {
 
 impl HistogramSnapshot {
     /// Creates an empty histogram.
-    pub fn new(grain: Resolution) -> Self {
-        Self { grain, buckets: vec![0; grain.buckets()], min: u64::MAX, max: 0, sum: 0 }
+    pub fn new() -> Self {
+        Self { buckets: vec![0; BUCKET_COUNT], min: u64::MAX, max: 0, sum: 0 }
     }
 
     /// Copies the histogram from shared memory.
-    pub fn from_words(view: &ReadOnlyWords, grain: Resolution) -> Self {
-        let mut tally = Self::new(grain);
+    pub fn from_words(view: &ReadOnlyWords) -> Self {
+        let mut tally = Self::new();
         let load = |place| view.load(place, Ordering::Relaxed);
         for (place, bucket) in tally.buckets.iter_mut().enumerate() {
             *bucket = load(BUCKETS + place);
@@ -75,7 +64,7 @@ impl HistogramSnapshot {
         tally
     }
 
-    /// Adds another histogram, bucket by bucket.
+    /// Adds another one, bucket by bucket.
     pub fn add(&mut self, other: &Self) {
         for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*other);
@@ -85,20 +74,9 @@ impl HistogramSnapshot {
         self.sum += other.sum;
     }
 
-    /// Returns the number of values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
-    }
-
-    /// Returns the maximum in nanoseconds. `None`: the histogram is empty.
-    pub fn max_ns(&self, ns_per_tick: f64) -> Option<u64> {
-        (self.count() > 0).then(|| to_ns(self.max, ns_per_tick))
-    }
-
-    /// Returns the value that a share of the values does not exceed, in nanoseconds; `None` if
-    /// fewer than ten samples are beyond it.
-    pub fn percentile_ns(&self, share: f64, ns_per_tick: f64) -> Option<u64> {
-        self.value_at((1.0 - share).recip(), self.count()).map(|ticks| to_ns(ticks, ns_per_tick))
     }
 
     /// The value at 1 − 1/`inverse`.
@@ -112,14 +90,14 @@ impl HistogramSnapshot {
         for (bucket, found) in self.buckets.iter().enumerate() {
             seen = seen.saturating_add(*found);
             if seen >= rank {
-                // A bucket's middle may be beyond the only sample in it.
-                return Some(self.grain.value(bucket).min(self.max).max(self.min));
+                // A bucket's middle may lie beyond the one sample in it.
+                return Some(bucket_value(bucket).min(self.max).max(self.min));
             }
         }
         None
     }
 
-    /// Returns the distribution in nanoseconds.
+    /// The figures, in nanoseconds.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let count = self.count();
         if count == 0 {
@@ -139,7 +117,7 @@ impl HistogramSnapshot {
         }
     }
 
-    /// Returns the percentiles as a curve: `(1/(1 − p), nanoseconds)`.
+    /// The percentiles as a curve: `(1/(1 − p), nanoseconds)`.
     pub fn curve(&self, ns_per_tick: f64) -> Vec<(f64, u64)> {
         let count = self.count();
         let point = |step: i32| {
@@ -152,55 +130,52 @@ impl HistogramSnapshot {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use proptest::prelude::*;
-    use roles::bench::boards::counts::SharedHistogram;
+    use roles::bench::boards::counts::{SharedHistogram, bucket};
     use shm::memory::Region;
 
-    fn counted(grain: Resolution, values: &[u64]) -> HistogramSnapshot {
-        let words = Region::heap(grain.words()).words();
-        let counts = SharedHistogram::new(words.clone(), grain);
+    fn counted(values: &[u64]) -> HistogramSnapshot {
+        let words = Region::heap(HISTOGRAM_WORDS).words();
+        let counts = SharedHistogram::new(words.clone());
         values.iter().for_each(|value| counts.add(*value));
-        HistogramSnapshot::from_words(&words.into(), grain)
+        HistogramSnapshot::from_words(&words.into())
     }
 
     #[test]
     fn every_bucket_has_its_values_and_they_rise() {
-        for grain in [Resolution::FINE, Resolution::COARSE] {
-            let mut last = None;
-            for bucket in 0..grain.buckets() {
-                let value = grain.value(bucket);
-                assert_eq!(grain.bucket(value), bucket);
-                assert!(last < Some(value), "{bucket}");
-                last = Some(value);
-            }
-            assert_eq!(grain.bucket(u64::MAX), grain.buckets() - 1);
+        let mut last = None;
+        for place in 0..BUCKET_COUNT {
+            let value = bucket_value(place);
+            assert_eq!(bucket(value), place);
+            assert!(last < Some(value), "{place}");
+            last = Some(value);
         }
+        assert_eq!(bucket(u64::MAX), BUCKET_COUNT - 1);
     }
 
     #[test]
     fn percentiles_need_ten_samples_beyond_them() {
         let values: Vec<u64> = (1..=1_000).collect();
-        let figures = counted(Resolution::FINE, &values).distribution(2.0);
+        let figures = counted(&values).distribution(2.0);
         assert_eq!((figures.count, figures.min_ns, figures.max_ns), (1_000, Some(2), Some(2_000)));
         assert_eq!((figures.p50_ns, figures.p99_ns, figures.p999_ns), (Some(1_000), Some(1_980), None));
         assert_eq!(figures.mean_ns, Some(1_001.0));
-        assert_eq!(counted(Resolution::FINE, &[]).distribution(1.0), Distribution::default());
-        assert_eq!(counted(Resolution::FINE, &[0]).distribution(1.0).min_ns, Some(0));
+        assert_eq!(counted(&[]).distribution(1.0), Distribution::default());
+        assert_eq!(counted(&[0]).distribution(1.0).min_ns, Some(0));
     }
 
     proptest! {
         #[test]
         fn added_counts_are_those_of_all_values(a in values(), b in values()) {
-            let mut sum = counted(Resolution::FINE, &a);
-            sum.add(&counted(Resolution::FINE, &b));
-            prop_assert_eq!(sum, counted(Resolution::FINE, &[&a[..], &b[..]].concat()));
+            let mut sum = counted(&a);
+            sum.add(&counted(&b));
+            prop_assert_eq!(sum, counted(&[&a[..], &b[..]].concat()));
         }
 
         #[test]
         fn a_percentile_is_that_of_the_sorted_values(mut values in values()) {
-            let found = counted(Resolution::FINE, &values).percentile_ns(0.9, 1.0);
+            let found = counted(&values).distribution(1.0).p90_ns;
             values.sort_unstable();
             let wanted = (values.len() >= 100).then(|| values[(values.len() * 9).div_ceil(10) - 1]);
             prop_assert_eq!(found.is_some(), wanted.is_some());

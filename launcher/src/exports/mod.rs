@@ -1,7 +1,6 @@
-//! `launcher export`: converts a run to a Perfetto trace, Parquet tables, HdrHistogram percentiles
-//! or an SVG picture.
+//! `launcher export`: converts a run to a Perfetto trace, Parquet tables or an
+//! SVG picture.
 
-mod hgrm;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
@@ -12,7 +11,6 @@ use crate::output;
 use crate::runtime::merge_memory;
 use crate::shelf::folder_of;
 use analysis::document::Document;
-use analysis::hlog;
 use analysis::html::OrderPath;
 use analysis::merge;
 use analysis::record::RunRecord;
@@ -31,7 +29,6 @@ pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export runs/RUN --perfetto run.pftrace --max-memory 512M    of a run that is larger than memory
-  launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage
   launcher export latest --svg path.svg             where an order's time goes, for a README";
 
 /// Error if there is nothing to draw.
@@ -55,9 +52,6 @@ pub struct ExportFlags {
     /// Write a Parquet file for each strategy, in run=RUN/strategy=N folders
     #[arg(long, requires = "parquet")]
     pub partitioned: bool,
-    /// Write each histogram as percentiles, a .hgrm file each
-    #[arg(long, value_name = "FOLDER")]
-    pub hgrm: Option<PathBuf>,
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -69,8 +63,8 @@ pub struct ExportFlags {
 /// Writes the requested files.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.parquet.is_some();
-    if !merges && flags.hgrm.is_none() && flags.svg.is_none() {
-        let names = "--perfetto FILE, --parquet FOLDER, --hgrm FOLDER or --svg FILE";
+    if !merges && flags.svg.is_none() {
+        let names = "--perfetto FILE, --parquet FOLDER or --svg FILE";
         return Err(UsageError(format!("nothing to write: name {names}")).into());
     }
     if flags.parquet.is_some() && !cfg!(feature = "parquet") {
@@ -83,11 +77,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         let drawn = OrderPath::from_summary(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
         written(&folder, path, |out| Ok(out.write_all(drawn.svg().as_bytes())?))?;
     }
-    if !merges && flags.hgrm.is_none() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let record = RunRecord::read(&folder)?;
     if merges {
+        let record = RunRecord::read(&folder)?;
         let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
@@ -97,13 +88,6 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         #[cfg(feature = "parquet")]
         if let Some(into) = &flags.parquet {
             tables_into(into, flags.partitioned, &record, &merged)?;
-        }
-    }
-    if let Some(into) = &flags.hgrm {
-        std::fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
-        for (measure, histogram) in hlog::read(&folder)? {
-            let path = into.join(format!("{}.hgrm", measure.name()));
-            whole(&path, &path, |mut out| Ok(hgrm::write(&histogram, &mut out)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -82,6 +82,7 @@ const TABLES: [&str; 21] = [
     "with-itself",
     "with_itself",
     "max_rate",
+    // Written by earlier builds.
     "knee",
     "by_floor",
     "by_host",

@@ -1,9 +1,8 @@
-//! The command `launcher watch`: polls an active run and shows it as a terminal view, text, JSON or
-//! metrics.
+//! The command `launcher watch`: polls an active run and shows it as a terminal view, text or
+//! JSON.
 
 use super::flags::WatchFlags;
 use super::keys::{KeyAction, Keys};
-use super::metrics::{self, Metrics};
 use super::model::Snapshot;
 use super::sampler::Sampler;
 use super::screen::Screen;
@@ -40,8 +39,7 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     if interval < MIN_INTERVAL {
         return Err(UsageError(format!("--interval {}: at least 50ms", flags.interval)).into());
     }
-    let metrics = flags.metrics.as_deref().map(Metrics::open).transpose()?;
-    let shows = !flags.once && !flags.json && metrics.is_none();
+    let shows = !flags.once && !flags.json;
     if shows && !(stdout().is_terminal() && stdin().is_terminal()) {
         let way = "not a terminal: use --once for one frame, or --json for a line each poll";
         return Err(UsageError(way.into()).into());
@@ -57,9 +55,7 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     }
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     signals::exit_after_signal(GRACE);
-    if let Some(metrics) = metrics {
-        publish_metrics(&mut sampler, &metrics, interval, &signals)?;
-    } else if flags.json {
+    if flags.json {
         stream(&mut sampler, interval, &signals)?;
     } else {
         let screen = Screen::open().context("cannot use the terminal")?;
@@ -118,38 +114,17 @@ fn stream(sampler: &mut Sampler, interval: Duration, signals: &Signals) -> Resul
         writeln!(out)?;
         out.flush()?;
         drop(out);
-        if snapshot.state.is_over() || wait(interval, || signals.take_requests() > 0) {
-            return Ok(());
-        }
-    }
-}
-
-/// Publishes metrics until the run ends.
-fn publish_metrics(
-    sampler: &mut Sampler,
-    metrics: &Metrics,
-    interval: Duration,
-    signals: &Signals,
-) -> Result<()> {
-    loop {
-        let snapshot = sampler.poll()?;
-        let text = metrics::text(&snapshot);
-        metrics.publish(&text)?;
-        let wants_end = || {
-            metrics.serve(&text);
-            signals.take_requests() > 0
-        };
-        if snapshot.state.is_over() || wait(interval, wants_end) {
+        if snapshot.state.is_over() || wait(interval, signals) {
             return Ok(());
         }
     }
 }
 
 /// Waits for the interval. Returns `true` if an end was requested.
-fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
+fn wait(interval: Duration, signals: &Signals) -> bool {
     let until = Instant::now() + interval;
     loop {
-        if wants_end() {
+        if signals.take_requests() > 0 {
             return true;
         }
         match until.checked_duration_since(Instant::now()) {

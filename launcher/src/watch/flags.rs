@@ -15,9 +15,6 @@ pub struct WatchFlags {
     /// Print JSON: a line each poll until the run ends; with --once one document
     #[arg(long)]
     pub json: bool,
-    /// Publish OpenMetrics text in a file, or at a loopback address, e.g. 127.0.0.1:9464
-    #[arg(long, value_name = "FILE|ADDR", conflicts_with_all = ["json", "once"])]
-    pub metrics: Option<String>,
     /// Poll at this interval, 50ms at least
     #[arg(long, value_name = "DUR", default_value = "250ms")]
     pub interval: Nanos,

@@ -1,7 +1,7 @@
 //! `launcher watch`: a read-only view of an active run.
 //!
 //! ```text
-//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ view, JSON, metrics
+//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ view, JSON
 //! ```
 
 mod command;
@@ -9,7 +9,6 @@ mod flags;
 mod kernel;
 mod keys;
 mod log_tail;
-mod metrics;
 mod model;
 mod positions;
 mod rows;

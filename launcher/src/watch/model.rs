@@ -1,4 +1,4 @@
-//! A snapshot of an active run as a plain value, for the view, scripts and metrics.
+//! A snapshot of an active run as a plain value, for the view and scripts.
 //!
 //! Texts in it are printable and bounded, even if a hostile process wrote them; numbers may be any.
 

@@ -1,6 +1,6 @@
-//! The charts of a case of the board benchmark: latency by percentile, and latency over time.
+//! The charts of a case of the board benchmark. Latency by percentile.
 
-use super::{BoardCase, BoardCurve, BoardSlice};
+use super::{BoardCase, BoardCurve};
 use crate::chart::axis;
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
@@ -62,7 +62,7 @@ fn latencies(lines: &[PlotLine], frame: &Frame) -> Option<Scale> {
     (max > 0.0).then(|| Scale::log(min, max, frame.y_range()))
 }
 
-/// Draws latency by percentile.
+/// Latency by percentile.
 pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(400.0);
     let line = |curve: &BoardCurve| PlotLine {
@@ -85,35 +85,5 @@ pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
                      beyond. The table has the figures.";
     Some(
         html! { figure { figcaption { "Latency by percentile" } (frame.drawing(&format!("percentiles-{number}"), "Latency by percentile", described, &content)) } },
-    )
-}
-
-/// Draws latency over time.
-pub fn over_time(case: &BoardCase, number: usize) -> Option<Markup> {
-    let frame = Frame::new(340.0);
-    let line = |name: &str, class, of: fn(&BoardSlice) -> Option<u64>| {
-        let point = |slice: &BoardSlice| Some((slice.begin_ns as f64 / 1e9, of(slice)? as f64));
-        PlotLine { name: name.into(), class, points: case.timeline.iter().filter_map(point).collect() }
-    };
-    let mut shown = vec![
-        line("write p50", "c1 strong", |slice| slice.write_p50_ns),
-        line("write p99", "c1 dash", |slice| slice.write_p99_ns),
-        line("write max", "c1 dots", |slice| slice.write_max_ns),
-        line("prop. p50", "c3 strong", |slice| slice.propagation_p50_ns),
-        line("prop. p99", "c3 dash", |slice| slice.propagation_p99_ns),
-        line("prop. max", "c3 dots", |slice| slice.propagation_max_ns),
-    ];
-    shown.retain(|line| !line.points.is_empty());
-    let y = latencies(&shown, &frame)?;
-    let x = Scale::linear(0.0, (case.duration_ns as f64 / 1e9).max(1e-3), frame.x_range());
-    let content = html! {
-        (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
-        (axis::bottom(&frame, &x, "time (s)", &axis::number))
-        (lines(&shown, &frame, &x, &y))
-    };
-    let described = "Lines over time: median, p99 and greatest of the write and of the propagation, in sixty parts of the time; \
-                     parts with too few values are passed over.";
-    Some(
-        html! { figure { figcaption { "Latency over time, by when the write began" } (frame.drawing(&format!("time-{number}"), "Latency over time", described, &content)) } },
     )
 }

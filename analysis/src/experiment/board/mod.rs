@@ -1,4 +1,4 @@
-//! `board.json`: the results of the board benchmark, case by case.
+//! `board.json`: what the benchmark of the board measured, case by case.
 
 mod charts;
 mod report;
@@ -39,7 +39,7 @@ impl Document for Boards {
     const REMEDY: &'static str = "launcher board measures it again";
 }
 
-/// Thresholds of the board benchmark's warnings in nanoseconds; `None` for no warning.
+/// Thresholds in nanoseconds; `None`: no warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
     /// For the p99 of the write.
@@ -48,7 +48,7 @@ pub struct BoardWarnings {
     pub reader_p99_ns: Option<u64>,
 }
 
-/// A case of the board benchmark: one writer and its readers under one load.
+/// One writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
     /// The load, as on the command line: `poisson:10000`.
@@ -92,15 +92,16 @@ pub struct BoardCase {
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
-    /// Figures over time.
-    pub timeline: Vec<BoardSlice>,
+    /// Empty: earlier builds wrote figures over time, and expect the key.
+    #[serde(skip_deserializing)]
+    pub timeline: [(); 0],
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
     /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }
 
-/// The writer's part of a case of the board benchmark.
+/// What the writer did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardWriter {
     /// Writes made.
@@ -115,7 +116,7 @@ pub struct BoardWriter {
     pub usage: Option<BoardUsage>,
 }
 
-/// The values that the readers of a case received.
+/// What readers saw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
     /// Values read.
@@ -134,12 +135,12 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// From seeing the version until the reader has the value.
     pub read: Distribution,
-    /// Time from when the version after the reader's current one was due until it reads a newer
-    /// one; `None` under stress, where no write is due.
+    /// From when the version behind the one it had was due until it has a newer one; `None`:
+    /// nothing is due under stress.
     pub stale: Option<Distribution>,
 }
 
-/// One reader of a case of the board benchmark.
+/// One reader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardReader {
     /// `reader-3`.
@@ -152,12 +153,12 @@ pub struct BoardReader {
     pub usage: Option<BoardUsage>,
 }
 
-/// The kernel's counts of a thread in the board benchmark.
+/// What the kernel counted for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Voluntary context switches.
+    /// Context switches that it asked for.
     pub voluntary_switches: u64,
     /// Context switches that were forced on it.
     pub involuntary_switches: u64,
@@ -165,7 +166,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// The death of a writer or a reader in the board benchmark.
+/// The death of a writer or a reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
@@ -178,30 +179,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// The figures of one time slice of a case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoardSlice {
-    /// Its beginning, in nanoseconds from the start.
-    pub begin_ns: u64,
-    /// Writes that ended in it.
-    pub writes: u64,
-    /// Their median, in nanoseconds, to one part in 32.
-    pub write_p50_ns: Option<u64>,
-    /// Their p99.
-    pub write_p99_ns: Option<u64>,
-    /// The longest.
-    pub write_max_ns: Option<u64>,
-    /// Values that readers got in it.
-    pub reads: u64,
-    /// The median of their propagation.
-    pub propagation_p50_ns: Option<u64>,
-    /// Its p99.
-    pub propagation_p99_ns: Option<u64>,
-    /// The longest.
-    pub propagation_max_ns: Option<u64>,
-}
-
-/// The percentiles of one measure of a case.
+/// A measure's percentiles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// `write`, `propagation`, …
@@ -211,7 +189,8 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Returns whether the latencies may be quoted: judged by unsound cases, machine and cores.
+    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
+    /// cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
@@ -240,13 +219,13 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Returns `true` if versions add up, no value was torn, and every due value was written.
+    /// Whether versions add up, nothing was torn and all that was due was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the varied settings of a case in short: `poisson:10000, 4 readers, 64 B × 1,
-    /// process, spin, /dev/shm`.
+    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
+    /// /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
         format!(

@@ -13,9 +13,8 @@ const MAX_READERS_LISTED: usize = 16;
 /// Returns the report of the board benchmark.
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
-        let charts = [charts::percentiles(case, number), charts::over_time(case, number)];
         ReportSection::new(format!("case-{number}"), label)
-            .with(charts.into_iter().flatten().map(SectionPart::Chart))
+            .with(charts::percentiles(case, number).map(SectionPart::Chart))
             .with([SectionPart::Table(case_table(case, number), TERMINAL | PAGE)])
             .with(readers(case, number).map(|grid| SectionPart::Table(grid, TERMINAL | PAGE)))
     };

@@ -2,7 +2,6 @@
 
 mod charts;
 mod figures;
-mod peaks;
 mod report;
 mod seed;
 mod tables;

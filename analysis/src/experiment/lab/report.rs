@@ -1,7 +1,6 @@
 //! The report of a lab: the cost of each queue with each way of waiting.
 
 use super::figures::CellFigures;
-use super::peaks::peaks;
 use super::seed::seed_table;
 use super::tables::{CARRIER, against_busy, carrier_table, fairness, full_table, waits_against_busy};
 use super::{Lab, charts};
@@ -121,7 +120,6 @@ fn notes(lab: &Lab) -> Vec<String> {
     if done < all {
         notes.push(format!("{done} of {all} runs are done and sound"));
     }
-    notes.extend(peaks(lab));
     if lab.cells.iter().any(|cell| cell.isolation == Isolation::Sandbox && cell.technique.is_kernel()) {
         notes.push(
             "what the kernel carries: at sandbox the producers are in the sandbox, the consumers are not"

@@ -1,6 +1,5 @@
-//! The charts of a sweep, selected by what was varied.
+//! The charts of a sweep: which of them make sense follows from what was varied.
 
-use super::knee::mean_wait_ns;
 use super::{SweepPoint, SweepRecord};
 use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
@@ -8,7 +7,7 @@ use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
 use crate::experiment::report::legend;
 use crate::numbers::duration;
-use crate::stats::{Percentile, RunOutline, Spread, md1};
+use crate::stats::{Percentile, RunOutline};
 use crate::summary::Measure;
 use maud::Markup;
 
@@ -20,12 +19,12 @@ type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, how its ticks are written, and what stands on it.
 type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
-/// Draws a percentile of rt_venue.
+/// A percentile of rt_venue.
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
-/// Draws all charts that make sense, in the order of the page.
+/// All charts that make sense, in the order of the page.
 pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let mut charts = Vec::new();
     let mut draw = |id: &str,
@@ -85,12 +84,11 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             side,
         );
     }
-    charts.extend(waiting_chart(sweep));
     charts.extend(percentile_charts(sweep));
     charts
 }
 
-/// Converts proportional memory to MiB.
+/// Proportional memory in MiB.
 pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
@@ -119,48 +117,6 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
         series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
     series
-}
-
-/// Measured waiting against what a single server with a constant service time predicts at the same
-/// utilization (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the
-/// transport too, which no queue explains: so the prediction is drawn on top of the quietest point.
-fn waiting_chart(sweep: &SweepRecord) -> Option<Markup> {
-    let along = [Varied::Rate, Varied::Work].into_iter().find(|axis| varies(sweep, *axis))?;
-    let used =
-        |run: &RunOutline| run.utilization.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
-    let predicted = |run: &RunOutline| md1::order_wait_ns(run.utilization?, run.achieved_per_s?);
-    let predicted = lines(sweep, along, &used, &predicted);
-    let mut series = Vec::new();
-    for (number, measured) in lines(sweep, along, &used, &mean_wait_ns).into_iter().enumerate() {
-        let line = predicted.iter().find(|line| line.name == measured.name);
-        let Some(line) = line.filter(|line| line.points.len() == measured.points.len()) else { continue };
-        let quietest = measured.points[0].1.median - line.points[0].1.median;
-        // Below it the transport's own noise is larger.
-        let seen = line.points.iter().filter(|(used, _)| *used >= md1::MIN_RHO * 100.0);
-        let above = |(used, spread): &(f64, Spread)| {
-            let value = spread.median + quietest;
-            (*used, Spread { median: value, low: value, high: value })
-        };
-        let points: Vec<_> = seen.map(above).collect();
-        let name = |what: &str| match measured.name.as_str() {
-            "all" => what.to_owned(),
-            of => format!("{what}, {of}"),
-        };
-        let model = PlotSeries { name: name("M/D/1"), class: "c7 dots", points };
-        series.push(PlotSeries {
-            name: name("measured"),
-            class: line_class(number),
-            points: measured.points.clone(),
-        });
-        series.extend(Some(model).filter(|model| !model.points.is_empty()));
-    }
-    XyPlot {
-        id: "waiting",
-        title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
-        x: AxisSpec { title: "utilization of the orchestrator (%)", name: &axis::number },
-        y: AxisSpec { title: "mean submit + mean completion", name: &axis::duration },
-    }
-    .draw(&series)
 }
 
 /// Every point in a row, for each percentile.

@@ -3,7 +3,6 @@
 mod charts;
 mod conditions;
 mod csv;
-mod knee;
 mod report;
 mod search;
 mod tables;

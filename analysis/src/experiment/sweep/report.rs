@@ -1,7 +1,7 @@
 //! The report of a sweep, and the parts that all saved experiments share.
 
 use super::charts::{self, mebibytes, rt_venue};
-use super::{SweepPoint, SweepRecord, knee, search, tables};
+use super::{SweepPoint, SweepRecord, search, tables};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{
     ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, conditions, machine_facts,
@@ -30,10 +30,9 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
         None => {
             let rt_venue =
                 tables::rt_venue(sweep).into_iter().map(|grid| SectionPart::Table(grid, TERMINAL | FILES));
-            let others = [tables::by_floor(sweep), tables::by_host(sweep), knee::knee(sweep)];
+            let others = [tables::by_floor(sweep), tables::by_host(sweep)];
             let others = others.into_iter().flatten().map(|grid| SectionPart::Table(grid, ALL));
-            let table =
-                ReportSection::new("tables", "By placement, host and load").with(rt_venue).with(others);
+            let table = ReportSection::new("tables", "By placement and host").with(rt_venue).with(others);
             [vec![table], point_sections(sweep)].concat()
         }
     };

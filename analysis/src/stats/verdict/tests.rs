@@ -1,6 +1,6 @@
 use super::super::SeededRng;
 use super::super::fixtures::run;
-use super::super::study::Noise;
+use super::super::synthetic::Noise;
 use super::*;
 
 mod hosts;

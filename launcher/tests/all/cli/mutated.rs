@@ -231,7 +231,6 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<Vec<String>> {
         vec!["compare", &run, &run],
         vec!["compare", &run, "--a", "isolation=thread", "--b", "isolation=process"],
         vec!["export", &run, "--perfetto", &to],
-        vec!["export", &run, "--hgrm", &run],
         vec!["report", &run],
         vec!["report", &run, "--json"],
         vec!["delete", "--dry-run", &run],

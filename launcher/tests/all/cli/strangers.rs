@@ -72,7 +72,6 @@ impl ForeignFolder {
             words(&["report", &run, "--html"]),
             words(&["open", &run]),
             words(&["export", &run, "--perfetto", &format!("{run}/run.pftrace")]),
-            words(&["export", &run, "--hgrm", &format!("{run}/hgrm")]),
             words(&["report", &run]),
             words(&["delete", &run]),
         ]

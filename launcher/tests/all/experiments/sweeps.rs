@@ -132,13 +132,11 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
     let words = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
     let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
     narrow(&stdout);
-    for word in ["rt_venue p50", "too few orders for a p99.9", "M/D/1", "saturates", "5,000/s", "20000 ns"] {
+    for word in ["rt_venue p50", "too few orders for a p99.9", "5,000/s", "20000 ns"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     let folder = only(&out);
-    for file in
-        ["sweep.md", "runs.csv", "knee.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"]
-    {
+    for file in ["sweep.md", "runs.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"] {
         assert!(folder.join(file).exists(), "{file}");
     }
     let csv = std::fs::read_to_string(folder.join("runs.csv")).unwrap();

@@ -133,52 +133,9 @@ fn scribbled_memory_does_not_mislead_watch() {
     assert_nothing_left(pid);
 }
 
-/// What Prometheus' own parser makes of the text.
-const METRICS: &str = r#"
-import json, sys
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
-print(json.dumps({family.name: len(family.samples) for family in parse(open(sys.argv[1]).read())}))
-"#;
-
-#[test]
-fn metrics_are_what_prometheus_reads() {
-    let launcher = Launcher::new();
-    let (running, folder) = started(&launcher, &["--isolation", "process"]);
-    let to = tempfile::tempdir().unwrap();
-    let file = to.path().join("metrics.txt");
-    let mut writer = command(&["watch", &folder, "--metrics", file.to_str().unwrap()]).spawn().unwrap();
-    wait_until("they are written", || file.exists());
-    if let Some(read) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
-        for (family, least) in [
-            ("bulkhead_run", 1),
-            ("bulkhead_orders", 4),
-            ("bulkhead_role_counter", 30),
-            ("bulkhead_stage_seconds", 8),
-        ] {
-            assert!(read[family].as_u64() >= Some(least), "{family}: {read:#}");
-        }
-    }
-    // A port that is free now.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut server = command(&["watch", &folder, "--metrics", &port]).spawn().unwrap();
-    let mut answer = String::new();
-    wait_until("somebody answers", || std::net::TcpStream::connect(&port).is_ok());
-    let mut stream = std::net::TcpStream::connect(&port).unwrap();
-    std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
-    assert!(answer.contains("openmetrics-text") && answer.ends_with("# EOF\n"), "{answer}");
-    assert!(answer.contains("bulkhead_orders_total{what=\"sent\"}"), "{answer}");
-    signal(running.pid(), "INT");
-    running.end();
-    // Both notice the end by themselves.
-    assert!(writer.wait().unwrap().success() && server.wait().unwrap().success());
-    assert!(std::fs::read_to_string(&file).unwrap().contains("state=\"over\""));
-}
-
 #[test]
 fn unwatchable_run_is_refused() {
     refused(&["watch", "20000101-000000000", "--once"], "no run 20000101-000000000");
     refused(&["watch", "latest", "--once", "--interval", "1ms"], "at least 50ms");
-    refused(&["watch", "latest", "--metrics", "0.0.0.0:9464"], "only on loopback");
     refused(&["watch", "latest"], "use --once for one frame");
 }

@@ -5,7 +5,7 @@ pub mod counts;
 
 use super::account::{AgentAccount, Field};
 use super::control::{ControlView, DRAIN, GO};
-use counts::{BoardField, BoardLog, BoardMeasure, SLICES};
+use counts::{BoardField, BoardLog, BoardMeasure};
 use shm::board::{self, ReadError, Stamp};
 use shm::memory::ReadOnlyWords;
 use shm::sync::{Ordering, spin_hint};
@@ -103,20 +103,10 @@ impl BoardAgent<'_> {
         Some(self.time.at(due.load(index, Ordering::Relaxed)))
     }
 
-    /// Returns the length of a time slice in ticks.
-    fn slice(&self) -> u64 {
-        (self.time.ticks(self.duration_ns) / SLICES as u64).max(1)
-    }
-
-    #[inline(always)]
-    fn over_time(&self, slice: u64, at: u64, ticks: u64) {
-        self.log.over_time((at.saturating_sub(self.time.start_ticks) / slice) as usize, ticks);
-    }
-
     /// Writes each value when it is due, or back to back, to the cells in turn. A successor resumes
     /// after the last complete write; the writes due since are late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
-        let (cells, slice) = (self.cells, self.slice());
+        let cells = self.cells;
         let mut value = vec![0; self.words];
         let mut number: u64 = (0..cells).map(|cell| board.version(cell)).sum();
         let scheduled = self.due.as_ref().map_or(u64::MAX, |due| due.len() as u64);
@@ -144,7 +134,6 @@ impl BoardAgent<'_> {
             if let Some(due) = due {
                 self.log.measure(BoardMeasure::Second, done.saturating_sub(due));
             }
-            self.over_time(slice, begin, done - begin);
             number += 1;
         }
         self.account.set(Field::End, clock.now());
@@ -153,7 +142,6 @@ impl BoardAgent<'_> {
     /// Polls all cells in turn and reads newer versions, until the writer has ended and its last
     /// values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
-        let slice = self.slice();
         let mut value = vec![0; self.words];
         let mut seen = vec![0; self.cells];
         loop {
@@ -161,7 +149,7 @@ impl BoardAgent<'_> {
             let mut found = false;
             for (cell, seen) in seen.iter_mut().enumerate() {
                 if board.version(cell) != *seen {
-                    found |= self.take(clock, board, cell, seen, &mut value, slice);
+                    found |= self.take(clock, board, cell, seen, &mut value);
                 }
             }
             if found {
@@ -188,7 +176,6 @@ impl BoardAgent<'_> {
         cell: usize,
         seen: &mut u64,
         value: &mut [u64],
-        slice: u64,
     ) -> bool {
         let detected = clock.now();
         let Ok(Some(stamp)) = board.read(cell, value) else {
@@ -209,7 +196,6 @@ impl BoardAgent<'_> {
         if let Some(due) = self.due(next) {
             self.log.measure(BoardMeasure::Third, got.saturating_sub(due));
         }
-        self.over_time(slice, stamp.ticks, got.saturating_sub(stamp.ticks));
         *seen = stamp.version;
         true
     }

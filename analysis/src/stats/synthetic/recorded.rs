@@ -1,4 +1,4 @@
-//! Measured repeats of one setting, as input of the study.
+//! Measured repeats of one setting.
 //!
 //! An extreme case: consecutive runs differ up to threefold, depending on which process had the
 //! cores.
