@@ -20,6 +20,11 @@ impl TimeUnit {
         }
     }
 
+    /// The unit for the largest of these durations in whole nanoseconds, as far as they are known.
+    pub fn for_known(ns: impl IntoIterator<Item = Option<u64>>) -> Self {
+        Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
+    }
+
     /// The unit's name in a title.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
@@ -44,6 +49,11 @@ impl TimeUnit {
     /// A duration that may not be known.
     pub fn format_or_dash(self, ns: Option<f64>) -> String {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
+    }
+
+    /// A duration of whole nanoseconds that may not be known.
+    pub fn format_whole(self, ns: Option<u64>) -> String {
+        self.format_or_dash(ns.map(|ns| ns as f64))
     }
 
     /// A difference of durations with its sign.
