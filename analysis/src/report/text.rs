@@ -73,8 +73,8 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
     page.text
 }
 
-/// Adds the answer again, for whoever sees only the end: the verdict with its first reasons, and
-/// `rt_venue`.
+/// Adds the answer again, because a long report scrolls its top away: the verdict with its first
+/// reasons, and `rt_venue`.
 fn ending(page: &mut TextReport, summary: &Summary) {
     let Summary { valid, fit_for_latency: is_fit, ref reasons, .. } = *summary;
     let fitness = Fitness { is_fit, reasons: reasons.clone() };

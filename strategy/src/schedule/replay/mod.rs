@@ -42,7 +42,7 @@ pub struct Replay {
 ///
 /// | column | holds |
 /// |---|---|
-/// | `time_us` | when, in microseconds with at most three decimals, from any origin; never less than in the row above |
+/// | `time_us` | microseconds from any origin, up to three decimals; never less than above |
 /// | `sequence` | the exchange's number of the message; a whole number, not used |
 /// | `op` | `new` or `cancel` |
 /// | `order_id` | a whole number below 2^63; a cancel has that of its order |
