@@ -45,7 +45,7 @@ impl Fitness {
             return Self { is_fit: true, reasons: Vec::new() };
         }
         let mut reasons = vec![format!("{fit} of {planned} runs are fit")];
-        reasons.extend(reason_kinds(runs.iter().flat_map(|(_, reasons)| *reasons)));
+        reasons.extend(reason_kinds(runs.iter().map(|(_, reasons)| *reasons)));
         Self { is_fit: false, reasons }
     }
 
@@ -87,17 +87,24 @@ impl Fitness {
     }
 }
 
+/// Returns the text of a reason in front of its colon, without figures.
+fn reason_kind(reason: &str) -> String {
+    let head = reason.split(':').next().unwrap_or(reason);
+    let is_figure =
+        |word: &&str| word.contains(|c: char| c.is_ascii_digit()) || ["ns", "µs", "ms", "s"].contains(word);
+    head.split(' ').filter(|word| !is_figure(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// One reason of each kind, with the number of runs that have one, the most frequent kind first.
 /// Reasons of one kind differ by their figures; the kind is the text in front of the colon.
-fn reason_kinds<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<String> {
+fn reason_kinds<'a>(runs: impl Iterator<Item = &'a [String]>) -> Vec<String> {
     let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
-    for reason in reasons {
-        let head = reason.split(':').next().unwrap_or(reason);
-        let is_figure = |word: &&str| {
-            word.contains(|c: char| c.is_ascii_digit()) || ["ns", "µs", "ms", "s"].contains(word)
-        };
-        let kind = head.split(' ').filter(|word| !is_figure(word)).collect::<Vec<_>>().join(" ");
-        kinds.entry(kind).or_insert((0, reason)).0 += 1;
+    for reasons in runs {
+        let of_run: BTreeMap<String, &str> =
+            reasons.iter().rev().map(|reason| (reason_kind(reason), reason.as_str())).collect();
+        for (kind, reason) in of_run {
+            kinds.entry(kind).or_insert((0, reason)).0 += 1;
+        }
     }
     let mut kinds: Vec<(usize, &str)> = kinds.into_values().collect();
     kinds.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
@@ -186,6 +193,8 @@ mod tests {
             of(&[(true, &none), (false, &one), (false, &other)], 3).sentence(),
             "not fit for latency claims: 1 of 3 runs are fit; 2 runs, e.g.: engine was preempted 12 times a second: isolate it"
         );
+        let twice = [preempted(12), preempted(40)].concat();
+        assert!(of(&[(false, &twice)], 1).sentence().contains("; 1 run: engine was"), "it counts runs");
         assert_eq!(
             of(&[(true, &none)], 2).sentence(),
             "not fit for latency claims: 1 of 2 runs are fit",

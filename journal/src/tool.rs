@@ -33,7 +33,8 @@ pub enum ToolError {
 /// The format of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpFormat {
-    /// Text: sequence, length, and the payload as text or in hexadecimal.
+    /// Text: sequence, length, and the payload as text (control characters escaped) or, where it
+    /// is not one, in hexadecimal.
     Text,
     /// One JSON object per line, the payload in hexadecimal.
     Json,
@@ -117,12 +118,29 @@ fn hexadecimal(payload: &[u8]) -> String {
     payload.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns `true` if at most one character in eight is a control character.
+fn is_mostly_printable(text: &str) -> bool {
+    text.chars().filter(|c| c.is_control()).count() * 8 <= text.chars().count()
+}
+
+/// Returns a text with its control characters as `\n` or `\u{1b}`.
+fn shown_text(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
+        shown
+    })
+}
+
 fn print(record: Record<'_>, form: DumpFormat, out: &mut dyn Write) -> io::Result<()> {
     let Record { sequence, payload } = record;
     match form {
         DumpFormat::Text => match std::str::from_utf8(payload) {
-            Ok(text) if !text.contains(char::is_control) => {
-                writeln!(out, "{sequence}  {}  {text}", payload.len())
+            Ok(text) if is_mostly_printable(text) => {
+                writeln!(out, "{sequence}  {}  {}", payload.len(), shown_text(text))
             }
             _ => writeln!(out, "{sequence}  {}  {}", payload.len(), hexadecimal(payload)),
         },

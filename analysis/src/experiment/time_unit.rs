@@ -20,7 +20,12 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the unit's name for a title.
+    /// Returns the unit for the largest of these durations in whole nanoseconds, as far as they are known.
+    pub fn for_known(ns: impl IntoIterator<Item = Option<u64>>) -> Self {
+        Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
+    }
+
+    /// The unit's name for a title.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
@@ -47,7 +52,12 @@ impl TimeUnit {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
     }
 
-    /// Formats a difference of durations with its sign.
+    /// Formats a duration of whole nanoseconds that may not be known.
+    pub fn format_whole(self, ns: Option<u64>) -> String {
+        self.format_or_dash(ns.map(|ns| ns as f64))
+    }
+
+    /// A difference of durations with its sign.
     pub fn signed(self, ns: f64) -> String {
         let sign = if ns.round() < 0.0 { "" } else { "+" };
         format!("{sign}{}", self.format(if ns.round() == 0.0 { 0.0 } else { ns }))

@@ -76,7 +76,7 @@ fn strips(noise: &MachineNoise) -> Markup {
                     @if ns > 0 {
                         @let high = y.at((ns as f64).max(y.domain().0));
                         rect x=(coordinate(left)) y=(coordinate(high)) width=(coordinate(width)) height=(coordinate((bottom - high).max(1.0))) class={ "fill " (class) }
-                            data-thread=(thread.thread) data-gap-ns=(ns) {}
+                            data-gap-ns=(ns) {}
                     }
                 }
             }

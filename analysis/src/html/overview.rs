@@ -32,15 +32,12 @@ pub fn verdict(summary: &Summary) -> Markup {
 /// Formats the main figures of the run in large type, as HTML.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
-    // Where a tail stands, it stands without the machine's stalls as well, with the share that is
-    // taken out.
+    // Where a tail stands, it stands without the machine's stalls as well, with the share of the
+    // orders that this is about.
     let free = |of: fn(&Distribution) -> Option<u64>| {
         let free = summary.stall_free.as_ref()?;
-        Some(format!(
-            "stall-free {} (−{})",
-            duration_or_dash(of(&free.rt_venue)),
-            percent(Some(free.excluded_share))
-        ))
+        let (value, share) = (duration(of(&free.rt_venue)?), percent(Some(1.0 - free.excluded_share)));
+        Some(format!("stall-free {value}, on {share} of the orders"))
     };
     let tiles = [
         ("rt_venue p50", figures.p50_ns, None),

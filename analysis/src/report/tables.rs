@@ -25,7 +25,7 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
 }
 
 /// Returns the stage table; names are the keys of the summary. `stall-free` shows the share of
-/// orders that it excludes.
+/// orders that it is about.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
     for measure in summary.measures() {
@@ -33,7 +33,7 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
         let name = match (measure, &summary.stall_free) {
             (Measure::Exchange(_), _) => format!("· {}", measure.name()),
             (Measure::StallFree, Some(free)) => {
-                format!("· stall-free −{}", percent(Some(free.excluded_share)))
+                format!("· stall-free on {}", percent(Some(1.0 - free.excluded_share)))
             }
             _ => measure.name().to_owned(),
         };

@@ -1,11 +1,12 @@
-//! The terminal report: the verdict, then the settings, then the figures.
+//! The terminal report: the verdict, then the settings, then the figures, and the answer again.
 
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
-use super::units::{count, duration, percent, plain};
+use super::units::{count, duration, duration_or_dash, percent, plain};
 use super::{role_restarts, strategies, trading, venues};
 use crate::escape::single_line;
-use crate::summary::{ClockSummary, InFlight, Measure, Summary, format_leave_one_out};
+use crate::fitness::Fitness;
+use crate::summary::{ClockSummary, Distribution, InFlight, Measure, Summary, format_leave_one_out};
 use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
@@ -67,7 +68,24 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
             page.item("note: ", note, Some(LineStyle::Dim));
         }
     }
+    page.blank();
+    ending(&mut page, summary);
     page.text
+}
+
+/// Adds the answer again, because a long report scrolls its top away: the verdict with its first
+/// reasons, and `rt_venue`.
+fn ending(page: &mut TextReport, summary: &Summary) {
+    let Summary { valid, fit_for_latency: is_fit, ref reasons, .. } = *summary;
+    let fitness = Fitness { is_fit, reasons: reasons.clone() };
+    let style = if is_fit { LineStyle::Good } else { LineStyle::Bad };
+    match valid {
+        true => page.item("", &fitness.sentence(), Some(style)),
+        false => page.item("", &format!("invalid run, {}", fitness.sentence()), Some(style)),
+    }
+    let Distribution { p50_ns, p99_ns, p999_ns, .. } = summary.rt_venue;
+    let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
+    page.line(&format!("rt_venue p50 {p50}, p99 {p99}, p99.9 {p999}"), Some(LineStyle::Strong));
 }
 
 fn verdict(page: &mut TextReport, summary: &Summary) {

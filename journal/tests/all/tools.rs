@@ -76,3 +76,15 @@ fn damaged_log_is_copied_before_cut() {
     writer.close().unwrap();
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(left + 50));
 }
+
+#[test]
+fn dump_escapes_control_characters_of_text() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    writer.append("buy 3 of €\nsell".as_bytes()).unwrap();
+    writer.append(b"\x01\0\0\0").unwrap();
+    writer.close().unwrap();
+    let text =
+        printed(|out| assert!(tool::dump(folder.path(), None, DumpFormat::Text, out, || false).is_ok()));
+    assert_eq!(text, "1  17  buy 3 of €\\nsell\n2  4  01000000\n");
+}

@@ -16,7 +16,8 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
 
 /// Prints the manual's main page, or writes all pages.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
-    let mut command = cli::command();
+    // Without it each command has a second page, for `help COMMAND`.
+    let mut command = cli::command().disable_help_subcommand(true);
     command.build();
     match &flags.out {
         None => {

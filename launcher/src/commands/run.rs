@@ -54,7 +54,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
             None => show(&finished.summary, flags.common.json)?,
         }
         if !flags.common.json && !quiet {
-            writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
+            writeln!(output::stdout(), "Saved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
         if *strict_faults && !finished.summary.unfired_faults.is_empty() {

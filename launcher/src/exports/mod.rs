@@ -1,6 +1,7 @@
-//! `launcher export`: converts a run to a Perfetto trace, Parquet tables or an
-//! SVG picture.
+//! `launcher export`: converts a run to a Perfetto trace, Parquet tables, an
+//! SVG picture or its orders to a recorded flow.
 
+mod flow;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
@@ -29,7 +30,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export runs/RUN --perfetto run.pftrace --max-memory 512M    of a run that is larger than memory
-  launcher export latest --svg path.svg             where an order's time goes, for a README";
+  launcher export latest --svg path.svg             where an order's time goes, for a README
+  launcher export latest --flow flow.csv            its orders, for launcher run --schedule flow.csv";
 
 /// Error if there is nothing to draw.
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
@@ -55,6 +57,9 @@ pub struct ExportFlags {
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Write the orders that were sent, for run --schedule FILE
+    #[arg(long, value_name = "FILE")]
+    pub flow: Option<PathBuf>,
     /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Size>,
@@ -62,9 +67,9 @@ pub struct ExportFlags {
 
 /// Writes the requested files.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
-    let merges = flags.perfetto.is_some() || flags.parquet.is_some();
+    let merges = flags.perfetto.is_some() || flags.parquet.is_some() || flags.flow.is_some();
     if !merges && flags.svg.is_none() {
-        let names = "--perfetto FILE, --parquet FOLDER or --svg FILE";
+        let names = "--perfetto FILE, --parquet FOLDER, --svg FILE or --flow FILE";
         return Err(UsageError(format!("nothing to write: name {names}")).into());
     }
     if flags.parquet.is_some() && !cfg!(feature = "parquet") {
@@ -79,11 +84,16 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     if merges {
         let record = RunRecord::read(&folder)?;
+        // First: it may refuse.
+        let schedule = flags.flow.is_some().then(|| flow::schedule_of(&folder, &record)).transpose()?;
         let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
         let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
             written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, most, &mut out)?))?;
+        }
+        if let Some((path, schedule)) = flags.flow.as_ref().zip(schedule) {
+            written(&folder, path, |out| flow::write(&record, &schedule, &merged, out))?;
         }
         #[cfg(feature = "parquet")]
         if let Some(into) = &flags.parquet {

@@ -123,7 +123,11 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
     }
 }
 
-fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
+/// Draws the schedule of a run, or reads it from a recorded flow.
+///
+/// # Errors
+/// [`UsageError`] for invalid settings, or a flow that cannot be read.
+pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     let Trading { strategies, venues, .. } = *resolved.plan.trading();
     let (delay, seed) = (resolved.settings.delay(), resolved.settings.seed().0);
     match &resolved.input {

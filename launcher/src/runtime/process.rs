@@ -44,6 +44,26 @@ fn read_tail(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns `true` for a line of a backtrace.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim();
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = number.len() < line.len() && number.starts_with(": ");
+    is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
+}
+
+/// Maximum number of bytes shown of a line that is not text.
+const MAX_HEX_BYTES: usize = 48;
+
+/// Returns a line that a process wrote: text as it is, else in quotes, as `"\x1b[2J\xff"`.
+fn shown_line(line: &[u8]) -> String {
+    match std::str::from_utf8(line.trim_ascii_end()) {
+        Ok(text) if !text.chars().any(|c| c.is_control() && c != '\t') => text.to_owned(),
+        _ if line.len() > MAX_HEX_BYTES => format!("\"{}…\"", line[..MAX_HEX_BYTES].escape_ascii()),
+        _ => format!("\"{}\"", line.escape_ascii()),
+    }
+}
+
 pub struct Process {
     pub name: String,
     child: Child,
@@ -241,18 +261,14 @@ impl Process {
     }
 
     /// Returns the last lines of its stderr, at most three, joined into one; backtraces are
-    /// skipped.
+    /// skipped. A line that is not text is shown in quotes, with its bytes in hexadecimal.
     pub fn stderr_tail(&self) -> String {
-        let text = read_tail(&self.stderr).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let is_frame = |line: &str| {
-            let line = line.trim();
-            let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-            let is_numbered = number.len() < line.len() && number.starts_with(": ");
-            is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
-        };
-        let lines: Vec<&str> =
-            text.lines().filter(|line| !line.trim().is_empty() && !is_frame(line)).collect();
+        let bytes = read_tail(&self.stderr).unwrap_or_default();
+        let lines: Vec<String> = bytes
+            .split(|byte| *byte == b'\n')
+            .map(shown_line)
+            .filter(|line| !line.trim().is_empty() && !is_frame(line))
+            .collect();
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 

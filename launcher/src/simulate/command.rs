@@ -5,7 +5,9 @@ use super::scenario::{is_simulated, technique_of};
 use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::named;
+use crate::output::complain;
 use crate::runtime::progress::Progress;
+use analysis::fitness::Fitness;
 use analysis::numbers::count;
 use analysis::units::Count;
 use anyhow::Result;
@@ -230,7 +232,7 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     } else {
         write!(out, "{}", table(&all, &total))?;
         writeln!(out, "{:.1} s; digest {:016x}", began.elapsed().as_secs_f64(), total.digest)?;
-        writeln!(out, "{}", verdict(all.failed.len(), total.runs))?;
+        writeln!(out, "{}\n{}", verdict(all.failed.len(), total.runs), Fitness::simulated().sentence())?;
     }
     for trial in &all.failed {
         print_failure(trial, flags);
@@ -238,7 +240,7 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the last line: whether a promise was broken.
+/// Returns the line on whether a promise was broken.
 fn verdict(broken: usize, runs: u64) -> String {
     match (broken, runs) {
         (0, 1) => "No promise was broken.".into(),
@@ -303,9 +305,9 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
 
 /// Prints a failed run to stderr.
 fn print_failure(trial: &Trial, flags: &SimulateFlags) {
-    eprintln!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name());
-    trial.broken.iter().for_each(|what| eprintln!("  {what}"));
-    eprintln!("  replay: {}", replay_command(trial, flags));
+    complain(&format!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name()));
+    trial.broken.iter().for_each(|what| complain(&format!("  {what}")));
+    complain(&format!("  replay: {}", replay_command(trial, flags)));
 }
 
 /// Replays one run and describes it.
@@ -346,7 +348,8 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
             trial.turns,
             trial.digest
         )?;
-        writeln!(out, "{}", verdict(usize::from(!trial.broken.is_empty()), 1))?;
+        let broken = usize::from(!trial.broken.is_empty());
+        writeln!(out, "{}\n{}", verdict(broken, 1), Fitness::simulated().sentence())?;
     }
     if trial.broken.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -160,7 +160,7 @@ impl Snapshot {
 }
 
 /// Maximum length of a text from another process, in characters.
-const LONGEST: usize = 120;
+const LONGEST: usize = 400;
 
 /// Sanitizes a text from another process: printable ASCII and a few signs, bounded. It cannot move
 /// a cursor, color a line or change its direction.

@@ -9,6 +9,8 @@ use analysis::numbers::{duration, duration_or_dash, percent, short};
 pub const NARROW: usize = 60;
 /// From this width on stages and rings are side by side, and roles show all columns.
 const WIDE: usize = 80;
+/// The share of a ring's slots above which its line is marked.
+const ALMOST_FULL: f64 = 7.0 / 8.0;
 /// Column of the rings in the wide layout.
 const RINGS_AT: usize = 47;
 
@@ -116,7 +118,8 @@ fn roles(snapshot: &Snapshot, width: usize) -> Section {
 }
 
 fn strategies(snapshot: &Snapshot, shown: &PromptView, width: usize) -> Section {
-    let of_switch = if width >= WIDE { 26 } else { 16 };
+    // Half of what a wide terminal has more.
+    let of_switch = if width >= WIDE { 26 + (width - WIDE) / 2 } else { 16 };
     let row = |line: &StrategyRow| {
         let lives = if line.is_fenced { "dead".into() } else { line.incarnation.to_string() };
         let what = match (&line.quarantined, line.killed.first()) {
@@ -182,18 +185,24 @@ fn rings(snapshot: &Snapshot, width: usize) -> Section {
     let share = |fill: u64, capacity: u64| fill as f64 / capacity.max(1) as f64;
     let fullness = |ring: &RingRow| ring.fill.map_or(-1.0, |fill| share(fill, ring.capacity));
     sorted.sort_by(|a, b| fullness(b).total_cmp(&fullness(a)));
+    // The name, the figure and two spaces take 25 columns.
+    let length = width.saturating_sub(25).clamp(8, 32);
     let rows = sorted.into_iter().map(|ring| {
         let of = ring.fill.map(|fill| format!("{}/{}", short(fill), short(ring.capacity)));
         let of =
             of.filter(|of| of.len() <= 11).or_else(|| Some(percent(Some(share(ring.fill?, ring.capacity)))));
         let of = of.unwrap_or_else(|| "–".into());
         let filled = ring.fill.map_or(0.0, |fill| share(fill, ring.capacity));
-        let eighths = (filled.clamp(0.0, 1.0) * 8.0).ceil() as usize;
-        let bar = format!("{}{}", "#".repeat(eighths), ".".repeat(8 - eighths));
-        let style = if eighths == 8 { Style::Bad } else { Style::Plain };
+        let marks = (filled.clamp(0.0, 1.0) * length as f64).round() as usize;
+        let bar = format!("{}{}", "#".repeat(marks), ".".repeat(length - marks));
+        let style = if filled > ALMOST_FULL { Style::Bad } else { Style::Plain };
         (cut(&format!("{:<12} {bar} {of:>11}", cut(&ring.ring, 12)), width), style)
     });
-    Section { head: format!("{:<12} {:<8} {:>11}", "ring", "", "fill"), rows: rows.collect(), wanted: 0 }
+    Section {
+        head: format!("{:<12} {:<length$} {:>11}", "ring", "", "fill"),
+        rows: rows.collect(),
+        wanted: 0,
+    }
 }
 
 fn errors(snapshot: &Snapshot, width: usize) -> Section {

@@ -106,6 +106,32 @@ fn exports_are_read_by_what_they_are_for() {
     }
 }
 
+#[test]
+fn replayed_flow_has_the_orders_of_its_run() {
+    let launcher = Launcher::new();
+    let shape = ["--strategies", "3", "--venues", "2", "--delay", "uniform:1ms..5ms", "--idle", "park"];
+    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@100ms"];
+    let to = tempfile::tempdir().unwrap();
+    let mut known = Vec::new();
+    // The orders that a run sent, by its newest folder.
+    let mut run = |flags: &[&str], name: &str| {
+        let summary = launcher.summary(&[&shape, flags].concat());
+        let folder = launcher.folders().into_iter().find(|folder| !known.contains(folder)).unwrap();
+        let path = to.path().join(name);
+        let words = ["export", folder.to_str().unwrap(), "--flow", path.to_str().unwrap()];
+        let exported = output(&words);
+        assert!(exported.status.success(), "{}", text(&exported.stderr));
+        known.push(folder);
+        let flow = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(flow.lines().count() as u64, 1 + summary["orders"]["sent"].as_u64().unwrap());
+        (flow, path.to_str().unwrap().to_owned())
+    };
+    let (sent, path) = run(&[&["--orders", "3000", "--window", "300ms"][..], &death].concat(), "a.csv");
+    let replay = ["--technique", "linked", "--isolation", "thread", "--schedule", &path];
+    let (replayed, _) = run(&replay, "b.csv");
+    assert!(sent == replayed, "the replay sent other orders, or at other times");
+}
+
 #[cfg(feature = "parquet")]
 const TABLES: &str = r#"
 import json, sys, duckdb

@@ -11,11 +11,13 @@
 mod arrivals;
 mod draws;
 mod entry;
+mod flow;
 mod replay;
 mod sample;
 mod spec;
 
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
+pub use flow::{FlowWriter, SentOrder};
 pub use replay::{Replay, ReplayError, replay, replay_from};
 pub use sample::sample;
 pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};

@@ -4,7 +4,7 @@ use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
-use crate::numbers::{duration, duration_or_dash};
+use crate::numbers::duration;
 use crate::stats::Verdict;
 use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Technique};
@@ -46,7 +46,8 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         Some(format!("{} adds {value} {} [{low}, {high}]", row.level(), unit.symbol()))
     };
     let mut parts: Vec<String> = known.iter().filter_map(cost_of).collect();
-    let to = format!("to thread's {} for {technique}", duration_or_dash(threads.map(|ns| ns as u64)));
+    let threads = threads.map_or_else(|| "thread".into(), |ns| format!("thread's {}", duration(ns as u64)));
+    let to = format!("to {threads} for {technique}");
     match parts.first_mut() {
         Some(first) => first.push_str(&format!(" {to}")),
         None => return format!("what a level adds {to} is unclear: {}", why_unclear(&unknown)),

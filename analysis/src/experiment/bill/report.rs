@@ -85,7 +85,7 @@ fn tables(bill: &Bill) -> Vec<SectionPart> {
     )
     .note("▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %");
     let mut shown = vec![cost, latency, against];
-    if bill.rows.iter().any(|row| row.taken_out.is_some()) {
+    if bill.rows.iter().any(|row| row.stall_free_p99_ns.or(row.stall_free_p999_ns).is_some()) {
         let columns: BillColumns<'_> = vec![
             ("p99", &p99),
             ("stall-free", &free_p99),

@@ -2,8 +2,9 @@
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
 use crate::cpu_list;
+use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
-use crate::numbers::{count, duration, duration_or_dash, percent, plain, short};
+use crate::numbers::{count, duration, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
 
@@ -116,14 +117,18 @@ fn measures(case: &BoardCase) -> Vec<(&'static str, Distribution)> {
 
 /// The figures of a case: where its times go.
 fn case_table(case: &BoardCase, number: usize) -> Grid {
+    let values = |figures: &Distribution| {
+        let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
+        [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns]
+    };
+    let unit = TimeUnit::for_known(measures(case).iter().flat_map(|(_, figures)| values(figures)));
     let row = |(name, figures): (&str, Distribution)| {
-        let Distribution { count, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = figures;
-        let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
-        GridRow::plain([vec![name.to_owned()], values.to_vec(), vec![short(count)]].concat())
+        let values = values(&figures).map(|ns| unit.format_whole(ns));
+        GridRow::plain([vec![name.to_owned()], values.to_vec(), vec![short(figures.count)]].concat())
     };
     Grid {
         name: format!("case-{number}"),
-        title: title(case),
+        title: format!("{}, in {}", title(case), unit.name()),
         head: ["measure", "p50", "p90", "p99", "p99.9", "p99.99", "max", "count"].map(String::from).into(),
         keys: 1,
         rows: measures(case).into_iter().map(row).collect(),
@@ -202,6 +207,10 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
     if case.each.len() < 2 {
         return None;
     }
+    let unit = TimeUnit::for_known(case.each.iter().flat_map(|reader| {
+        let Distribution { p50_ns, p99_ns, max_ns, .. } = reader.reading.propagation;
+        [p50_ns, p99_ns, max_ns]
+    }));
     let core = |reader: &BoardReader| reader.core.map_or_else(|| "–".into(), |core| core.to_string());
     let columns: [Column<'_, BoardReader>; 10] = [
         ("reader", &|reader| reader.name.clone()),
@@ -210,12 +219,12 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         ("missed", &|reader| short(reader.reading.missed)),
         ("unseen", &|reader| short(reader.reading.unseen)),
         ("torn", &|reader| short(reader.reading.torn)),
-        ("p50", &|reader| duration_or_dash(reader.reading.propagation.p50_ns)),
-        ("p99", &|reader| duration_or_dash(reader.reading.propagation.p99_ns)),
-        ("max", &|reader| duration_or_dash(reader.reading.propagation.max_ns)),
+        ("p50", &|reader| unit.format_whole(reader.reading.propagation.p50_ns)),
+        ("p99", &|reader| unit.format_whole(reader.reading.propagation.p99_ns)),
+        ("max", &|reader| unit.format_whole(reader.reading.propagation.max_ns)),
         ("cpu", &|reader| cpu(reader.usage, case)),
     ];
-    let title = "Each reader: propagation, and what it missed";
+    let title = format!("Each reader: propagation in {}, and what it missed", unit.name());
     let grid = Grid::from_rows(
         format!("readers-{number}"),
         title,
@@ -236,18 +245,22 @@ type Labelled<'a> = (&'a BoardCase, String);
 fn seed_rows(boards: &Boards) -> Grid {
     let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
     let rate = |rate: f64| short(rate.round() as u64);
+    let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {
+        [case.writer.write, case.all.read].into_iter().flat_map(|of| [of.p50_ns, of.p99_ns, of.max_ns])
+    }));
     let columns: [Column<'_, Labelled<'_>>; 9] = [
         ("load", &|(_, label)| label.clone()),
-        ("write p50", &|(case, _)| duration_or_dash(case.writer.write.p50_ns)),
-        ("p99", &|(case, _)| duration_or_dash(case.writer.write.p99_ns)),
-        ("max", &|(case, _)| duration_or_dash(case.writer.write.max_ns)),
-        ("read p50", &|(case, _)| duration_or_dash(case.all.read.p50_ns)),
-        ("p99", &|(case, _)| duration_or_dash(case.all.read.p99_ns)),
-        ("max", &|(case, _)| duration_or_dash(case.all.read.max_ns)),
+        ("write p50", &|(case, _)| unit.format_whole(case.writer.write.p50_ns)),
+        ("p99", &|(case, _)| unit.format_whole(case.writer.write.p99_ns)),
+        ("max", &|(case, _)| unit.format_whole(case.writer.write.max_ns)),
+        ("read p50", &|(case, _)| unit.format_whole(case.all.read.p50_ns)),
+        ("p99", &|(case, _)| unit.format_whole(case.all.read.p99_ns)),
+        ("max", &|(case, _)| unit.format_whole(case.all.read.max_ns)),
         ("writes/s", &|(case, _)| rate(case.writer.writes_per_s)),
         ("reads/s", &|(case, _)| rate(case.all.reads_per_s)),
     ];
-    let title = "The seed's rows: the call to write, the call to read, and how many";
+    let title =
+        format!("The seed's rows: the call to write, the call to read, in {}, and how many", unit.name());
     let mut grid = Grid::from_rows("seed-rows", title, 1, &columns, &cases);
     for (case, label) in &cases {
         let measured = [
@@ -268,7 +281,11 @@ fn seed_rows(boards: &Boards) -> Grid {
 /// What those rows leave out.
 fn second_table(boards: &Boards) -> Grid {
     let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
-    let p99 = |figures: Option<Distribution>| duration_or_dash(figures.and_then(|figures| figures.p99_ns));
+    let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {
+        let p99 = [case.writer.from_due, case.all.stale].map(|figures| figures?.p99_ns);
+        p99.into_iter().chain([case.all.propagation.p50_ns, case.all.propagation.p99_ns])
+    }));
+    let p99 = |figures: Option<Distribution>| unit.format_whole(figures.and_then(|figures| figures.p99_ns));
     let missed = |case: &BoardCase| {
         let written = case.writer.writes.saturating_mul(case.readers);
         (written > 0).then(|| case.all.missed as f64 / written as f64)
@@ -276,12 +293,13 @@ fn second_table(boards: &Boards) -> Grid {
     let columns: [Column<'_, Labelled<'_>>; 7] = [
         ("load", &|(_, label)| label.clone()),
         ("due p99", &|(case, _)| p99(case.writer.from_due)),
-        ("prop p50", &|(case, _)| duration_or_dash(case.all.propagation.p50_ns)),
-        ("p99", &|(case, _)| duration_or_dash(case.all.propagation.p99_ns)),
+        ("prop p50", &|(case, _)| unit.format_whole(case.all.propagation.p50_ns)),
+        ("p99", &|(case, _)| unit.format_whole(case.all.propagation.p99_ns)),
         ("stale p99", &|(case, _)| p99(case.all.stale)),
         ("missed", &|(case, _)| percent(missed(case))),
         ("torn", &|(case, _)| short(case.all.torn)),
     ];
-    let title = "What they leave out: lateness, the way to the readers, what was missed";
+    let title =
+        format!("What they leave out: lateness, the way to the readers, in {}; what was missed", unit.name());
     Grid::from_rows("left-out", title, 1, &columns, &cases)
 }

@@ -3,7 +3,8 @@
 
 use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, LabRun, Speed, Wait};
-use crate::numbers::{count, duration, duration_or_dash, plain};
+use crate::experiment::time_unit::TimeUnit;
+use crate::numbers::{count, duration, plain};
 use crate::stats::Spread;
 use crate::table::{Column, Grid, GridRow};
 
@@ -83,6 +84,13 @@ pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
 
 /// Returns the table of a queue's cells: a row for each pair of speeds and way of waiting.
 pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
+    let cells = lab.cells.iter().filter(|cell| cell.carrier() == carrier);
+    let all: Vec<_> = cells.filter_map(|cell| CellFigures::from_cell(cell, lab.events)).collect();
+    let run_unit = TimeUnit::for_durations(all.iter().map(|figures| figures.run.median));
+    let unit = TimeUnit::for_durations(all.iter().flat_map(|figures| {
+        let latencies = [figures.p50, figures.p99].into_iter().flatten().map(|ns| ns as f64);
+        latencies.chain([figures.producer_cpu, figures.consumer_cpu])
+    }));
     let mut rows = Vec::new();
     for (producer, consumer) in PAIRS {
         let group: Vec<(&LabCell, CellFigures)> = lab
@@ -112,11 +120,11 @@ pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
             let cells = vec![
                 cell.speeds(),
                 cell.wait.to_string(),
-                duration(figures.run.median as u64),
-                duration_or_dash(figures.p50),
-                duration_or_dash(figures.p99),
-                duration(figures.producer_cpu as u64),
-                duration(figures.consumer_cpu as u64),
+                run_unit.format(figures.run.median),
+                unit.format_whole(figures.p50),
+                unit.format_whole(figures.p99),
+                unit.format(figures.producer_cpu),
+                unit.format(figures.consumer_cpu),
                 plain(figures.switches),
                 plain(figures.wakes),
             ];
@@ -126,7 +134,7 @@ pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
     let head = ["speeds", "wait", "run", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
     (!rows.is_empty()).then(|| Grid {
         name: CARRIER.into(),
-        title: carrier.to_owned(),
+        title: format!("{carrier}, in {}; run in {}", unit.name(), run_unit.name()),
         head: strings(&head),
         keys: 2,
         rows,
@@ -142,6 +150,15 @@ pub fn full_table(lab: &Lab) -> Grid {
     fn of(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
         measured.1.as_ref().map_or_else(|| "–".into(), text)
     }
+    let rows: Vec<Measured<'_>> =
+        lab.cells.iter().map(|cell| (cell, CellFigures::from_cell(cell, lab.events))).collect();
+    let figures = || rows.iter().filter_map(|(_, figures)| figures.as_ref());
+    let run_unit = TimeUnit::for_durations(figures().map(|figures| figures.run.high));
+    let unit = TimeUnit::for_durations(figures().flat_map(|figures| {
+        let CellFigures { p50, p99, p999, p999_of_all, max, .. } = *figures;
+        let latencies = [p50, p99, p999, p999_of_all, max].into_iter().flatten().map(|ns| ns as f64);
+        latencies.chain([figures.producer_cpu, figures.consumer_cpu])
+    }));
     let columns: [Column<'_, Measured<'_>>; 20] = [
         ("technique", &|row| row.0.technique.to_string()),
         ("isolation", &|row| row.0.isolation.to_string()),
@@ -150,23 +167,25 @@ pub fn full_table(lab: &Lab) -> Grid {
         ("speeds", &|row| row.0.speeds()),
         ("wait", &|row| row.0.wait.to_string()),
         ("runs", &|row| row.0.sound().count().to_string()),
-        ("run", &|row| of(row, |figures| duration(figures.run.median as u64))),
-        ("run least", &|row| of(row, |figures| duration(figures.run.low as u64))),
-        ("run greatest", &|row| of(row, |figures| duration(figures.run.high as u64))),
+        ("run", &|row| of(row, |figures| run_unit.format(figures.run.median))),
+        ("run least", &|row| of(row, |figures| run_unit.format(figures.run.low))),
+        ("run greatest", &|row| of(row, |figures| run_unit.format(figures.run.high))),
         ("events/s", &|row| of(row, |figures| count(figures.rate as u64))),
-        ("p50", &|row| of(row, |figures| duration_or_dash(figures.p50))),
-        ("p99", &|row| of(row, |figures| duration_or_dash(figures.p99))),
-        ("p99.9", &|row| of(row, |figures| duration_or_dash(figures.p999))),
-        ("p99.9 of all", &|row| of(row, |figures| duration_or_dash(figures.p999_of_all))),
-        ("max", &|row| of(row, |figures| duration_or_dash(figures.max))),
-        ("CPU prod", &|row| of(row, |figures| duration(figures.producer_cpu as u64))),
-        ("CPU cons", &|row| of(row, |figures| duration(figures.consumer_cpu as u64))),
+        ("p50", &|row| of(row, |figures| unit.format_whole(figures.p50))),
+        ("p99", &|row| of(row, |figures| unit.format_whole(figures.p99))),
+        ("p99.9", &|row| of(row, |figures| unit.format_whole(figures.p999))),
+        ("p99.9 of all", &|row| of(row, |figures| unit.format_whole(figures.p999_of_all))),
+        ("max", &|row| of(row, |figures| unit.format_whole(figures.max))),
+        ("CPU prod", &|row| of(row, |figures| unit.format(figures.producer_cpu))),
+        ("CPU cons", &|row| of(row, |figures| unit.format(figures.consumer_cpu))),
         ("switches/1000", &|row| of(row, |figures| plain(figures.switches))),
         ("wakes", &|row| of(row, |figures| plain(figures.wakes))),
     ];
-    let rows: Vec<Measured<'_>> =
-        lab.cells.iter().map(|cell| (cell, CellFigures::from_cell(cell, lab.events))).collect();
-    let title = "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event";
+    let title = format!(
+        "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event; in {}, run in {}",
+        unit.name(),
+        run_unit.name()
+    );
     Grid::from_rows("cells", title, 6, &columns, &rows)
 }
 

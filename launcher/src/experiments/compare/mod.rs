@@ -62,7 +62,8 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(_), Some(_)) => {
             let (mut record, folder) = begin(flags)?;
-            let ended = measure_missing(&mut record, &folder, json)?;
+            let ended = measure_pairs(&mut record, |record| measure_missing(record, &folder, json))?;
+            record.save(&folder)?;
             code = publish(&record, &folder, &super::report_of(&record, &folder, ended)?, json, ended)?;
             if ended == MeasureEnd::Interrupted {
                 return Ok(code);
@@ -165,6 +166,29 @@ pub(super) fn begin(flags: &CompareFlags) -> Result<(SweepRecord, PathBuf)> {
     Ok((record, folder))
 }
 
+/// Measures a comparison. Pairs that drop out, because a run is invalid or its cores moved, are
+/// replaced by further repeats: half as many as were asked for, at most.
+fn measure_pairs(
+    record: &mut SweepRecord,
+    mut measure: impl FnMut(&mut SweepRecord) -> Result<MeasureEnd>,
+) -> Result<MeasureEnd> {
+    let asked = record.repeats;
+    let most = asked.saturating_add(asked.div_ceil(2));
+    loop {
+        let ended = measure(record)?;
+        let pairs = of_record(record)?.comparisons.first().map_or(0, |comparison| comparison.pairs);
+        let lost = asked.saturating_sub(u32::try_from(pairs)?).min(most - record.repeats);
+        // Without any pair the machine cannot carry the setting: more repeats would not either.
+        if ended == MeasureEnd::Interrupted || lost == 0 || pairs == 0 {
+            let added = record.repeats - asked;
+            let note = format!("{added} repeats were added, because pairs dropped out");
+            record.notes.extend((added > 0).then_some(note));
+            return Ok(ended);
+        }
+        record.repeats += lost;
+    }
+}
+
 /// The two sides of a record, compared.
 fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     let [a, b] = &record.points[..] else { return usage("this comparison has not two sides") };
@@ -176,14 +200,14 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
 }
 
-/// Returns the report of a comparison that was measured.
+/// What a comparison that was measured shows.
 pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
     let comparisons = of_record(record)?;
     PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
 }
 
-/// Compares runs made now with those of a folder: with the one setting that both have, if the
-/// folder has several.
+/// What runs that were made now show against those of a folder: against the one setting that both
+/// have, if it has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = from_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");
@@ -251,4 +275,56 @@ fn why_incomparable(comparison: &Comparison) -> Option<String> {
         let remedy = if is_one { "name two" } else { "measure both with the same --seed, load and machine" };
         format!("{}; {remedy}", reasons.join("; "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::points::PointLayout;
+    use super::*;
+    use crate::config::Common;
+    use analysis::experiment::{RunEntry, SweepPoint};
+    use analysis::stats::fixtures;
+
+    /// A record of two sides of which the first `broken` repeats of B are invalid once measured.
+    fn measured(repeats: u32, broken: u32) -> (SweepRecord, MeasureEnd) {
+        let side = |name: &str| SweepPoint {
+            name: name.into(),
+            values: Default::default(),
+            settings: Default::default(),
+            runs: Vec::new(),
+        };
+        let mut record = SweepRecord { repeats, points: vec![side("A: a"), side("B: b")], ..empty() };
+        let ended = measure_pairs(&mut record, |record| {
+            let repeats = record.repeats;
+            for (number, point) in record.points.iter_mut().enumerate() {
+                for repeat in point.runs.len() as u32..repeats {
+                    let mut outline = fixtures::run(repeat as usize, 1_000.0);
+                    outline.run += &number.to_string();
+                    outline.valid = number == 0 || repeat >= broken;
+                    let (seed, folder) = (u64::from(repeat), String::new());
+                    point.runs.push(RunEntry { repeat, seed, folder, outline });
+                }
+            }
+            Ok(MeasureEnd::Complete)
+        });
+        (record, ended.unwrap())
+    }
+
+    fn empty() -> SweepRecord {
+        let asked = SweepRequest::default();
+        let (base, axes, points, notes) = Default::default();
+        let layout = PointLayout { base, axes, points, notes };
+        let machine = crate::host::fake::plain(2).machine();
+        new_record("compare", &asked, layout, 1, machine, &Common::default()).unwrap()
+    }
+
+    #[test]
+    fn lost_pairs_are_replaced_up_to_half() {
+        for (broken, made, pairs) in [(0, 6, 6), (2, 8, 6), (5, 9, 4), (9, 6, 0)] {
+            let (record, ended) = measured(6, broken);
+            assert_eq!((record.repeats, ended), (made, MeasureEnd::Complete), "{broken} broken");
+            assert_eq!(of_record(&record).unwrap().comparisons[0].pairs, pairs, "{broken} broken");
+            assert_eq!(record.notes.iter().any(|note| note.contains("were added")), made > 6);
+        }
+    }
 }

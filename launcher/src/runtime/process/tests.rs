@@ -29,6 +29,13 @@ fn last_words_are_no_scraps_of_a_backtrace() {
 }
 
 #[test]
+fn bytes_that_are_no_text_are_quoted() {
+    assert_eq!(shown_line("price € 3\tof 5\r".as_bytes()), "price € 3\tof 5");
+    assert_eq!(shown_line(b"\x1b[2Jall is well\xff"), r#""\x1b[2Jall is well\xff""#);
+    assert_eq!(shown_line(&[0; 4096]).chars().count(), 2 + 4 * MAX_HEX_BYTES + 1);
+}
+
+#[test]
 fn one_that_has_ended_gets_no_signal() {
     let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
     // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be

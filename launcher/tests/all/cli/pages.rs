@@ -1,6 +1,7 @@
-//! Pictures of a run by command: `report --html`, `open`, `export --svg`.
+//! Pictures of a run by command: `report --html`, `open`, `export --svg`; and what happens where
+//! nobody reads the output.
 
-use crate::common::bounded;
+use crate::common::{bounded, command};
 use crate::fixture::{Fixture, Shape};
 use std::fs;
 use std::path::Path;
@@ -90,4 +91,47 @@ fn order_path_is_exported_where_there_is_a_median() {
     let file = few.path().join("path.svg");
     let refused = export(few.path(), &file).unwrap_err();
     assert!(refused.contains("too few orders came back") && !file.exists(), "{refused}");
+}
+
+/// As by `launcher … 2>&1 | head -1`: the exit code is that of the command, and nothing panics.
+#[test]
+fn closed_output_is_no_error() {
+    let (run, _) = evaluated();
+    let folder = run.path().to_str().unwrap();
+    let ended = |words: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = command(words);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        command.status().unwrap().code()
+    };
+    let run_commands: [&[&str]; 8] = [
+        &["report", folder],
+        &["report", folder, "--json"],
+        &["inspect", folder],
+        &["inspect", folder, "--worst", "3"],
+        &["inspect", folder, "--csv"],
+        &["list", folder],
+        &["open", folder],
+        &["delete", folder, "--dry-run"],
+    ];
+    let others: [&[&str]; 8] = [
+        &["--help"],
+        &["run", "--help"],
+        &["man"],
+        &["completions", "bash"],
+        &["simulate", "--seeds", "2"],
+        &["simulate", "--seeds", "2", "--json"],
+        &["run", "--dry-run"],
+        &["sweep", "--technique", "spsc-mux,linked", "--dry-run"],
+    ];
+    for words in run_commands.into_iter().chain(others) {
+        assert_eq!(ended(words), Some(0), "{words:?}");
+    }
+    let refused: [&[&str]; 3] = [&["run", "--bogus"], &["inspect", "nothere"], &["compare", folder, folder]];
+    for words in refused {
+        assert_eq!(ended(words), Some(2), "{words:?}");
+    }
+    let broken = ["simulate", "--seeds", "200", "--broken", "drops"];
+    assert_eq!(ended(&broken), Some(1));
 }

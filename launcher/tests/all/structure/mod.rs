@@ -1,7 +1,6 @@
 //! The structure of the source itself: modules without cycles, `unsafe` in two crates and two files, files of one
 //! idea, links that lead somewhere. Each check is shown a broken tree that it must find.
 
-mod examples;
 mod figures;
 mod language;
 mod links;

@@ -4,7 +4,8 @@ use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
 
 /// The header of a recorded flow.
-pub(super) const HEADER: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
+pub(in crate::schedule) const HEADER: &str =
+    "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
 /// A recorded flow that cannot be replayed.
 #[derive(Debug, Error)]

@@ -4,6 +4,7 @@ mod error;
 mod lines;
 mod row;
 
+pub(super) use error::HEADER;
 pub use error::ReplayError;
 
 use super::draws::{Concern, Draws};
@@ -41,7 +42,7 @@ pub struct Replay {
 ///
 /// | column | holds |
 /// |---|---|
-/// | `time_us` | when, in whole microseconds from any origin, never less than in the row above |
+/// | `time_us` | microseconds from any origin, up to three decimals; never less than above |
 /// | `sequence` | the exchange's number of the message; a whole number, not used |
 /// | `op` | `new` or `cancel` |
 /// | `order_id` | a whole number below 2^63; a cancel has that of its order |
@@ -115,6 +116,12 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
     Ok(deal.schedule())
 }
 
+/// Formats a time as the column has it.
+fn micros(time_ns: u128) -> String {
+    let (micros, nanos) = (time_ns / 1000, time_ns % 1000);
+    if nanos == 0 { micros.to_string() } else { format!("{micros}.{nanos:03}") }
+}
+
 fn check(how: &Replay) -> Result<(), SpecError> {
     check_counts(how.strategies, how.venues)?;
     how.orders.map_or(Ok(()), |most| check_orders(most.min(MAX_ORDERS)))?;
@@ -134,8 +141,8 @@ struct ScheduleDealer<'a> {
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
     rows: u64,
-    first_us: u64,
-    last_us: u64,
+    first_time_ns: u128,
+    last_time_ns: u128,
     last_fire_ns: u64,
 }
 
@@ -148,35 +155,36 @@ impl<'a> ScheduleDealer<'a> {
             turns: Vec::new(),
             sequences: HashMap::new(),
             rows: 0,
-            first_us: 0,
-            last_us: 0,
+            first_time_ns: 0,
+            last_time_ns: 0,
             last_fire_ns: 0,
         }
     }
 
     fn add(&mut self, row: &ReplayRow, file: &str, line: u64) -> Result<(), ReplayError> {
-        let refuse = |column: Column, found: u64, why: String| ReplayError::Field {
+        let refuse = |column: Column, found: String, why: String| ReplayError::Field {
             file: file.into(),
             line,
             column: column.name(),
-            found: found.to_string(),
+            found,
             why,
         };
         if self.rows == MAX_ORDERS {
             return Err(ReplayError::TooMany { file: file.into(), line });
         }
         if self.rows == 0 {
-            self.first_us = row.time_us;
-        } else if row.time_us < self.last_us {
-            let why = format!("comes before the row above ({}): sort the file by time", self.last_us);
-            return Err(refuse(Column::TimeUs, row.time_us, why));
+            self.first_time_ns = row.time_ns;
+        } else if row.time_ns < self.last_time_ns {
+            let above = micros(self.last_time_ns);
+            let why = format!("comes before the row above ({above}): sort the file by time");
+            return Err(refuse(Column::TimeUs, micros(row.time_ns), why));
         }
-        self.last_us = row.time_us;
-        let fire_ns = (row.time_us - self.first_us) as f64 * 1000.0 / self.how.speed;
+        self.last_time_ns = row.time_ns;
+        let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.how.speed;
         if fire_ns > MAX_WINDOW_NS as f64 {
             let why =
                 "would be due more than 104 days after the first row: replay it faster, or cut the file";
-            return Err(refuse(Column::TimeUs, row.time_us, why.into()));
+            return Err(refuse(Column::TimeUs, micros(row.time_ns), why.into()));
         }
         self.last_fire_ns = fire_ns as u64;
 
@@ -189,7 +197,7 @@ impl<'a> ScheduleDealer<'a> {
             Operation::New => {
                 if self.sequences.insert((venue, row.order_id), sequence).is_some() {
                     let why = "names a new order for the second time: every new order needs an id of its own";
-                    return Err(refuse(Column::OrderId, row.order_id, why.into()));
+                    return Err(refuse(Column::OrderId, row.order_id.to_string(), why.into()));
                 }
                 0
             }

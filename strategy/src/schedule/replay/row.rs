@@ -56,7 +56,8 @@ impl Column {
 /// A validated row of the recorded flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplayRow {
-    pub(super) time_us: u64,
+    /// Nanoseconds from any origin.
+    pub(super) time_ns: u128,
     pub(super) operation: Operation,
     pub(super) order_id: u64,
     pub(super) side: Side,
@@ -125,7 +126,7 @@ impl Columns {
             None => None,
         };
         Ok(ReplayRow {
-            time_us: fields.number(Column::TimeUs, 0..=u64::MAX)?,
+            time_ns: fields.time_ns()?,
             operation,
             order_id: fields.number(Column::OrderId, 0..=RESTING - 1)?,
             side: fields.one_of(Column::Side, &[("B", Side::Buy), ("S", Side::Sell)])?,
@@ -156,17 +157,38 @@ impl Fields<'_> {
         Err(ReplayError::Field { file, line, column: column.name(), found, why })
     }
 
+    /// Reads microseconds with at most three decimals, in nanoseconds.
+    fn time_ns(&self) -> Result<u128, ReplayError> {
+        let (column, field) = (Column::TimeUs, self.get(Column::TimeUs));
+        let Some(point) = field.iter().position(|byte| *byte == b'.') else {
+            return Ok(u128::from(self.number(column, 0..=u64::MAX)?) * 1000);
+        };
+        let (whole, decimals) = (&field[..point], &field[point + 1..]);
+        if decimals.is_empty() || decimals.len() > 3 {
+            return self.refuse(column, "has more than three decimals, or none after the point".into());
+        }
+        let (whole, part) = (self.parse(column, whole)?, self.parse(column, decimals)?);
+        Ok(u128::from(whole) * 1000 + u128::from(part) * 10u128.pow(3 - decimals.len() as u32))
+    }
+
     /// A whole number in a range.
     fn number(&self, column: Column, range: RangeInclusive<u64>) -> Result<u64, ReplayError> {
-        let field = self.get(column);
+        let value = self.parse(column, self.get(column))?;
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        self.refuse(column, format!("is not from {} to {}", range.start(), range.end()))
+    }
+
+    /// Parses digits of a column.
+    fn parse(&self, column: Column, field: &[u8]) -> Result<u64, ReplayError> {
         if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
             return self.refuse(column, "is not a whole number".into());
         }
         // Digits alone fail to parse only when there are too many of them.
-        let value = str::from_utf8(field).ok().and_then(|digits| digits.parse().ok());
-        match value.filter(|value| range.contains(value)) {
+        match str::from_utf8(field).ok().and_then(|digits| digits.parse().ok()) {
             Some(value) => Ok(value),
-            None => self.refuse(column, format!("is not from {} to {}", range.start(), range.end())),
+            None => self.refuse(column, format!("is larger than {}", u64::MAX)),
         }
     }
 

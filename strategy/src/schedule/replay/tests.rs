@@ -156,6 +156,10 @@ fn invalid_field_is_reported_with_line_and_column() {
         "flow.csv:3: column price_cents: \"0\" is not from 1 to 9223372036854775807"
     );
     assert!(second("-1,2,new,5,B,limit,gtc,1,7").contains("column time_us: \"-1\""));
+    for time in ["1.", ".5", "1.2345", "1.x", "-1.5"] {
+        let row = format!("{time},2,new,5,B,limit,gtc,1,7");
+        assert!(error(&[good, &row]).contains("column time_us"), "{time}");
+    }
     assert!(second("0,x,new,5,B,limit,gtc,1,7").contains("column sequence"));
     assert_eq!(
         second("0,2,modify,5,B,limit,gtc,1,7"),
@@ -184,6 +188,8 @@ fn time_runs_forward_and_ends() {
     let backwards =
         "flow.csv:3: column time_us: \"9\" comes before the row above (10): sort the file by time";
     assert_eq!(error([10, 9]), backwards);
+    let fires = entries(&["0.5,1,new,1,B,limit,gtc,1,1", "2.25,2,new,2,B,limit,gtc,1,1"], &how());
+    assert_eq!(fires.iter().map(|entry| entry.fire_ns).collect::<Vec<_>>(), [0, 1_750]);
     assert!(error([0, u64::MAX]).contains("104 days"));
     let crawl = Replay { speed: f64::MIN_POSITIVE, ..how() };
     assert!(read(&flow(&[&row(0, 1), &row(1, 2)]), &crawl).unwrap_err().to_string().contains("104 days"));

@@ -1,0 +1,158 @@
+//! `flow.csv`: the orders that a run sent, as `launcher run --schedule` reads them.
+//!
+//! The stamps say which orders were sent and when they were due. What they were is in the schedule,
+//! which is made again from the run's settings and must have the hash in the run's record. So a run
+//! writes nothing more while it is measured. Strategies that decide on orders themselves leave no
+//! such trace: their runs are refused.
+
+use crate::config::{CONFIG_FILE, Settings, UsageError};
+use crate::planner::{Input, Resolved};
+use crate::runtime::prepare::make_schedule;
+use analysis::merge::MergedRun;
+use analysis::record::RunRecord;
+use analysis::summary::to_ns;
+use anyhow::{Context, Result, bail};
+use protocol::plan::{Pacing, Trading};
+use protocol::stamps::Point;
+use std::io::Write;
+use std::path::Path;
+use strategy::schedule::{FlowWriter, Schedule, SentOrder};
+use system::clock::Timebase;
+
+/// Makes the schedule of a run again.
+///
+/// # Errors
+/// [`UsageError`] for a run whose strategies decide on orders themselves. Settings or a recorded
+/// flow that cannot be read, or that are not those of the run.
+pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
+    let trading = record.plan.trading();
+    let decides = (0..trading.strategies).find(|index| trading.strategy_kind(*index) != Trading::PLAYER);
+    if let Some(index) = decides {
+        let kind = trading.strategy_kind(index);
+        let why = "stamps hold no prices, and only players have theirs from a schedule";
+        return Err(UsageError(format!("--flow: strategy-{index} is a {kind}: {why}")).into());
+    }
+    let resolved = Resolved::new(Settings::read(&folder.join(CONFIG_FILE))?, Vec::new());
+    if let Input::Recorded { path, .. } = &resolved.input
+        && !path.is_file()
+    {
+        bail!("--flow: the run replayed {}, which is not a file here: bring it back", path.display());
+    }
+    let schedule = make_schedule(&resolved)?;
+    if format!("{:016x}", schedule.hash()) != record.input.hash {
+        bail!(
+            "--flow: the settings no longer give the orders of this run: its files or the recording changed"
+        );
+    }
+    Ok(schedule)
+}
+
+/// Writes the orders that the run sent, by the time at which they were due; without due times
+/// (stress) by the time at which they were sent.
+///
+/// # Errors
+/// Those of the output.
+pub fn write(record: &RunRecord, schedule: &Schedule, merged: &MergedRun, mut out: impl Write) -> Result<()> {
+    let mut orders = sent_orders(record, schedule, merged);
+    orders.sort_by_key(|(recorded, order)| (order.time_ns, *recorded));
+    let mut writer = FlowWriter::new(schedule, &mut out)?;
+    orders.iter().try_for_each(|(_, order)| writer.write(order, &mut out)).context("the flow")
+}
+
+/// Returns the orders that were sent, each with its place in a recorded flow (0 in a drawn one).
+fn sent_orders(record: &RunRecord, schedule: &Schedule, merged: &MergedRun) -> Vec<(u32, SentOrder)> {
+    let mut places = vec![Vec::new(); schedule.strategies().into()];
+    for (place, step) in (0..).zip(schedule.replay_order()) {
+        places[usize::from(step.strategy)].push(place);
+    }
+    let mut orders = Vec::new();
+    for (strategy, places) in (0..).zip(&places) {
+        let mut finder = EntryFinder::new(record, schedule, strategy);
+        for (_, row) in merged.orders_of(strategy) {
+            if !row.has(Point::StrategySend) && !row.has(Point::OrchRecvSubmit) {
+                continue;
+            }
+            let Some((position, due_ns)) = finder.find(row.at(Point::Due)) else { break };
+            let sent = row.at(Point::StrategySend).or(row.at(Point::OrchRecvSubmit)).unwrap_or(0);
+            let sent_ns = to_ns(sent.saturating_sub(record.clock.start_ticks), record.clock.ns_per_tick);
+            let time_ns = match schedule.pacing() {
+                Pacing::Scheduled => due_ns,
+                Pacing::Closed => sent_ns,
+            };
+            let place = places.get(position as usize).copied().unwrap_or(0);
+            orders.push((place, SentOrder { time_ns, strategy, position }));
+        }
+    }
+    orders
+}
+
+/// Finds the entries of a strategy that orders belong to, in the order in which they were sent. A
+/// restarted strategy has skipped some: the due time tells which.
+struct EntryFinder {
+    time: Timebase,
+    due_times_ns: Vec<u64>,
+    laps: u64,
+    lap_ns: u64,
+    /// The next entry, over all repetitions of the schedule.
+    position: u64,
+}
+
+impl EntryFinder {
+    fn new(record: &RunRecord, schedule: &Schedule, strategy: u16) -> Self {
+        let (start_ticks, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
+        let trading = record.plan.trading();
+        Self {
+            time: Timebase { start_ticks, ns_per_tick },
+            due_times_ns: schedule.entries(strategy).map(|entry| entry.fire_ns).collect(),
+            laps: u64::from(trading.laps.max(1)),
+            lap_ns: trading.lap_ns,
+            position: 0,
+        }
+    }
+
+    /// Returns when the entry at a position is due, in nanoseconds since the start; `None` at the
+    /// end.
+    fn due_ns(&self, position: u64) -> Option<u64> {
+        let entries = self.due_times_ns.len() as u64;
+        let lap = position.checked_div(entries).filter(|lap| *lap < self.laps)?;
+        Some(lap.saturating_mul(self.lap_ns).saturating_add(self.due_times_ns[(position % entries) as usize]))
+    }
+
+    /// Returns position and due time of the next entry that is due at a tick, or of the next one if
+    /// that is unknown.
+    fn find(&mut self, due_ticks: Option<u64>) -> Option<(u64, u64)> {
+        loop {
+            let (position, due_ns) = (self.position, self.due_ns(self.position)?);
+            self.position += 1;
+            // The calibration was rounded when it was saved: to within a tick.
+            if due_ticks.is_none_or(|due| self.time.at(due_ns).saturating_add(1) >= due) {
+                return Some((position, due_ns));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn due_time_tells_which_entries_were_skipped() {
+        let finder = || EntryFinder {
+            time: Timebase { start_ticks: 1_000, ns_per_tick: 0.5 },
+            due_times_ns: vec![0, 10, 10, 20, 30],
+            laps: 2,
+            lap_ns: 100,
+            position: 0,
+        };
+        let mut found = finder();
+        let due = |ns: u64| Some(1_000 + 2 * ns);
+        let positions: Vec<u64> =
+            [0, 10, 10, 30, 110].map(|ns| found.find(due(ns)).unwrap().0).into_iter().collect();
+        assert_eq!(positions, [0, 1, 2, 4, 6]);
+        assert_eq!(found.find(due(500)), None, "no entry is due then");
+        assert_eq!(finder().find(None), Some((0, 0)));
+        // A finder that did not look at the due time would take the next entry.
+        assert_eq!(finder().find(due(20)), Some((3, 20)));
+    }
+}

@@ -1,0 +1,146 @@
+//! Writes a schedule's orders as a recorded flow, which [`super::replay`] reads.
+
+use super::replay::HEADER;
+use super::{Entry, RESTING, Schedule};
+use protocol::wire::{Operation, Side};
+use std::io::{self, Write};
+
+/// An order of a schedule that a run sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentOrder {
+    /// When it was sent or due, in nanoseconds from the start of the run.
+    pub time_ns: u64,
+    /// Its strategy.
+    pub strategy: u16,
+    /// Its position among the strategy's entries, over all repetitions of the schedule.
+    pub position: u64,
+}
+
+/// Writes orders of one schedule as rows of a recorded flow.
+///
+/// Order ids are new: position × strategies + strategy, so that a replay with as many strategies
+/// gives each order to its strategy. Ids of orders that rested before a recording began are kept,
+/// and the new ones lie above them.
+pub struct FlowWriter<'a> {
+    schedule: &'a Schedule,
+    /// Positions of a strategy are counted from here.
+    first_position: u64,
+    first_time_ns: Option<u64>,
+    rows: u64,
+}
+
+impl<'a> FlowWriter<'a> {
+    /// Writes the header. Reads every entry.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn new(schedule: &'a Schedule, out: &mut impl Write) -> io::Result<Self> {
+        writeln!(out, "{HEADER},venue")?;
+        let entries = (0..schedule.strategies()).flat_map(|strategy| schedule.entries(strategy));
+        let resting = entries.filter(|entry| entry.operation == Operation::Cancel);
+        let resting =
+            resting.filter_map(|entry| (entry.target & RESTING != 0).then_some(entry.target ^ RESTING));
+        let first_position = resting.max().map_or(0, |id| id / u64::from(schedule.strategies()) + 1);
+        Ok(Self { schedule, first_position, first_time_ns: None, rows: 0 })
+    }
+
+    /// Writes an order; its time counts from that of the first one. An order that the schedule does
+    /// not have is left out.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn write(&mut self, order: &SentOrder, out: &mut impl Write) -> io::Result<()> {
+        let SentOrder { time_ns, strategy, position } = *order;
+        let words = self.schedule.words(strategy);
+        let index = position.checked_rem(words.len() as u64).unwrap_or(0) as usize;
+        let Some(Ok(entry)) = words.get(index).map(|words| Entry::from_words(*words)) else { return Ok(()) };
+        let time_ns = time_ns.saturating_sub(*self.first_time_ns.get_or_insert(time_ns));
+        let (micros, nanos) = (time_ns / 1000, time_ns % 1000);
+        self.rows += 1;
+        write!(out, "{micros}.{nanos:03},{},", self.rows)?;
+        let id = |position| self.id(strategy, position);
+        let Entry { venue, quantity, price, target, .. } = entry;
+        let side = match entry.side {
+            Side::Buy => "B",
+            Side::Sell => "S",
+        };
+        match entry.operation {
+            Operation::New if price == 0 => {
+                writeln!(out, "new,{},{side},market,ioc,,{quantity},{venue}", id(position))
+            }
+            Operation::New => {
+                writeln!(out, "new,{},{side},limit,gtc,{price},{quantity},{venue}", id(position))
+            }
+            Operation::Cancel | Operation::Replace | Operation::MassCancel => {
+                let target = if target & RESTING != 0 { target ^ RESTING } else { id(target) };
+                writeln!(out, "cancel,{target},{side},,,,,{venue}")
+            }
+        }
+    }
+
+    /// Returns the id of the order at a position of a strategy.
+    fn id(&self, strategy: u16, position: u64) -> u64 {
+        (self.first_position + position) * u64::from(self.schedule.strategies()) + u64::from(strategy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DelayRange, Replay, Spec, replay_from, sample};
+    use super::*;
+    use crate::schedule::Arrivals;
+
+    /// Writes every order of a schedule at its due time.
+    fn flow(schedule: &Schedule) -> String {
+        let of = |strategy| {
+            let entries = schedule.entries(strategy).zip(0..);
+            entries.map(move |(entry, position)| SentOrder { time_ns: entry.fire_ns, strategy, position })
+        };
+        let mut orders: Vec<SentOrder> = (0..schedule.strategies()).flat_map(of).collect();
+        orders.sort_by_key(|order| order.time_ns);
+        let mut out = Vec::new();
+        let mut writer = FlowWriter::new(schedule, &mut out).unwrap();
+        orders.iter().for_each(|order| writer.write(order, &mut out).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    fn how(strategies: u16, venues: u16) -> Replay {
+        let delay = DelayRange { min_ns: 5, max_ns: 500 };
+        Replay { strategies, venues, delay, seed: 9, speed: 1.0, orders: None }
+    }
+
+    fn read(text: &str, how: &Replay) -> Schedule {
+        replay_from("flow.csv", text.as_bytes(), how).unwrap()
+    }
+
+    #[test]
+    fn drawn_orders_replay_as_they_were() {
+        let how = how(3, 2);
+        let Replay { strategies, venues, delay, seed, .. } = how;
+        let (orders, window_ns, arrivals) = (2_000, 10_000_000, Arrivals::Uniform);
+        let drawn = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed }).unwrap();
+        let replayed = read(&flow(&drawn), &how);
+        let first_ns = (0..3).filter_map(|strategy| drawn.entries(strategy).next()).map(|e| e.fire_ns).min();
+        for strategy in 0..3 {
+            let shifted =
+                drawn.entries(strategy).map(|e| Entry { fire_ns: e.fire_ns - first_ns.unwrap(), ..e });
+            assert!(shifted.eq(replayed.entries(strategy)), "strategy {strategy}");
+        }
+    }
+
+    #[test]
+    fn recorded_orders_replay_with_their_cancels() {
+        const FLOW: &str = include_str!("../../../data/coinbase-2016-03-12/flow.csv");
+        let how = how(3, 2);
+        let recorded = read(FLOW, &how);
+        let replayed = read(&flow(&recorded), &how);
+        for strategy in 0..3 {
+            // The delays follow the rows: those of equal times may have changed places.
+            let plain = |schedule: &Schedule| {
+                let entries = schedule.entries(strategy).map(|entry| Entry { delay_ns: 0, ..entry });
+                entries.collect::<Vec<_>>()
+            };
+            assert_eq!(plain(&recorded), plain(&replayed), "strategy {strategy}");
+        }
+    }
+}
