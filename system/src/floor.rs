@@ -80,33 +80,37 @@ struct CacheLine(AtomicU64);
 /// # Errors
 /// If one of the threads cannot be pinned.
 pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
-    with_pinned_pair(core_a, core_b, |line| measure::<true>(line, rounds), answer::<true>)
+    let ask = |line: &AtomicU64| {
+        let sample = measure::<true>(line, rounds);
+        stop_answering(line);
+        sample
+    };
+    with_pinned_pair(core_a, core_b, ask, answer::<true>).map(|(sample, ())| sample)
 }
 
 /// Measures the unsynchronized round trip: each side works for a pseudo-random time before it
-/// stores ([`PseudoRandomWork`]). The time of the work alone is measured for each batch and
-/// subtracted. Takes about 10 ms for [`UNSYNCHRONIZED_ROUNDS`].
+/// stores ([`PseudoRandomWork`]). Each side then measures its work alone, on its own core, since
+/// two cores may run at different frequencies; both are subtracted batch by batch. Takes about
+/// 10 ms for [`UNSYNCHRONIZED_ROUNDS`].
 ///
 /// # Errors
 /// If one of the threads cannot be pinned.
 pub fn unsynchronized_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
+    let alone = |mut work: PseudoRandomWork| batches(rounds, |count| each_ns(count, || work.run()));
     let ask = |line: &AtomicU64| {
-        let mut pauses = PseudoRandomWork::for_asker();
-        let trips = batches(rounds, |count| bounce::<true>(line, count, || pauses.run()));
-        let (mut asker, mut answerer) = (PseudoRandomWork::for_asker(), PseudoRandomWork::for_answerer());
-        let alone = batches(rounds, |count| {
-            each_ns(count, || {
-                asker.run();
-                answerer.run();
-            })
-        });
-        FloorSample::from_batches(trips.iter().zip(alone).map(|(trip, alone)| trip - alone).collect())
+        let mut work = PseudoRandomWork::for_asker();
+        let trips = batches(rounds, |count| bounce::<true>(line, count, || work.run()));
+        stop_answering(line);
+        (trips, alone(PseudoRandomWork::for_asker()))
     };
     let answer = |line: &AtomicU64| {
-        let mut pauses = PseudoRandomWork::for_answerer();
-        answer_after::<true>(line, || pauses.run());
+        let mut work = PseudoRandomWork::for_answerer();
+        answer_after::<true>(line, || work.run());
+        alone(PseudoRandomWork::for_answerer())
     };
-    with_pinned_pair(core_a, core_b, ask, answer)
+    let ((trips, asker), answerer) = with_pinned_pair(core_a, core_b, ask, answer)?;
+    let works = asker.iter().zip(answerer).map(|(asker, answerer)| asker + answerer);
+    Ok(FloorSample::from_batches(trips.iter().zip(works).map(|(trip, work)| trip - work).collect()))
 }
 
 /// Work of pseudo-random lengths, half a microsecond on average, reproducible from its seed: a
@@ -137,32 +141,32 @@ impl PseudoRandomWork {
 }
 
 /// Runs an asking and an answering side on a shared cache line, in two new threads pinned to these
-/// cores.
-fn with_pinned_pair(
+/// cores, and returns the result of each. `ask` ends with [`stop_answering`].
+fn with_pinned_pair<A: Send, B: Send>(
     core_a: u32,
     core_b: u32,
-    ask: impl FnOnce(&AtomicU64) -> FloorSample + Send,
-    answer: impl FnOnce(&AtomicU64) + Send,
-) -> Result<FloorSample, PinError> {
+    ask: impl FnOnce(&AtomicU64) -> A + Send,
+    answer: impl FnOnce(&AtomicU64) -> B + Send,
+) -> Result<(A, B), PinError> {
     let line = &CacheLine(AtomicU64::new(0)).0;
     let (pinned, is_pinned) = mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        let answerer = scope.spawn(move || {
             let result = pin_to(core_b);
-            let goes_on = result.is_ok();
             // The receiver waits for this message.
-            let _ = pinned.send(result);
-            if goes_on {
-                answer(line);
-            }
+            let _ = pinned.send(result.clone());
+            result.map(|()| answer(line))
         });
         let asker = scope.spawn(move || {
-            is_pinned.recv().expect("the answering thread says whether it is pinned")?;
-            let sample = pin_to(core_a).map(|()| ask(line));
-            stop_answering(line);
-            sample
+            is_pinned.recv().expect("the answering thread reports whether it is pinned")?;
+            let asked = pin_to(core_a).map(|()| ask(line));
+            if asked.is_err() {
+                stop_answering(line);
+            }
+            asked
         });
-        asker.join().expect("bouncing a line does not panic")
+        let asked = asker.join().expect("bouncing a line does not panic")?;
+        Ok((asked, answerer.join().expect("bouncing a line does not panic")?))
     })
 }
 
