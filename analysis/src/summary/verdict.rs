@@ -170,9 +170,17 @@ fn offered(summary: &Summary) -> Option<String> {
 
 fn send_lag(summary: &Summary) -> Option<String> {
     let (slip, typical) = (summary.send_lag.p99_ns?, summary.rt_venue.p50_ns?);
+    let cores: Vec<_> = summary.plan.threads.iter().map(|thread| thread.core).collect();
+    let shares_core =
+        |at: usize| cores[at].is_none() || cores.iter().filter(|core| **core == cores[at]).count() > 1;
+    let remedy = if (0..cores.len()).any(shares_core) {
+        "or give each strategy a core"
+    } else {
+        "or keep other work off their cores"
+    };
     (slip > typical.saturating_mul(SEND_LAG_FACTOR)).then(|| {
         format!(
-            "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, or give each strategy a core",
+            "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, {remedy}",
             duration(slip),
             duration(typical)
         )
