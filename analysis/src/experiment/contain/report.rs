@@ -10,7 +10,7 @@ use crate::experiment::{
 use crate::fitness::Fitness;
 use crate::numbers::{duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, Journaling};
 use std::path::Path;
 
 /// Returns the report of a containment table. `folder` has the runs whose timelines are drawn,
@@ -75,27 +75,35 @@ fn outcome_counts(outcomes: impl Iterator<Item = Contained>) -> [usize; 4] {
     counts
 }
 
-/// The outcomes of all faults: of strategies, venues and roles of the engine.
-fn outcomes(all: &Containments) -> impl Iterator<Item = Contained> {
-    let venues = all.venues.iter().map(|row| row.contained);
-    all.rows.iter().map(|row| row.contained).chain(venues).chain(all.roles.iter().map(|row| row.contained))
-}
-
-/// The result of a containment table in one sentence.
+/// The result of a containment table in one sentence. Faults of roles without a journal are counted
+/// alone: such a role ends the run, as it must.
 pub(in crate::experiment) fn answer(all: &Containments) -> String {
-    let [contained, late, spread, nothing] = outcome_counts(outcomes(all));
-    let tried = contained + late + spread + nothing;
-    let mut exceptions = Vec::new();
-    for (count, what) in
-        [(late, "made others wait for the deadline"), (spread, "spread"), (nothing, "never came")]
-    {
-        if count > 0 {
-            exceptions.push(format!("{count} {what}"));
-        }
-    }
-    let exceptions =
-        if exceptions.is_empty() { String::new() } else { format!("; {}", exceptions.join(", ")) };
-    format!("{contained} of {tried} faults stayed where they began{exceptions}")
+    let is_gateway = |row: &RoleContainment| row.role.starts_with("gateway");
+    let has_journal = |row: &RoleContainment| row.journal != Journaling::None;
+    let roles = |is_counted: &dyn Fn(&RoleContainment) -> bool| {
+        all.roles.iter().filter(|row| is_counted(row)).map(|row| row.contained).collect()
+    };
+    let groups: [(&str, Vec<Contained>); 5] = [
+        ("of strategies", all.rows.iter().map(|row| row.contained).collect()),
+        ("of venues", all.venues.iter().map(|row| row.contained).collect()),
+        ("of gateways", roles(&is_gateway)),
+        ("of engine and exchanges with a journal", roles(&|row| !is_gateway(row) && has_journal(row))),
+        ("without one", roles(&|row| !is_gateway(row) && !has_journal(row))),
+    ];
+    let counts = groups.iter().filter(|(_, outcomes)| !outcomes.is_empty()).map(|(name, outcomes)| {
+        let [contained, late, spread, nothing] = outcome_counts(outcomes.iter().copied());
+        let kinds =
+            [(late, "made others wait for the deadline"), (spread, "spread"), (nothing, "never came")];
+        let exceptions: Vec<String> = kinds
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let exceptions =
+            if exceptions.is_empty() { String::new() } else { format!(" ({})", exceptions.join(", ")) };
+        format!("{name} {contained} of {}{exceptions}", outcomes.len())
+    });
+    format!("faults that stayed where they began: {}", counts.collect::<Vec<_>>().join("; "))
 }
 
 /// The outcomes of the strategies' faults by level, with their total.
