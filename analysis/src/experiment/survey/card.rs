@@ -27,9 +27,19 @@ struct CardRow {
     answer: String,
 }
 
+/// The rows of the card: the answers that most are asked for first.
+const ROWS: [SurveyPart; 6] = [
+    SurveyPart::Bill,
+    SurveyPart::Queue,
+    SurveyPart::Containment,
+    SurveyPart::Recovery,
+    SurveyPart::Journal,
+    SurveyPart::Cores,
+];
+
 /// Returns the rows of a survey's card, one for each part.
 fn card_rows(survey: &Survey) -> Vec<CardRow> {
-    SurveyPart::ALL.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
+    ROWS.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
 }
 
 /// Returns the headline of the card: date, length and whether the survey is complete.
@@ -182,11 +192,13 @@ fn times(spread: Spread) -> String {
 
 fn recovery(runs: &[Recovery]) -> Option<String> {
     let (sent, returned) = (runs.iter().map(|run| run.sent).sum(), runs.iter().map(|run| run.returned).sum());
-    let deaths: Vec<String> =
-        runs.iter().map(|run| format!("{} killed {} ×", run.role, run.killed)).collect();
+    let deaths: Vec<String> = runs
+        .iter()
+        .map(|run| format!("{} recovered {} of {} times", run.role, run.recovered, run.killed))
+        .collect();
     let all = runs.iter().flat_map(|run| &run.recover_ns).map(|ns| *ns as f64);
     let median = Spread::from_values(all).map_or_else(String::new, |spread| {
-        format!(", back after {} (median)", duration(spread.median as u64))
+        format!(", after {} at the median", duration(spread.median as u64))
     });
     let problems: Vec<&str> =
         runs.iter().map(|run| run.problem.as_str()).filter(|problem| !problem.is_empty()).collect();

@@ -76,7 +76,7 @@ fn ratios(rows: &[(String, Option<Spread>)]) -> Markup {
             (text(LEFT - 6.0, y + 4.0, "end", "small", name))
             @if let Some(spread) = spread {
                 (line((at(spread.low), y), (at(spread.high), y), "bar"))
-                circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="3.5" {}
+                circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="2.5" {}
             } @else {
                 (text(at(1.0) + 8.0, y + 4.0, "start", "small", "unclear"))
             }
