@@ -52,16 +52,24 @@ pub(super) fn headline(survey: &Survey) -> String {
 /// Returns the machine in one line.
 pub(super) fn machine_line(survey: &Survey) -> String {
     let machine = &survey.machine;
-    let virtual_by =
-        machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
     format!(
-        "{}, {} of {} CPUs{virtual_by}, {} memory, Linux {}",
-        machine.cpu_model,
-        machine.cores_allowed.len(),
-        machine.cores_online,
+        "{}, {} memory, Linux {}",
+        machine_name(survey),
         human_bytes(machine.memory_bytes),
         machine.kernel
     )
+}
+
+/// Returns the CPU, how many of them may be used, and whether the machine is virtual.
+pub(super) fn machine_name(survey: &Survey) -> String {
+    let machine = &survey.machine;
+    let hypervisor = match machine.hypervisor.as_deref() {
+        None => String::new(),
+        Some("unknown") => ", virtual".into(),
+        Some(name) => format!(", virtual ({name})"),
+    };
+    let (allowed, online) = (machine.cores_allowed.len(), machine.cores_online);
+    format!("{}, {allowed} of {online} CPUs{hypervisor}", machine.cpu_model)
 }
 
 /// Returns the card as text: machine, fitness, a row for each part.

@@ -1,5 +1,7 @@
-//! Small pictures of a survey's answers, with the same axes for every machine: on the card one below
-//! the other, on the index page machine by machine.
+//! Small pictures of a survey's answers.
+//!
+//! They have the same axes for every machine: on the card they are one below the other, on the
+//! index page machine by machine.
 
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
