@@ -85,4 +85,5 @@ pub fn fitness(folder: &Path) -> Option<Fitness> {
     sweep
         .or_else(|| Lab::read(folder).ok().map(|lab| lab.fitness()))
         .or_else(|| Boards::read(folder).ok().map(|boards| boards.fitness()))
+        .or_else(|| Survey::read(folder).ok().map(|survey| survey.fitness))
 }

@@ -126,8 +126,8 @@ pub fn measure_until(
     Ok(MeasureEnd::Complete)
 }
 
-/// Shortens a record to the repeats that every setting has, at least one: without a whole repeat, to
-/// the settings that were measured.
+/// Shortens a record to the repeats that every setting has, at least one: without a whole repeat,
+/// to the settings that were measured.
 pub(super) fn shorten(record: &mut SweepRecord) {
     let whole = record.points.iter().map(|point| point.runs.len()).min().unwrap_or(0) as u32;
     record.repeats = whole.max(1);

@@ -9,7 +9,7 @@ use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentError};
-use analysis::experiment::{self, Boards, Lab, SweepPlan, SweepRecord, SweepState};
+use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord, SweepState};
 use analysis::fitness::Fitness;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
@@ -84,6 +84,9 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
         format!("lab of {} cells, {} runs each", lab.cells.len(), lab.runs)
     } else if let Ok(boards) = Boards::read(folder) {
         format!("board of {} cases", boards.cases.len())
+    } else if let Ok(survey) = Survey::read(folder) {
+        let state = if survey.complete { "" } else { ", incomplete" };
+        format!("survey of at most {} minutes{state}", survey.minutes)
     } else {
         return None;
     };
@@ -176,6 +179,7 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
         (FolderKind::Experiment, seen::<SweepPlan>(folder)),
         (FolderKind::Experiment, seen::<Lab>(folder)),
         (FolderKind::Experiment, seen::<Boards>(folder)),
+        (FolderKind::Survey, seen::<Survey>(folder)),
     ];
     let found = kinds.into_iter().find_map(|(kind, seen)| Some(seen?.map(|()| kind)));
     found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
@@ -207,15 +211,18 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let living = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
     let lives =
         |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&living, &record.plan.run));
-    let is_measured = SweepRecord::read(folder).is_ok_and(|record| {
-        let (pid, start) = record.launcher;
-        record.state == SweepState::Running && process::is_running(pid, start)
-    });
-    if is_measured {
+    let is_measured = |folder: &Path| {
+        SweepRecord::read(folder).is_ok_and(|record| {
+            let (pid, start) = record.launcher;
+            record.state == SweepState::Running && process::is_running(pid, start)
+        })
+    };
+    let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let inside: Vec<PathBuf> = inside.filter(|path| path.is_dir()).collect();
+    if is_measured(folder) || inside.iter().any(|path| is_measured(path)) {
         return refused("its launcher is still running");
     }
-    let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    if lives(folder) || inside.filter(|path| path.is_dir()).any(|path| lives(&path)) {
+    if lives(folder) || inside.iter().any(|path| lives(path)) {
         return refused("its run is still active");
     }
     Ok(kind)

@@ -2,7 +2,7 @@
 
 use crate::config::CONFIG_FILE;
 use analysis::document::Document;
-use analysis::experiment::{Bill, Boards, Containments, Lab, SweepPlan, SweepRecord};
+use analysis::experiment::{Bill, Boards, Containments, Lab, Survey, SweepPlan, SweepRecord};
 use analysis::hlog::HLOG_FILE;
 use analysis::html::HTML_FILE;
 use analysis::logfile::EXTENSION;
@@ -27,6 +27,8 @@ pub enum FolderKind {
     Run,
     /// A folder of many runs, with its tables.
     Experiment,
+    /// A survey's folder, with a folder for each of its experiments and runs.
+    Survey,
     /// A journal's folder inside a run's.
     Journal,
     /// Folder of a planned sweep's runs: contains only folders.
@@ -70,6 +72,9 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "sweep_ray.py",
 ];
 
+/// File names of a survey's folder.
+const SURVEY_FILES: [&str; 3] = [Survey::FILE, "card.txt", "card.svg"];
+
 /// Tables of experiments and their documents, without extension.
 const TABLES: [&str; 21] = [
     "runs",
@@ -103,6 +108,7 @@ pub fn is_owned(kind: FolderKind, name: &str) -> bool {
         || match kind {
             FolderKind::Run => is_of_run(name),
             FolderKind::Experiment => EXPERIMENT_FILES.contains(&name) || is_table(name),
+            FolderKind::Survey => SURVEY_FILES.contains(&name),
             FolderKind::Journal => is_of_journal(name),
             FolderKind::Runs => false,
         }
@@ -153,6 +159,8 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
         FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
+        FolderKind::Survey if path.join(SweepRecord::FILE).exists() => Some(FolderKind::Experiment),
+        FolderKind::Survey => is_run().then_some(FolderKind::Run),
         // An unfinished run is in its launcher's folder below `making/`.
         FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),
         FolderKind::Journal => None,

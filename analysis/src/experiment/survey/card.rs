@@ -27,9 +27,19 @@ struct CardRow {
     answer: String,
 }
 
+/// The rows of the card: the answers that most are asked for first.
+const ROWS: [SurveyPart; 6] = [
+    SurveyPart::Bill,
+    SurveyPart::Queue,
+    SurveyPart::Containment,
+    SurveyPart::Recovery,
+    SurveyPart::Journal,
+    SurveyPart::Cores,
+];
+
 /// Returns the rows of a survey's card, one for each part.
 fn card_rows(survey: &Survey) -> Vec<CardRow> {
-    SurveyPart::ALL.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
+    ROWS.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
 }
 
 /// Returns the headline of the card: date, length and whether the survey is complete.
@@ -42,16 +52,24 @@ pub(super) fn headline(survey: &Survey) -> String {
 /// Returns the machine in one line.
 pub(super) fn machine_line(survey: &Survey) -> String {
     let machine = &survey.machine;
-    let virtual_by =
-        machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
     format!(
-        "{}, {} of {} CPUs{virtual_by}, {} memory, Linux {}",
-        machine.cpu_model,
-        machine.cores_allowed.len(),
-        machine.cores_online,
+        "{}, {} memory, Linux {}",
+        machine_name(survey),
         human_bytes(machine.memory_bytes),
         machine.kernel
     )
+}
+
+/// Returns the CPU, how many of them may be used, and whether the machine is virtual.
+pub(super) fn machine_name(survey: &Survey) -> String {
+    let machine = &survey.machine;
+    let hypervisor = match machine.hypervisor.as_deref() {
+        None => String::new(),
+        Some("unknown") => ", virtual".into(),
+        Some(name) => format!(", virtual ({name})"),
+    };
+    let (allowed, online) = (machine.cores_allowed.len(), machine.cores_online);
+    format!("{}, {allowed} of {online} CPUs{hypervisor}", machine.cpu_model)
 }
 
 /// Returns the card as text: machine, fitness, a row for each part.
@@ -182,11 +200,13 @@ fn times(spread: Spread) -> String {
 
 fn recovery(runs: &[Recovery]) -> Option<String> {
     let (sent, returned) = (runs.iter().map(|run| run.sent).sum(), runs.iter().map(|run| run.returned).sum());
-    let deaths: Vec<String> =
-        runs.iter().map(|run| format!("{} killed {} ×", run.role, run.killed)).collect();
+    let deaths: Vec<String> = runs
+        .iter()
+        .map(|run| format!("{} recovered {} of {} times", run.role, run.recovered, run.killed))
+        .collect();
     let all = runs.iter().flat_map(|run| &run.recover_ns).map(|ns| *ns as f64);
     let median = Spread::from_values(all).map_or_else(String::new, |spread| {
-        format!(", back after {} (median)", duration(spread.median as u64))
+        format!(", after {} at the median", duration(spread.median as u64))
     });
     let problems: Vec<&str> =
         runs.iter().map(|run| run.problem.as_str()).filter(|problem| !problem.is_empty()).collect();

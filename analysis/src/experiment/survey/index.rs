@@ -1,7 +1,7 @@
 //! The index page of a folder of surveys: a table, and small multiples with the same axes for every
 //! machine.
 
-use super::card::{machine_line, svg_file, wrapped};
+use super::card::{machine_name, svg_file, wrapped};
 use super::picture::{self, SIZE};
 use super::{Survey, SurveyPart};
 use crate::chart::svg::{coordinate, line, text};
@@ -83,7 +83,7 @@ fn multiples(surveys: &[(String, Survey)]) -> String {
     let width = left(COLUMNS.len()) - GAP + MARGIN;
     let row = |(number, (_, survey)): (usize, &(String, Survey))| -> Markup {
         let top = HEAD + number as f64 * ROW;
-        let name = format!("{}, {}: {}", machine_line(survey), day(survey), survey.fitness.verdict());
+        let name = format!("{}, {}: {}", machine_name(survey), day(survey), survey.fitness.verdict());
         html! {
             (line((MARGIN, top), (width - MARGIN, top), "rule"))
             (text(MARGIN, top + 16.0, "start", "strong", &wrapped(&name, NAME_CHARS)[0]))

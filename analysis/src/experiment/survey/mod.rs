@@ -1,4 +1,4 @@
-//! `survey.json`: what one machine showed in a survey, with the documents of its experiments.
+//! `survey.json`: what one machine showed in every experiment.
 
 mod card;
 mod index;

@@ -1,5 +1,7 @@
-//! Small pictures of a survey's answers, with the same axes for every machine: on the card one below
-//! the other, on the index page machine by machine.
+//! Small pictures of a survey's answers.
+//!
+//! They have the same axes for every machine: on the card they are one below the other, on the
+//! index page machine by machine.
 
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
@@ -76,7 +78,7 @@ fn ratios(rows: &[(String, Option<Spread>)]) -> Markup {
             (text(LEFT - 6.0, y + 4.0, "end", "small", name))
             @if let Some(spread) = spread {
                 (line((at(spread.low), y), (at(spread.high), y), "bar"))
-                circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="3.5" {}
+                circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="2.5" {}
             } @else {
                 (text(at(1.0) + 8.0, y + 4.0, "start", "small", "unclear"))
             }

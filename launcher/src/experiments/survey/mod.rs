@@ -1,9 +1,8 @@
-//! `launcher survey`: measures what this machine shows of every experiment, within a time limit, and
-//! draws one card of it.
+//! `launcher survey`: measures every experiment in short, and draws one card.
 //!
-//! Each part is the command that a user would give, with a list of settings that fits into its share
-//! of the time: nothing is measured in another way. A part ends with its share of the time and keeps
-//! the repeats that are whole. One that cannot run is left out, with the reason.
+//! Each part is the command that a user would give, with a list of settings that fits into its
+//! share of the time: nothing is measured in another way. A part ends with its share of the time
+//! and keeps the repeats that are whole. One that cannot run is left out, with the reason.
 
 mod budget;
 mod cores;
@@ -59,11 +58,11 @@ struct SurveyRun {
 /// Surveys this machine. `check` makes the checks of `launcher doctor`.
 ///
 /// # Errors
-/// A folder that cannot be made or written. A part that cannot run is no error.
+/// A folder that cannot be made or written. A part that cannot run is not an error.
 pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = index::write(folder)?;
-        writeln!(stdout(), "{count} surveys: {}", folder.join("README.md").display())?;
+        writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     let began = Instant::now();
@@ -147,8 +146,8 @@ impl SurveyRun {
         Ok(())
     }
 
-    /// Whether the latencies may be quoted: by the machine's checks and by every run whose latencies
-    /// are shown.
+    /// Whether the latencies may be quoted: by the machine's checks and by every run whose
+    /// latencies are shown.
     fn fitness(&self) -> Fitness {
         let bad = self.survey.checks.iter().filter(|check| check.state == "bad");
         let mut reasons: Vec<String> =

@@ -62,8 +62,8 @@ const RECOVERY: [(&str, &str); 2] = [
     ),
 ];
 
-/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with its
-/// fault.
+/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with
+/// its fault.
 fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
     let words = words.replace(" every ", "\u{a0}every\u{a0}");
     let words =
@@ -81,8 +81,8 @@ fn typed(name: &str, words: &str) -> String {
     format!("launcher {name} {words}{end}")
 }
 
-/// The strategies of the bill's and the queue's runs: as many as leave every role a core of its own.
-/// Empty where there are too few cores, and the planner decides.
+/// The strategies of the bill's and the queue's runs: as many as leave every role a core of its
+/// own. Empty where there are too few cores, and the planner decides.
 fn strategies(machine: &Machine) -> String {
     // Four venues, the engine, and two cores for the rest.
     match planner::count_whole_cores(machine).saturating_sub(7).min(8) {
@@ -215,7 +215,7 @@ impl SurveyRun {
             bail!("interrupted");
         }
         let made = record.points.len();
-        let shortfall = (made < planned).then(|| format!("time for {made} of {planned}"));
+        let shortfall = (made < planned).then(|| format!("there was time for {made} of {planned} runs"));
         if made == 0 || made < planned && !record.keeps_failures {
             bail!("no time for one run of each of {planned} settings");
         }
@@ -251,8 +251,8 @@ fn recovery(role: &str, summary: &Summary) -> Recovery {
     }
 }
 
-/// The figures of a comparison that a survey keeps: the engine's share of the round trip, in all and
-/// without the machine's stalls.
+/// The figures of a comparison that a survey keeps: the engine's share of the round trip, in all
+/// and without the machine's stalls.
 fn shortened(mut found: Comparisons) -> Comparisons {
     for comparison in &mut found.comparisons {
         comparison.lines.retain(|line| is_shown(&line.measure));

@@ -72,3 +72,21 @@ fn index_draws_cards_of_every_survey() {
     assert!(rows[0] < rows[1], "{page}");
     assert!(folder.path().join("a-machine/card.svg").exists() && folder.path().join("index.svg").exists());
 }
+
+#[test]
+fn survey_folder_is_listed_and_deleted_whole() {
+    let out = tempfile::tempdir().unwrap();
+    let survey = out.path().join("a-survey");
+    let experiment = survey.join("a-bill");
+    std::fs::create_dir_all(&experiment).unwrap();
+    std::fs::copy(GOLDEN, survey.join("survey.json")).unwrap();
+    std::fs::write(survey.join("card.svg"), "a card").unwrap();
+    std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("sweep.json")).unwrap();
+    let listed = command(&["list", out.path().to_str().unwrap()]).output().unwrap();
+    let said = text(&listed.stdout);
+    assert!(said.contains("survey of at most 5 minutes") && said.contains("not fit"), "{said}");
+    std::fs::write(experiment.join("thesis.md"), "not ours").unwrap();
+    let delete = || command(&["delete", survey.to_str().unwrap()]).output().unwrap();
+    assert_eq!(delete().status.code(), Some(1));
+    assert!(experiment.join("thesis.md").exists());
+}
