@@ -8,8 +8,8 @@
 //! refuse.
 
 use crate::escape::single_line;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use system::folder::{NotRegular, OpenDir, not_regular, read_regular};
@@ -19,7 +19,7 @@ use thiserror::Error;
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A type that is saved as versioned JSON. Its name and keys are defined in its own module only.
-pub trait Document: Serialize + DeserializeOwned {
+pub trait Document: Serialize + Sized {
     /// Name of the document's file, for example `run.json`.
     const FILE: &'static str;
     /// Name of the document's schema, for example `bulkhead.run`.
@@ -36,6 +36,13 @@ pub trait Document: Serialize + DeserializeOwned {
     const PRETTY: bool = true;
     /// Whether the file is synced to disk before it replaces the previous one.
     const SYNCED: bool = false;
+
+    /// Converts parsed JSON to the document. Each type has its own function, so that the crates which
+    /// read documents do not compile the conversion again.
+    ///
+    /// # Errors
+    /// A missing key, or a value of another type.
+    fn from_json(value: Value) -> serde_json::Result<Self>;
 
     /// Checks that the values are consistent; a file may hold anything.
     ///
@@ -227,7 +234,8 @@ pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
         let found = if at_end { "cut short" } else { "damaged" };
         DocumentError::Json { file: file.clone(), expected: D::schema(), source, found, remedy }
     };
-    let SchemaHeader { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
+    let value: Value = serde_json::from_str(text).map_err(wrong)?;
+    let SchemaHeader { schema: found, version: writer } = SchemaHeader::deserialize(&value).map_err(wrong)?;
     let expected = D::schema();
     if found != expected {
         let is_this = found.rsplit_once('/').is_some_and(|(name, _)| name == D::NAME);
@@ -237,7 +245,7 @@ pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
             DocumentError::Other { file, found, expected, remedy }
         });
     }
-    let document: D = serde_json::from_str(text).map_err(wrong)?;
+    let document = D::from_json(value).map_err(wrong)?;
     match document.check() {
         Ok(()) => Ok(document),
         Err(why) => Err(DocumentError::Content { file, why, remedy }),

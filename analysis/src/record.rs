@@ -83,6 +83,10 @@ impl Document for RunRecord {
     const ABSENT: &'static str = "not the folder of a run, or its launcher was killed";
     const REMEDY: &'static str = "without it the logs say nothing: fetch it from a copy, or run again";
 
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
     /// Checks that the plan is possible and that its names lead to no log outside of its folder.
     fn check(&self) -> Result<(), String> {
         self.plan.validate().map_err(|error| error.to_string())?;

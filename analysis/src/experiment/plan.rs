@@ -19,4 +19,8 @@ impl Document for SweepPlan {
     const ABSENT: &'static str = "not the folder of a planned sweep (launcher sweep --plan FOLDER makes one)";
     const REMEDY: &'static str = "fetch it from a copy, or plan again in a new folder";
     const SYNCED: bool = true;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }

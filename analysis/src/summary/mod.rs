@@ -161,6 +161,10 @@ impl Document for Summary {
     const FILE: &'static str = "summary.json";
     const NAME: &'static str = "bulkhead.summary";
     const VERSION: u32 = 3;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 /// Rates in orders per second; null with fewer than two orders. Orders of quarantined strategies

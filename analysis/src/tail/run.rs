@@ -122,6 +122,10 @@ impl Document for Tail {
     const VERSION: u32 = 1;
     const PRETTY: bool = false;
 
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
     /// Checks that every list is short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let noise = &self.noise;

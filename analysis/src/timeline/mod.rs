@@ -68,6 +68,10 @@ impl Document for Timeline {
     const VERSION: u32 = 1;
     const PRETTY: bool = false;
 
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
     /// Checks that the lists have matching lengths and are short enough to be drawn.
     fn check(&self) -> Result<(), String> {
         let buckets = self.count.len();

@@ -26,7 +26,7 @@ use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::Incident;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use claims::{early_exit, sent_and_settled};
 pub use claims::{sent_and_settled_on, with_own_message};
 use protocol::plan::{OnDeath, Plan, Role};
@@ -49,9 +49,6 @@ struct StrategyFault {
     /// The strategy hangs, does not exit, or forges its status.
     is_hang: bool,
 }
-
-/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The strategies of a run that continues when one of them dies.
 pub struct Incidents<'a> {
@@ -308,23 +305,10 @@ impl<'a> Incidents<'a> {
                 }
             }
             IncidentStage::Killed(incident) => {
-                let death = match children.exited_normally(place) {
-                    Some(_) => children.proof_of_death(place).context("cannot watch a process")?,
-                    None => None,
-                };
-                let Some(death) = death else {
-                    let since =
-                        self.strategies[usize::from(strategy)].killed_ticks.max(liveness.awake_since());
-                    if self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since))
-                        > EXIT_TIMEOUT.as_nanos() as u64
-                    {
-                        let (name, pid) = (Role::Strategy(strategy), children.pid(place));
-                        bail!(
-                            "{name} (pid {pid}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory"
-                        );
-                    }
-                    return Ok(false);
-                };
+                let since = case.killed_ticks.max(liveness.awake_since());
+                let waited_ns = self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since));
+                let name = Role::Strategy(strategy).to_string();
+                let Some(death) = children.proof_of_exit(place, &name, waited_ns)? else { return Ok(false) };
                 self.fence(strategy, incident, &death, clock.now());
             }
             IncidentStage::Fenced(incident) => {

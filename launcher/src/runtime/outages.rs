@@ -22,7 +22,7 @@ use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision, RestartPol
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
 use analysis::record::{Outage, StayedDown};
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, ThreadState};
@@ -30,9 +30,6 @@ use protocol::supervision::{GIVEN_UP, GatewayCounts, ProofOfDeath, Repairs};
 use shm::bell::Doorbell;
 use std::time::Duration;
 use system::clock::Clock;
-
-/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// State of a gateway process; the index refers to its outage in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,23 +224,10 @@ impl<'a> Outages<'a> {
                 self.processes[place].stage = OutageStage::Killed(outage);
             }
             OutageStage::Killed(outage) => {
-                let death = match children.exited_normally(process) {
-                    Some(_) => children.proof_of_death(process).context("cannot watch a process")?,
-                    None => None,
-                };
-                let Some(death) = death else {
-                    let since = case.killed_ticks.max(liveness.awake_since());
-                    if self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since))
-                        > EXIT_TIMEOUT.as_nanos() as u64
-                    {
-                        let name = &self.segments.plan.processes[process].name;
-                        let pid = children.pid(process);
-                        bail!(
-                            "{name} (pid {pid}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory"
-                        );
-                    }
-                    return Ok(false);
-                };
+                let since = case.killed_ticks.max(liveness.awake_since());
+                let waited_ns = self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since));
+                let name = &self.segments.plan.processes[process].name;
+                let Some(death) = children.proof_of_exit(process, name, waited_ns)? else { return Ok(false) };
                 self.fence(place, outage, &death, clock.now());
             }
             OutageStage::Fenced(outage) => {

@@ -14,7 +14,7 @@
 //! restarts, but none without a pause.
 
 use crate::runtime::setup::Segments;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Control over the processes of a run by their index in the plan. Implemented by real processes
 /// and by the simulation.
@@ -37,6 +39,24 @@ pub trait ProcessControl {
     fn kill(&mut self, process: usize);
     /// Returns proof that the process has exited, if it has.
     fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
+    /// Returns proof that a process has exited which was killed `waited_ns` nanoseconds ago; `None`
+    /// if it has not exited yet.
+    ///
+    /// # Errors
+    /// A failed system call, or a process that does not exit.
+    fn proof_of_exit(&mut self, process: usize, name: &str, waited_ns: u64) -> Result<Option<ProofOfDeath>> {
+        if self.exited_normally(process).is_some()
+            && let Some(death) = self.proof_of_death(process).context("cannot watch a process")?
+        {
+            return Ok(Some(death));
+        }
+        ensure!(
+            waited_ns <= EXIT_TIMEOUT.as_nanos() as u64,
+            "{name} (pid {}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory",
+            self.pid(process)
+        );
+        Ok(None)
+    }
     /// Restarts the process after it has exited.
     ///
     /// # Errors

@@ -7,9 +7,9 @@
 //!
 //! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
 //! [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`,
-//! `halves`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
-//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small
-//! samples through the same code: enough to show that everything runs, too few to quote.
+//! `halves`, `crates`, `scan`, `one-thread`, `batches`, `stamp`, `protection`,
+//! `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through
+//! the same code: enough to show that everything runs, too few to quote.
 
 mod answers;
 mod capacity;
@@ -19,12 +19,10 @@ mod crates;
 mod floors;
 mod flow;
 mod halves;
-mod lines;
 mod machine;
 mod one_thread;
 mod pair;
 mod peer;
-mod producers;
 mod protection;
 mod report;
 mod roundtrip;
@@ -156,11 +154,6 @@ fn main() {
             scope.spawn(|| halves::run(&options, &mut report));
         });
     }
-    if options.wants("lines") {
-        std::thread::scope(|scope| {
-            scope.spawn(|| lines::run(&options, &mut report));
-        });
-    }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
             Ok(mut peers) => {
@@ -179,9 +172,6 @@ fn main() {
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);
-    }
-    if options.wants("producers") {
-        producers::run(&options, &mut report);
     }
     if options.wants("one-thread") {
         one_thread::run(&options, &mut report, false);

@@ -30,6 +30,10 @@ impl Document for Bill {
     const VERSION: u32 = 2;
     const ABSENT: &'static str = "not the folder of a bill, or it is not complete";
     const REMEDY: &'static str = "launcher bill FOLDER makes it again";
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 /// A row of a bill: one isolation level with one technique; figures are medians over the repeats.

@@ -37,6 +37,10 @@ impl Document for Boards {
     const VERSION: u32 = 1;
     const ABSENT: &'static str = "not the folder of a benchmark of the board, or it is not complete";
     const REMEDY: &'static str = "launcher board measures it again";
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 /// Thresholds in nanoseconds; `None`: no warning.

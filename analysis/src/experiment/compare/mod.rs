@@ -24,6 +24,10 @@ impl Document for Comparisons {
     const VERSION: u32 = 2;
     const ABSENT: &'static str = "nothing was compared in this folder";
     const REMEDY: &'static str = "launcher compare makes it again";
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 /// The comparison of one setting of B with one of A.

@@ -67,6 +67,10 @@ impl Document for Containments {
     const VERSION: u32 = 2;
     const ABSENT: &'static str = "not the folder of a containment table, or it is not complete";
     const REMEDY: &'static str = "launcher contain measures it again";
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 impl Containments {

@@ -340,6 +340,10 @@ impl Document for Lab {
     const REMEDY: &'static str = "launcher lab measures it again";
     const SYNCED: bool = true;
 
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
     fn check(&self) -> Result<(), String> {
         for cell in &self.cells {
             let name = cell.name();

@@ -131,6 +131,10 @@ impl Document for SweepRecord {
     const ABSENT: &'static str = "not the folder of a sweep";
     const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
     const SYNCED: bool = true;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
 }
 
 impl SweepPoint {

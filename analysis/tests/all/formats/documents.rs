@@ -185,8 +185,7 @@ fn board_tables_and_page_match_document() {
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();
-    // Three sections of the time, one of them without values.
-    for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"2\"", "a problem", "from due"] {
+    for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"3\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::host::Machine;
 use crate::planner::tests::planned_with;
+use anyhow::bail;
 use protocol::agent::{Agent, Cycle};
 use protocol::status::LivenessSample;
 use protocol::supervision::RepairsWriter;
