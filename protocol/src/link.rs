@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Maximum number of slots of a ring.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// An invalid link.
+/// A link that a plan describes incorrectly.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("link {link}: {why}")]
 pub struct LinkError {

@@ -78,7 +78,7 @@ pub const PAGE: u8 = 4;
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
-    /// Creates an empty section.
+    /// Creates a section of a report's page, without parts.
     pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
     }

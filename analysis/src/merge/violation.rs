@@ -4,7 +4,7 @@ use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation. Any violation makes the run invalid.
+/// A kind of violation of a run's invariants. Any violation makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {

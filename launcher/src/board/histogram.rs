@@ -57,7 +57,7 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// Creates an empty histogram.
+    /// Creates a histogram without values.
     pub fn new(grain: Resolution) -> Self {
         Self { grain, buckets: vec![0; grain.buckets()], min: u64::MAX, max: 0, sum: 0 }
     }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_varies_fastest() {
+    fn compared_axes_vary_fastest() {
         let asked = asked(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], "");
         let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
         let wanted = [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_had_is_an_error_unless_a_preset_asked() {
+    fn unavailable_values_fail_unless_from_a_preset() {
         let mut asked = asked(&[(Axis::Capacity, "64,100")], "");
         let error = lay_out(&asked, &fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");

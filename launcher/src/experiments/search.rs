@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn most_runs_decide_and_no_more_are_made_than_that_takes() {
+    fn majority_decides_with_as_few_runs_as_possible() {
         for (held, repeats, wanted) in [
             (&[][..], 3, None),
             (&[true], 3, None),

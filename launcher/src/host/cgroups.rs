@@ -16,7 +16,7 @@ pub struct HostRoot<'a> {
 }
 
 impl HostRoot<'static> {
-    /// Returns this machine's root.
+    /// Returns the root of this machine's `proc` and `sys`.
     pub fn real() -> Self {
         fn remove(group: &Path) -> io::Result<()> {
             fs::remove_dir(group)

@@ -55,8 +55,8 @@ impl Input {
     }
 }
 
-/// Resolved settings. What a process of the run needs is in the plan, and only there; the rest is
-/// in the settings.
+/// The resolved settings of a run: every value is concrete. What a process of the run needs is in
+/// the plan, and only there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.

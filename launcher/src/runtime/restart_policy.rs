@@ -48,7 +48,7 @@ pub trait ProcessControl {
     }
 }
 
-/// How an incarnation ended.
+/// How an incarnation of a process ended, for the restart policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
     /// A fault of the plan killed or stopped it.

@@ -69,7 +69,7 @@ use system::scratch::ColumnStore;
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
-/// A finished run.
+/// A run that has ended, with its outcome and its evaluated figures.
 pub struct FinishedRun {
     /// Its folder.
     pub folder: PathBuf,

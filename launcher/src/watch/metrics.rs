@@ -44,7 +44,7 @@ impl Metrics {
         }
     }
 
-    /// Answers all pending requests.
+    /// Answers all pending HTTP requests with the last snapshot.
     pub fn serve(&self, text: &str) {
         let Self::Listener(listener) = self else { return };
         while let Ok((stream, _)) = listener.accept() {

@@ -77,7 +77,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// Occupancy of a ring.
+/// A ring of the run with its occupancy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of its segment within the run.

@@ -14,7 +14,7 @@ pub struct Stamp {
     pub ticks: u64,
 }
 
-/// Errors of a read.
+/// Errors of reading a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// Each time a value was copied, the writer overwrote it. A correct writer does that only if it
@@ -64,7 +64,7 @@ impl Reader {
         Ok(Self { shape, view: view.clone() })
     }
 
-    /// Returns the board's shape.
+    /// Returns the dimensions of the board.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }

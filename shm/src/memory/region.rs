@@ -218,7 +218,7 @@ impl Deref for AtomicWords {
 pub struct ReadOnlyWords(pub(super) AtomicWords);
 
 impl ReadOnlyWords {
-    /// Loads one word.
+    /// Loads one word of the slice.
     ///
     /// # Panics
     /// If `index` is outside the window.

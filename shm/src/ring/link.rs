@@ -114,7 +114,7 @@ pub trait Link: 'static {
         attached: &mut Attached<'_>,
     ) -> Result<Self::Producer, RegionError>;
 
-    /// Attaches the consumer. Within a process consumers are attached before producers.
+    /// Attaches the consumer of the link. Within a process consumers are attached before producers.
     ///
     /// # Errors
     /// A segment that is missing or not what it should be.

@@ -62,7 +62,7 @@ fn latencies(lines: &[PlotLine], frame: &Frame) -> Option<Scale> {
     (max > 0.0).then(|| Scale::log(min, max, frame.y_range()))
 }
 
-/// Draws latency by percentile.
+/// Draws a case's latency by percentile.
 pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(400.0);
     let line = |curve: &BoardCurve| PlotLine {
@@ -88,7 +88,7 @@ pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     )
 }
 
-/// Draws latency over time.
+/// Draws a case's latency over time.
 pub fn over_time(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(340.0);
     let line = |name: &str, class, of: fn(&BoardSlice) -> Option<u64>| {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_peaks_are_two_groups_and_not_a_wide_one() {
+    fn two_peaks_need_two_separate_groups() {
         let around = |middle: f64, runs: usize| (0..runs).map(move |run| middle + run as f64 * 0.1);
         let found = two_peaks(around(10.0, 6).chain(around(20.0, 4))).unwrap();
         assert_eq!((found.fast.1, found.slow.1), (6, 4));

@@ -139,7 +139,7 @@ type Measured<'a> = (&'a LabCell, Option<CellFigures>);
 
 /// Returns the table of every figure of every cell.
 pub fn full_table(lab: &Lab) -> Grid {
-    fn of(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
+    fn cell_text(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
         measured.1.as_ref().map_or_else(|| "–".into(), text)
     }
     let columns: [Column<'_, Measured<'_>>; 20] = [
@@ -150,19 +150,19 @@ pub fn full_table(lab: &Lab) -> Grid {
         ("speeds", &|row| row.0.speeds()),
         ("wait", &|row| row.0.wait.to_string()),
         ("runs", &|row| row.0.sound().count().to_string()),
-        ("run", &|row| of(row, |figures| duration(figures.run.median as u64))),
-        ("run least", &|row| of(row, |figures| duration(figures.run.low as u64))),
-        ("run greatest", &|row| of(row, |figures| duration(figures.run.high as u64))),
-        ("events/s", &|row| of(row, |figures| count(figures.rate as u64))),
-        ("p50", &|row| of(row, |figures| duration_or_dash(figures.p50))),
-        ("p99", &|row| of(row, |figures| duration_or_dash(figures.p99))),
-        ("p99.9", &|row| of(row, |figures| duration_or_dash(figures.p999))),
-        ("p99.9 of all", &|row| of(row, |figures| duration_or_dash(figures.p999_of_all))),
-        ("max", &|row| of(row, |figures| duration_or_dash(figures.max))),
-        ("CPU prod", &|row| of(row, |figures| duration(figures.producer_cpu as u64))),
-        ("CPU cons", &|row| of(row, |figures| duration(figures.consumer_cpu as u64))),
-        ("switches/1000", &|row| of(row, |figures| plain(figures.switches))),
-        ("wakes", &|row| of(row, |figures| plain(figures.wakes))),
+        ("run", &|row| cell_text(row, |figures| duration(figures.run.median as u64))),
+        ("run least", &|row| cell_text(row, |figures| duration(figures.run.low as u64))),
+        ("run greatest", &|row| cell_text(row, |figures| duration(figures.run.high as u64))),
+        ("events/s", &|row| cell_text(row, |figures| count(figures.rate as u64))),
+        ("p50", &|row| cell_text(row, |figures| duration_or_dash(figures.p50))),
+        ("p99", &|row| cell_text(row, |figures| duration_or_dash(figures.p99))),
+        ("p99.9", &|row| cell_text(row, |figures| duration_or_dash(figures.p999))),
+        ("p99.9 of all", &|row| cell_text(row, |figures| duration_or_dash(figures.p999_of_all))),
+        ("max", &|row| cell_text(row, |figures| duration_or_dash(figures.max))),
+        ("CPU prod", &|row| cell_text(row, |figures| duration(figures.producer_cpu as u64))),
+        ("CPU cons", &|row| cell_text(row, |figures| duration(figures.consumer_cpu as u64))),
+        ("switches/1000", &|row| cell_text(row, |figures| plain(figures.switches))),
+        ("wakes", &|row| cell_text(row, |figures| plain(figures.wakes))),
     ];
     let rows: Vec<Measured<'_>> =
         lab.cells.iter().map(|cell| (cell, CellFigures::from_cell(cell, lab.events))).collect();

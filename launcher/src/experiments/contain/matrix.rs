@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_tried_and_the_middle_of_a_push() {
+    fn default_faults_are_every_kind_and_mid_push() {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn exchange_and_engine_have_their_faults_with_and_without_a_journal() {
+    fn role_faults_are_tried_with_and_without_journal() {
         let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
         let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
         let of = |isolation| cases.iter().filter(move |case| case.isolation == isolation).count();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn gateway_has_its_faults_in_a_process_of_its_own() {
+    fn gateway_faults_are_tried_in_own_process() {
         let faults = Faults::parse("kill:gateway-1; stop:gateway-1").unwrap();
         let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
         assert_eq!(cases.len(), 2 * (Isolation::ALL.len() - 1));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_sets_stays_and_a_thread_is_never_started_again() {
+    fn user_settings_stay_and_threads_never_restart() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
         let of = |isolation| {
             let cases = contain_cases(&[Technique::default()], &[isolation], None);

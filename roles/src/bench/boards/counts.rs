@@ -168,7 +168,7 @@ impl BoardLog {
         self.account.add(1);
     }
 
-    /// Adds to a counter.
+    /// Adds to a counter of the board's end.
     #[inline(always)]
     pub fn add(&self, field: BoardField, more: u64) {
         add(&self.figures, field as usize, more);
