@@ -48,7 +48,7 @@ pub struct StageInfo {
     pub to: Point,
     /// How often it occurs.
     pub scope: StageScope,
-    /// Where its time is spent.
+    /// Where the time of the stage is spent.
     pub location: StageLocation,
     /// A short description for people.
     pub meaning: &'static str,

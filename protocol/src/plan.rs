@@ -173,7 +173,7 @@ pub struct ProcessPlan {
     /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
     /// isolation.
     pub name: String,
-    /// Its threads, as indices into [`Plan::threads`].
+    /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
 }
 

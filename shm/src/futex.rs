@@ -16,7 +16,7 @@ pub enum Woken {
     Rung,
     /// The time was over.
     TimedOut,
-    /// It did not wait: the kernel does not have the call or refuses it.
+    /// The wait did not happen: the kernel lacks the call or refuses it.
     Unsupported,
 }
 

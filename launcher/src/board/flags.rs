@@ -81,7 +81,7 @@ pub(super) struct CaseSettings {
     pub readers: usize,
     /// Words of a value.
     pub words: usize,
-    /// What is between writer and readers.
+    /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<Waiting>,

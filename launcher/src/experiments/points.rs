@@ -24,7 +24,7 @@ pub struct PointLayout {
     pub axes: Vec<AxisRecord>,
     /// The combinations, conditions outside, what is compared inside.
     pub points: Vec<SweepPoint>,
-    /// What was left out, and what was settled for all points.
+    /// Notes on points that were left out, and on settings that were decided for all points.
     pub notes: Vec<String>,
 }
 
@@ -32,9 +32,9 @@ pub struct PointLayout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSide {
     pub name: String,
-    /// What it sets, over what both have.
+    /// The settings of this side, over those that both have.
     pub settings: Settings,
-    /// Its rate, if it sets one.
+    /// The rate of this side, if it sets one.
     pub rate: Option<AxisValue>,
 }
 

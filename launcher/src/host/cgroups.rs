@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The root of a machine's `proc` and `sys` directories, real or made up by a test.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoot<'a> {
-    /// Where `proc` and `sys` are.
+    /// The directory with `proc` and `sys`.
     pub root: &'a Path,
     /// Removes a cgroup's directory; the kernel ignores the files in it.
     pub remove: fn(&Path) -> io::Result<()>,

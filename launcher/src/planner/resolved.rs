@@ -63,7 +63,7 @@ pub struct Resolved {
     pub settings: Settings,
     /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
     pub plan: Plan,
-    /// Where the orders come from.
+    /// The source of the orders.
     pub input: Input,
     /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,

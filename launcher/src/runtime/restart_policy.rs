@@ -53,7 +53,7 @@ pub trait ProcessControl {
 pub struct IncarnationEnd {
     /// A fault of the plan killed or stopped it.
     pub is_planned: bool,
-    /// It sent or settled an order.
+    /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
     /// How long it ran duty cycles.
     pub ran: Duration,
@@ -62,9 +62,9 @@ pub struct IncarnationEnd {
 /// What follows the death of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// It is restarted after that pause, which may be zero.
+    /// The process is restarted after that pause, which may be zero.
     RestartAfter(Duration),
-    /// It stays down after this number of restarts in a row without progress.
+    /// The process stays down after this number of restarts in a row without progress.
     StayDown(u32),
 }
 

@@ -71,7 +71,7 @@ const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
 /// A run that has ended, with its outcome and its evaluated figures.
 pub struct FinishedRun {
-    /// Its folder.
+    /// The run's folder.
     pub folder: PathBuf,
     /// How the run ended.
     pub outcome: RunOutcome,

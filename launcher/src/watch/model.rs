@@ -45,7 +45,7 @@ pub struct RoleRow {
     pub role: String,
     /// Name of its thread.
     pub thread: String,
-    /// Its process id; `None` without a process.
+    /// Process id of the role; `None` without a process.
     pub pid: Option<u32>,
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.

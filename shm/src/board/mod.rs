@@ -161,7 +161,7 @@ pub enum BoardError {
     Version {
         /// Which cell.
         cell: usize,
-        /// What it says.
+        /// The finding, for the message.
         found: u64,
     },
     /// Memory that is not a board's.

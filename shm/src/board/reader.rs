@@ -29,9 +29,9 @@ pub enum ReadError {
     /// The version went backwards: no honest writer does that.
     #[error("the version went backwards, from {seen} to {found}: the writer broke the rules")]
     Backwards {
-        /// What was seen before.
+        /// The version that was read before.
         seen: u64,
-        /// What is there now.
+        /// The version that is in the board now.
         found: u64,
     },
 }

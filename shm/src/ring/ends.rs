@@ -63,7 +63,7 @@ pub enum PeerFault {
     /// connected already.
     #[error("a connection claims to be of producer {index}")]
     InvalidIndex {
-        /// What it claims.
+        /// The producer index that the connection claims.
         index: u64,
     },
 }

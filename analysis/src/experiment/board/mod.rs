@@ -61,7 +61,7 @@ pub struct BoardCase {
     pub cells: u64,
     /// Slots of a cell.
     pub slots: u64,
-    /// What stands between writer and readers.
+    /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// How readers wait.
     pub waiting: String,
@@ -80,7 +80,7 @@ pub struct BoardCase {
     pub reader_cores: Vec<u32>,
     /// Whether readers share their cores with others.
     pub shared: bool,
-    /// Where times come from.
+    /// The clock that times come from.
     pub clock: String,
     /// Nanoseconds a tick, over the case.
     pub ns_per_tick: f64,
@@ -111,7 +111,7 @@ pub struct BoardWriter {
     pub write: Distribution,
     /// From when it was due to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
-    /// What the kernel counted; `None`: it died.
+    /// The kernel's counts of the writer; `None` if it died.
     pub usage: Option<BoardUsage>,
 }
 
@@ -144,11 +144,11 @@ pub struct BoardReading {
 pub struct BoardReader {
     /// `reader-3`.
     pub name: String,
-    /// Its core.
+    /// The core of the reader.
     pub core: Option<u32>,
-    /// What it saw.
+    /// The values that the reader received.
     pub reading: BoardReading,
-    /// What the kernel counted; `None`: it died.
+    /// The kernel's counts of the reader; `None` if it died.
     pub usage: Option<BoardUsage>,
 }
 
@@ -181,7 +181,7 @@ pub struct BoardDeath {
 /// The figures of one time slice of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardSlice {
-    /// Its beginning, in nanoseconds from the start.
+    /// Beginning of the slice, in nanoseconds from the start.
     pub begin_ns: u64,
     /// Writes that ended in it.
     pub writes: u64,

@@ -9,7 +9,7 @@ use crate::numbers::{duration, plain};
 pub struct TwoPeaks {
     /// Mean run time of the faster group in nanoseconds, and its runs.
     pub fast: (f64, usize),
-    /// Of the slower group.
+    /// Run times of the slower group.
     pub slow: (f64, usize),
 }
 

@@ -30,7 +30,7 @@ const LIVENESS: Nanos = Nanos(200_000_000);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
-    /// What the table calls it: `kill`, `kill in a push`.
+    /// Name of the fault in the table: `kill`, `kill in a push`.
     pub name: String,
     pub fault: FaultSpec,
 }
@@ -38,12 +38,12 @@ pub struct NamedFault {
 /// One case of the containment matrix: a fault with a technique at a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
-    /// What carries submit and completion.
+    /// The technique that carries submit and completion.
     pub technique: Technique,
-    /// What stands between strategies and engine.
+    /// The isolation level between strategies and engine.
     pub isolation: Isolation,
     pub scenario: NamedFault,
-    /// What exchanges and engine write down.
+    /// The journal of exchanges and engine.
     pub journal: Journaling,
 }
 

@@ -31,7 +31,7 @@ pub enum ReplayError {
     Header {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// The problem, for example `no column side`.
         problem: String,
@@ -41,7 +41,7 @@ pub enum ReplayError {
     Fields {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// Fields in the row.
         found: usize,
@@ -53,7 +53,7 @@ pub enum ReplayError {
     Field {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// The column's name.
         column: &'static str,
