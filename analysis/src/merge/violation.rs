@@ -52,7 +52,7 @@ pub enum ViolationKind {
     Fill,
     /// A position logged by the orchestrator differs from the fills.
     Position,
-    /// An exchange skipped or repeated a touch version, or wrote it before its predecessor.
+    /// An exchange skipped or repeated a top-of-book version, or wrote it before its predecessor.
     Touch,
     /// An order claims a trigger version that was never written, or not before it was sent.
     Trigger,

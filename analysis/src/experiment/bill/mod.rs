@@ -53,7 +53,7 @@ pub struct BillRow {
     /// p99 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p99_ns: Option<f64>,
-    /// p99.9 of them.
+    /// p99.9 of rt_venue of these orders.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
     /// The share of the orders that stalls touched and that are not in those two.

@@ -122,7 +122,7 @@ pub struct BoardReading {
     pub reads: u64,
     /// Values read a second.
     pub reads_per_s: f64,
-    /// Versions that were written over before they were read.
+    /// Versions that were overwritten before they were read.
     pub missed: u64,
     /// Versions written that were neither read nor counted as missed: by a reader that died.
     pub unseen: u64,
@@ -174,7 +174,7 @@ pub struct BoardDeath {
     pub how: String,
     /// When that was seen, in nanoseconds from the start.
     pub at_ns: u64,
-    /// Whether a successor went on.
+    /// Whether a successor continued.
     pub succeeded: bool,
 }
 

@@ -21,8 +21,7 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
-    /// that finds no room.
+    /// How an end of a queue waits: a consumer that finds it empty, a producer that finds it full.
     Wait {
         /// Polls again at once, with the CPU's pause hint.
         Busy = "busy",
@@ -166,7 +165,7 @@ pub struct SideCost {
     pub voluntary: u64,
     /// Context switches that were forced on it.
     pub involuntary: u64,
-    /// How often it could not go on: nothing there, or no room.
+    /// Number of waits: the queue was empty, or full.
     #[serde(rename = "looks")]
     pub polls: u64,
     /// How often it came back from a yield or a sleep.

@@ -14,7 +14,7 @@ use shm::ring::Step;
 pub const VICTIM: u16 = 1;
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
-/// The order in whose push it has it, where the fault is tied to one: about the same time.
+/// The order in whose push a fault is injected that is tied to one: at about the default time.
 const FAULT_ORDER: u64 = 600;
 /// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);

@@ -30,7 +30,7 @@ impl<const W: usize> Consumer<W> {
     }
 
     /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
-    /// in order. A message that was being taken comes out again if its slot was not freed.
+    /// in order. A message that was being taken is delivered again if its slot was not freed.
     /// Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
