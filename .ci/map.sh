@@ -7,18 +7,20 @@ page=docs/src/map.md
 
 map() {
     printf '# Map of the code\n\nOne line a file, from its own documentation. Made by `.ci/map.sh --write`.\n'
-    for crate in shm system techniques techniques/victim protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron examples/own-strategy examples/transports; do
+    for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron; do
         [ -d "$crate/src" ] || continue
-        printf '\n## %s\n\n| file | what it is |\n|---|---|\n' "$crate"
-        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v '/tests\.rs$' | sort | while read -r file; do
+        printf '\n## %s\n\n' "$crate"
+        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/' | sort | while read -r file; do
             [ -f "$file" ] || continue
             sed -n 's|^//! ||p; /^$/q' "$file" | tr '\n' ' ' | awk -v name="${file#"$crate"/src/}" '{
                 line = $0
-                gsub(/\[`|`\]/, "`", line); gsub(/\[|\]/, "", line); gsub(/\|/, "\\|", line)
+                gsub(/\[`|`\]/, "`", line); gsub(/\[|\]/, "", line)
                 if (match(line, /[.?]( |$)/)) line = substr(line, 1, RSTART - 1)
                 # What follows a colon or a semicolon explains. A table of contents has what precedes it, unless that is a name only.
                 if (match(line, /[:;] /) && split(substr(line, 1, RSTART - 1), head, " ") >= 4) line = substr(line, 1, RSTART - 1)
-                printf "| `%s` | %s |\n", name, line
+                # Nor does it need reasons.
+                if (match(line, /, (so that|because|since|which|whose|while) /) && split(substr(line, 1, RSTART - 1), head, " ") >= 4) line = substr(line, 1, RSTART - 1)
+                printf "- `%s`: %s\n", name, line
             }'
         done
     done

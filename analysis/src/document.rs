@@ -124,7 +124,7 @@ pub enum DocumentError {
         folder: String,
         /// Expected file name.
         file: &'static str,
-        /// What the folder is not.
+        /// Description of a folder that lacks the file.
         what: &'static str,
     },
     /// The operating system returned an error.

@@ -165,7 +165,7 @@ pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
     }
 }
 
-/// Writes the time since the start of the run, in nanoseconds of the run's clock.
+/// Writes the time since the start of the run, in nanoseconds, by the run's clock.
 ///
 /// # Safety
 /// `ns` is null or valid for the write of a number.

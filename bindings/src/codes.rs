@@ -10,7 +10,7 @@ use strategy::Refused;
 /// its major version and of no later minor version.
 pub const BH_VERSION: u32 = 0x0001_0001;
 
-/// The return code for success; of a poll or a read: nothing available now.
+/// Success; of a poll or a read: nothing available now.
 pub const BH_OK: i32 = 0;
 /// An earlier order is still queued for the ring: poll, then send again.
 pub const BH_BUSY: i32 = -1;
@@ -18,29 +18,28 @@ pub const BH_BUSY: i32 = -1;
 pub const BH_TOO_MANY_OPEN: i32 = -2;
 /// The run is ending: no more orders are sent. Continue to poll until BH_OVER.
 pub const BH_ENDING: i32 = -3;
-/// The return code once all orders of the plan are sent. Continue to poll until BH_OVER.
+/// All orders of the plan are sent. Continue to poll until BH_OVER.
 pub const BH_SPENT: i32 = -4;
 /// All orders are sent and answered, or the run has ended: call bh_finish.
 pub const BH_OVER: i32 = -5;
 /// The calling thread is not attached, or the call is nested in another one, from a signal handler.
 pub const BH_NOT_ATTACHED: i32 = -16;
-/// The return code for a calling thread that is attached already.
+/// The calling thread is attached already.
 pub const BH_ATTACHED: i32 = -17;
 /// The program was compiled for another version of this interface: see bh_version.
 pub const BH_WRONG_VERSION: i32 = -18;
 /// Attaching to the run failed; bh_error_text returns the cause.
 pub const BH_CANNOT_ATTACH: i32 = -19;
-/// The return code for a required pointer that is null.
+/// A required pointer is null.
 pub const BH_NULL: i32 = -20;
 /// The order is invalid: bh_error_text names the field. Nothing was sent.
 pub const BH_BAD_ORDER: i32 = -21;
 /// The run has no market data: no venue is an exchange, or it was switched off.
 pub const BH_NO_MARKET_DATA: i32 = -22;
-/// The return code for a defect of this library. The strategy is detached, and the launcher is
-/// notified.
+/// A defect of this library. The strategy is detached, and the launcher is notified.
 pub const BH_DEFECT: i32 = -23;
 
-/// All return codes with their names and texts.
+/// All codes.
 pub const ALL: [i32; 14] = [
     BH_OK,
     BH_BUSY,
@@ -81,7 +80,7 @@ pub const fn text(code: i32) -> &'static CStr {
     }
 }
 
-/// Returns the return code of a refused order.
+/// Returns the code of a refusal.
 pub(crate) const fn from_refused(refused: Refused) -> i32 {
     match refused {
         Refused::Busy => BH_BUSY,

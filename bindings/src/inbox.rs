@@ -16,7 +16,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Creates an empty inbox.
+    /// Creates an empty buffer of reports.
     pub fn new() -> Self {
         Self { reports: Vec::with_capacity(BATCH), taken: 0, done: 0, finished: false }
     }
@@ -41,7 +41,7 @@ impl Inbox {
         self.done += 1;
     }
 
-    /// Ends the strategy: the caller sends no more orders and takes no more reports.
+    /// Ends the strategy: it sends no more orders and takes no more reports.
     pub const fn finish(&mut self) {
         self.finished = true;
     }

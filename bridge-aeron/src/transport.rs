@@ -129,8 +129,7 @@ impl Transport {
 
     /// Runs driver and client once, and returns the amount of work done.
     ///
-    /// # Errors
-    /// The driver or the client cannot go on.
+    /// # Errors The driver or the client cannot continue.
     pub fn turn(&mut self) -> Result<usize, TransportError> {
         if self.is_broken || self.client.is_closed() {
             return Err(TransportError::Aeron { what: "a stream", text: "it is closed".into() });
@@ -142,8 +141,7 @@ impl Transport {
 
     /// Passes received frames to the caller, and returns their number.
     ///
-    /// # Errors
-    /// The client cannot go on.
+    /// # Errors The client cannot continue.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8])) -> Result<usize, TransportError> {
         let taken = self
             .subscription

@@ -190,7 +190,7 @@ impl Frame {
         bytes
     }
 
-    /// Verifies and decodes bytes.
+    /// Verifies the checksum of received bytes and decodes the frame.
     ///
     /// # Errors
     /// See [`FrameError`].

@@ -7,7 +7,7 @@ use crate::command::{NewOrder, OrderType, TimeInForce};
 use crate::event::RejectReason;
 use crate::store::OrderStore;
 
-/// Validates a new order.
+/// Validates a new order against the reject rules.
 #[inline]
 pub(crate) fn new_order(book: &Book, store: &OrderStore, order: &NewOrder) -> Result<(), RejectReason> {
     let instrument = &book.instrument;

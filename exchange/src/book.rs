@@ -128,7 +128,7 @@ impl Book {
         }
     }
 
-    /// Removes an empty queue.
+    /// Removes the empty queue of a price from its levels.
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
         let key = store.arena.node(queue).key();
         let list = &mut self.lists[part as usize];

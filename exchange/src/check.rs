@@ -29,7 +29,7 @@ pub enum Inconsistency {
         price: i64,
         /// Shown quantity, open quantity and number of orders as recorded.
         level: (u64, u64, u32),
-        /// The same three as counted.
+        /// Shown quantity, open quantity and number of orders as added up.
         orders: (u64, u64, u32),
     },
     /// An order has nothing open or shown, or more shown than open.

@@ -169,7 +169,8 @@ pub enum Event {
 
 /// A receiver of events: a buffer, a report builder, or a ring.
 pub trait Events {
-    /// Handles an event. Called while a command is applied, so it must not block.
+    /// Handles an event of the matching engine. Called while a command is applied, so it must not
+    /// block.
     fn on(&mut self, event: Event);
 }
 

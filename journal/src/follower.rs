@@ -17,7 +17,8 @@ const KEPT: usize = 2;
 
 /// A state machine that is replicated by a log.
 pub trait State {
-    /// Version of [`State::Saved`]. A snapshot of another version is refused.
+    /// Version of the format in which snapshots hold the state. A snapshot of another version is
+    /// refused.
     const VERSION: u32;
     /// The value that a snapshot holds.
     type Saved: DeserializeOwned;

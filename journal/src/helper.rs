@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Sleep of the helper when it has nothing to do.
 const IDLE_SLEEP: Duration = Duration::from_millis(10);
 
-/// How segments are created.
+/// The options with which journal segments are created.
 #[derive(Clone, Copy)]
 pub(crate) struct SegmentOptions {
     pub bytes: u64,
@@ -26,8 +26,8 @@ pub(crate) struct SegmentOptions {
     pub synced: bool,
 }
 
-/// Creates a segment. The first segment of a writer is not touched ahead, because the writer waits
-/// for it.
+/// Creates a journal segment with its space reserved. The first segment of a writer is not touched
+/// ahead, because the writer waits for it.
 pub(crate) fn create_segment(
     shared: &Shared,
     options: SegmentOptions,

@@ -6,7 +6,7 @@ use crate::writer::Writer;
 
 /// A log that records inputs before they are applied.
 pub trait InputLog: Send {
-    /// Whether inputs are recorded.
+    /// Whether this log records inputs (`()` records none).
     const IS_ENABLED: bool;
 
     /// Records an input before it is applied.

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The log is a directory of segments: preallocated files of a fixed size, mapped by the writer
-//! ([`format`](mod@format) documents the bytes). A record becomes visible with one store of its
-//! first word, the last of its stores. Readers use `pread` and map nothing, so that a file
+//! The write-ahead log is a directory of segments: preallocated files of a fixed size, mapped by
+//! the writer ([`format`](mod@format) documents the bytes). A record becomes visible with one store
+//! of its first word, the last of its stores. Readers use `pread` and map nothing, so that a file
 //! truncated under them is an error and not a SIGBUS. A helper thread prepares the next segment and
 //! writes the snapshots; under group commit another thread calls `fdatasync`. A failed `fdatasync`
 //! is final: see [`JournalError::Failed`].

@@ -94,7 +94,7 @@ impl<T> Outbox<T> {
         self.unconfirmed.len() as u64 <= self.produced
     }
 
-    /// Returns the unconfirmed outputs.
+    /// Returns the unconfirmed outputs, consuming the outbox.
     pub fn into_unconfirmed(self) -> VecDeque<T> {
         self.unconfirmed
     }

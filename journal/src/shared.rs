@@ -130,7 +130,7 @@ impl Shared {
         JournalError::Failed(locked(&self.reason).clone())
     }
 
-    /// Fails the journal permanently. Returns the error of all later calls.
+    /// Marks the journal as failed for good. Returns the error of all later calls.
     #[cold]
     pub fn fail(&self, error: JournalError) -> JournalError {
         let mut reason = locked(&self.reason);

@@ -78,7 +78,7 @@ pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, Journa
     Ok(Ok(Snapshot { log, sequence, state }))
 }
 
-/// Writes a snapshot durably. `sync_log` makes the log durable up to the snapshot.
+/// Writes a snapshot to the disk durably. `sync_log` makes the log durable up to the snapshot.
 pub(crate) fn write(
     disk: &dyn Disk,
     folder: &Path,

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a tool failed.
+/// An error of the journal tool.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ToolError {

@@ -42,7 +42,7 @@ pub enum Durability {
 /// The options of a writer: durability, segments and snapshots.
 #[derive(Clone)]
 pub struct Options {
-    /// What a record survives once it is appended.
+    /// The events that an appended record survives.
     pub durability: Durability,
     /// Bytes of a segment: a multiple of 8, from 4,096 to 2^31.
     pub segment_bytes: u64,

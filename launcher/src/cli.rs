@@ -40,7 +40,7 @@ impl Cli {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Parses a command line.
+    /// Parses the words of a command line.
     ///
     /// # Errors The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
@@ -285,7 +285,7 @@ Examples:
 
 Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
-/// What a kill switch or a limit applies to: exactly one of these flags.
+/// The target of a kill switch or a limit: exactly one of these flags.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(required = true, multiple = false)]
 pub struct KillTarget {
@@ -335,7 +335,7 @@ pub struct JournalFlags {
     pub format: RecordFormat,
 }
 
-/// The actions of `journal`.
+/// The actions of `launcher journal`.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalAction {
     /// List segments and snapshots, a line each
@@ -457,6 +457,9 @@ pub struct ManFlags {
     /// Write a page for each command into this directory instead of the main page to stdout
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+    /// Print all commands and flags as one Markdown page
+    #[arg(long, conflicts_with = "out")]
+    pub markdown: bool,
 }
 
 /// The command-line flags of `launcher open`.

@@ -1,8 +1,8 @@
-//! What each pre-trade control costs: `risk` prints a table, `risk --only ROW N` runs one row N
+//! The cost of each pre-trade control: `risk` prints a table, `risk --only ROW N` runs one row N
 //! times for callgrind.
 //!
 //! Rows are alternated, so that what disturbs the machine disturbs all of them. A row's figure is
-//! the median over its rounds of a round's mean: one check is shorter than a look at the clock.
+//! the median over its rounds of a round's mean: one check is shorter than a read of the clock.
 #![forbid(unsafe_code)]
 
 use orchestrator::Positions;

@@ -37,7 +37,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// As [`Cycle::stamp`], with a detail: the venue, or the number of the report.
+    /// Stamps a point as [`Cycle::stamp`] does, with a detail: the venue, or the number of the
+    /// report.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -52,7 +53,7 @@ impl<C: Clock> Cycle<C> {
         self.stamp_inner_with(point, id, 0);
     }
 
-    /// As [`Cycle::stamp_inner`], with a detail.
+    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with a detail.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {
@@ -387,7 +388,8 @@ impl AgentRunner {
     }
 }
 
-/// Stores what a thread has used, and that it is done or why it failed. Compiled once for all agents.
+/// Stores a thread's resource usage, and that it is done or why it failed. Compiled once for all
+/// agents.
 #[inline(never)]
 fn store_end(usage: ThreadUsage, failure: Option<&str>, status: &StatusWriter) {
     for (field, value) in [

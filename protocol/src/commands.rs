@@ -1,9 +1,10 @@
 //! The command channel of a run: operators append commands, the engine reads and answers them.
 //!
 //! ```text
-//! commands (operators write, the engine reads)                 answers (the engine writes, operators read)
-//!   commands so far │ 8 words for each command               commands seen │ rejections by reason │ 8 words for each command
-//!                     ticks │ pid │ kind, scope │ value                                             seen │ done │ open │ status
+//! commands (operators write, the engine reads)
+//!   commands so far │ for each command: ticks │ pid │ kind, scope │ value   (8 words)
+//! answers (the engine writes, operators read)
+//!   commands seen │ rejections by reason │ for each command: seen │ done │ open │ status (8 words)
 //! ```
 //!
 //! Commands are numbered from 0 in the order in which they were appended, and are never changed or

@@ -2,8 +2,10 @@
 //! process reads it.
 //!
 //! ```text
-//! word 0        16      17            18           32                   288                 352                       864           865
-//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a fence a gateway │ a word for each process │ plan: bytes │ plan (bincode) …
+//! word 0        16      17            18           32                   288                 352
+//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a fence a gateway │ …
+//! word 352                        864                865
+//!      │ a word for each process │ length in bytes  │ plan (bincode) …
 //! ```
 //!
 //! The start is a barrier. Each thread sets `Ready` in its own status block when it has attached

@@ -2,8 +2,8 @@
 //! block.
 //!
 //! ```text
-//! word   0         16        80                                                       1136
-//!        │ header  │ status  │ agent 0: owner, 15 counters │ agent 1: … │ … 66 agents │ stamp records …
+//! word   0         16        80                                             1136
+//!        │ header  │ status  │ agent 0: owner, 15 counters │ … 66 agents │ stamp records …
 //! ```
 //!
 //! A thread runs one agent or several ([`crate::plan::ThreadPlan::roles`]). Each has its own

@@ -2,8 +2,8 @@
 //! tables, charts and checks all use this list.
 //!
 //! ```text
-//!  t1 ─ submit ─ t2 ─ pre-dispatch ─ t3 ─ dispatch ─ t4 ─ venue service ─ t5 ─ completion ─ t6 ─ post-process ─ t7 ─ return ─ t8
-//! │                                of the order                          │                  of each report                  │
+//! of the order:       t1 ─ submit ─ t2 ─ pre-dispatch ─ t3 ─ dispatch ─ t4 ─ venue service ─ t5
+//! of each report:     t5 ─ completion ─ t6 ─ post-process ─ t7 ─ return ─ t8
 //! ```
 //!
 //! If the venue is an exchange, the time there is split further ([`ExchangeStage`]):
@@ -48,7 +48,7 @@ pub struct StageInfo {
     pub to: Point,
     /// How often it occurs.
     pub scope: StageScope,
-    /// Where its time is spent.
+    /// Where the time of the stage is spent.
     pub location: StageLocation,
     /// A short description for people.
     pub meaning: &'static str,
@@ -144,7 +144,7 @@ pub const PATH: [Point; POINTS] = {
     path
 };
 
-/// Returns the bit mask of these points: `1 << (code - 1)` for each.
+/// Returns a bit mask of points: `1 << (code - 1)` for each.
 pub const fn points_mask(points: &[Point]) -> u64 {
     let (mut mask, mut index) = (0, 0);
     while index < points.len() {

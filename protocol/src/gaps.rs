@@ -100,7 +100,7 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets the capacity. Publishes the count unless the capacity is 0.
+    /// Sets how many gaps the log may keep. Publishes the count unless the capacity is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Maximum number of slots of a ring.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// An invalid link.
+/// A link that a plan describes incorrectly.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("link {link}: {why}")]
 pub struct LinkError {
@@ -28,13 +28,14 @@ named_enum! {
         ManyToOne = "n-to-1",
         /// One writer, one reader.
         OneToOne = "1-to-1",
-        /// One writer, many readers that never block it. No carrier of this shape exists yet.
+        /// One writer, many readers that never block it. No implementation of this shape exists
+        /// yet.
         OneToMany = "1-to-n",
     }
 }
 
 named_enum! {
-    /// The carrier of a link.
+    /// The transport of a link's messages.
     Carrier {
         /// The technique under test.
         Technique = "technique",
@@ -50,7 +51,7 @@ pub struct LinkPlan {
     pub name: String,
     /// The number of writers and readers.
     pub shape: LinkShape,
-    /// The carrier of the messages.
+    /// The transport of the messages.
     pub carrier: Carrier,
     /// The writing roles; the position is the producer's index.
     pub writers: Vec<Role>,

@@ -173,7 +173,7 @@ pub struct ProcessPlan {
     /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
     /// isolation.
     pub name: String,
-    /// Its threads, as indices into [`Plan::threads`].
+    /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
 }
 
@@ -199,7 +199,7 @@ pub struct Plan {
     /// Nanoseconds per tick, as calibrated before the run. Child processes convert the schedule to
     /// ticks with it; the merge uses the calibration over the whole run instead.
     pub ns_per_tick: f64,
-    /// The carrier of the contended hand-offs.
+    /// The technique of the contended hand-offs.
     pub technique: Technique,
     /// The isolation between strategies and engine.
     pub isolation: Isolation,

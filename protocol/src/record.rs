@@ -325,12 +325,12 @@ impl core::fmt::Display for LinkEnd {
 }
 
 impl LinkEnd {
-    /// Makes the sending end.
+    /// Identifies the sending end of a link for its checksum.
     pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { hand_off, peer, epoch, is_receiver: false }
     }
 
-    /// Makes the receiving end.
+    /// Identifies the receiving end of a link for its checksum.
     pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }

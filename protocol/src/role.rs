@@ -161,7 +161,7 @@ impl RoleKind {
 }
 
 impl RoleInfo {
-    /// Returns the stamp points that the role's log may contain, a bit each; the lowest is for code 1.
+    /// Returns the points that the role's log may contain, a bit each; the lowest is for code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {

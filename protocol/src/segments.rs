@@ -341,8 +341,8 @@ pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a>
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// As [`attach`], for links whose other ends are in other processes, with the ids in the control
-/// segment.
+/// Prepares to attach segments as [`attach`] does, with the process ids in the control segment, for
+/// links whose other ends are in other processes.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }

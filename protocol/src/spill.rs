@@ -2,10 +2,10 @@
 //! the spiller, moves to disk.
 //!
 //! ```text
-//!                    freed              saved                at (the chunk that is written)
-//!   ────────────────── │ ──────────────── │ ─────── … ──────── │ ─────────────────▶ chunks, numbered from 0
-//!   in the file, and   │ in the file,     │ full, waits for    │ free: zeroed, and the
-//!   written over       │ being zeroed     │ the spiller        │ writer's when it comes there
+//!                    freed           saved              at (the chunk that is written)
+//!   ────────────────── │ ───────────── │ ─────── … ────── │ ────────────▶ chunks, numbered from 0
+//!   in the file, and   │ in the file,  │ full, waits for  │ free: zeroed, and the
+//!   overwritten        │ being zeroed  │ the spiller      │ writer's when it gets there
 //! ```
 //!
 //! **Single writer.** A chunk belongs to the thread until it is full, to the spiller until it is

@@ -27,7 +27,7 @@
 //! | gap | kernel events of the thread ([`Gap`]); strategy, epoch and sequence are its length |
 //! | slept | 0; strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
-//! | touch | the instrument's lower 8 bits; the rest of the key is the venue, its higher bits and the version ([`TopOfBookWritten`]) |
+//! | touch | the instrument's lower 8 bits; for the rest see [`TopOfBookWritten`] |
 //! | all others | 0 |
 
 use crate::checksum::Checksum;

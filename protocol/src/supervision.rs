@@ -1,10 +1,11 @@
 //! Fencing and repair: the protocol of launcher and engine about strategies that died.
 //!
 //! ```text
-//! control segment (the launcher writes, all read)          repairs segment (the engine writes, the launcher reads)
-//!   generation │ one fence word for each strategy,           generation │ damage │ standstill │ 16 words for each strategy,
-//!                one for each gateway                                                           16 for each gateway
-//!                epoch │ 0 alive, 1 fenced                                 repaired │ quarantine │ noticed … counters
+//! control segment (the launcher writes, all read)
+//!   generation │ one fence word for each strategy and each gateway: epoch │ 0 alive, 1 fenced
+//! repairs segment (the engine writes, the launcher reads)
+//!   generation │ damage │ blocked slot │ 16 words for each strategy and each gateway:
+//!                                        repaired │ quarantine │ noticed … counters
 //! ```
 //!
 //! **Fence first, then repair.** A strategy's death is certain only when the kernel confirms it:
@@ -14,8 +15,8 @@
 //! and restart it, in the next epoch. Nothing here depends on timeouts.
 //!
 //! ```text
-//! launcher   dies ─ reaped ─ Fenced(e) ────────────────────────── memory reset ────── Alive(e+1) ─ starts it
-//! engine                        └─ refuses epoch e ─ retires ─ repaired(e) ┘               └─ takes from it again
+//! launcher  dies ─ reaped ─ Fenced(e) ─────────────── memory reset ─ Alive(e+1) ─ starts it
+//! engine                       └─ refuses e ─ retires ─ repaired(e) ┘  └─ takes from it again
 //! ```
 //!
 //! A strategy that violates the protocol is *quarantined*: the engine reads no more from it and

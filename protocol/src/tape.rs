@@ -1,8 +1,8 @@
 //! The tape (time and sales) of an exchange: all its trades, and its final order books.
 //!
 //! ```text
-//! word 0        16       17        18       19        20                                  T
-//!      │ header  │ trades │ dropped │ closed │ levels … │ (instrument, side, rank) × 3 words  │ trades × 6 words
+//! word 0        16       17        18       19 …     20                             T
+//!      │ header  │ trades │ dropped │ closed │ levels │ (instrument, side, rank) × 3 │ trades × 6
 //! ```
 //!
 //! Written by the exchange, read by the launcher after the run. A level has price, quantity shown

@@ -122,7 +122,7 @@ pub enum SegmentPurpose {
 /// The access rights to a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentRights {
-    /// The same right for every process of the run.
+    /// One right for every process of the run.
     Everybody(Access),
     /// Rights of these roles only.
     Roles(Vec<(Role, Access)>),

@@ -39,8 +39,8 @@ pub trait LoopClock: Clock + 'static {
     fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
-/// Two loops for each agent: one with [`idle::IdleStrategy::Spin`], with which figures are taken, and one
-/// for all other idle strategies.
+/// Two loops for each agent: one with [`idle::IdleStrategy::Spin`], with which figures are taken,
+/// and one for all other idle strategies.
 #[cfg(not(debug_assertions))]
 impl LoopClock for Tsc {
     fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {

@@ -244,7 +244,7 @@ impl Registry {
         registry
     }
 
-    /// Adds a strategy.
+    /// Adds a kind of strategy to the registry.
     pub fn add_strategy<T: Links, S: Strategy + Send + 'static>(
         &mut self,
         name: &'static str,
@@ -253,7 +253,7 @@ impl Registry {
         T::each(&mut OnEach(FillStrategy { name, make, registry: self }));
     }
 
-    /// Adds a venue.
+    /// Adds a kind of venue to the registry.
     pub fn add_venue<T: Links, V: Venue + 'static>(&mut self, name: &'static str, make: MakeVenue<V>) {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }

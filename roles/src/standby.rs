@@ -61,7 +61,7 @@ trait StandbyBody {
     /// Confirms all outputs: a defect, for the simulation.
     fn confirm_all(state: &mut Self::State);
 
-    /// Counts new log records.
+    /// Counts the new records in the stamp log of the process that the standby would replace.
     fn poll_log(&mut self);
 
     /// Hands the state over to the process's roles.
@@ -70,13 +70,14 @@ trait StandbyBody {
 
 /// A hot standby of an engine or an exchange.
 pub trait StandbyRole {
-    /// Applies new journal records. Returns `true` if more are waiting.
+    /// Applies the journal records that are new since the last call. Returns `true` if more are
+    /// waiting.
     fn try_follow(&mut self) -> bool;
 
     /// Returns `true` if it has a state that follows the journal.
     fn has_state(&self) -> bool;
 
-    /// Takes over: the process's roles are built from this state.
+    /// Takes over from the crashed process: its roles are built from the standby's state.
     fn take_over(self: Box<Self>, attached: &mut Attached<'_>);
 }
 

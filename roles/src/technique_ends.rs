@@ -112,7 +112,7 @@ impl<P: Producer> AnyProducer for P {
 pub struct BoxedProducer(Box<dyn AnyProducer>);
 
 impl BoxedProducer {
-    /// Boxes a producer.
+    /// Wraps a producer in dynamic calls.
     pub fn new(producer: impl Producer + 'static) -> Self {
         Self(Box::new(producer))
     }
@@ -144,7 +144,7 @@ impl Producer for BoxedProducer {
 pub struct BoxedConsumer(Box<dyn Consumer>);
 
 impl BoxedConsumer {
-    /// Boxes a consumer.
+    /// Wraps a consumer in dynamic calls.
     pub fn new(consumer: impl Consumer + 'static) -> Self {
         Self(Box::new(consumer))
     }

@@ -177,7 +177,7 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Cancels [`Listener::arm`].
+    /// Withdraws the announcement of a sleep ([`Listener::arm`]).
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);

@@ -16,7 +16,7 @@ pub enum Woken {
     Rung,
     /// The time was over.
     TimedOut,
-    /// It did not wait: the kernel does not have the call or refuses it.
+    /// The wait did not happen: the kernel lacks the call or refuses it.
     Unsupported,
 }
 
@@ -153,7 +153,7 @@ pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
 #[cfg(loom)]
 pub fn wake_one(_word: &AtomicU64) {}
 
-/// Wakes every waiter.
+/// Wakes every thread that waits on the word.
 #[cfg(not(loom))]
 pub fn wake_all(word: &AtomicU64) {
     // SAFETY: as in `wake_one`.

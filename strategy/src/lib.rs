@@ -67,8 +67,8 @@ pub use protocol::market::{MarketTick, Quote, TopOfBook};
 use protocol::wire::{Operation, Order, OrderId, OrderTerms, Report, Side};
 use thiserror::Error;
 
-/// A trading strategy. All methods run on the strategy's thread and must not block: while one runs,
-/// neither orders nor reports move.
+/// A trading strategy: sends orders and reacts to reports and market data. All methods run on the
+/// strategy's thread and must not block: while one runs, neither orders nor reports move.
 pub trait Strategy {
     /// Called in each duty cycle: sends orders. Returns the number sent (0 lets the thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
@@ -78,8 +78,8 @@ pub trait Strategy {
 
     /// Called in each duty cycle for each instrument whose top of book is newer than the last one
     /// delivered, before [`Strategy::on_cycle`]; never if [`Strategy::ON_MARKET_DATA`] is `false`
-    /// or the run has no market data. An order sent in reaction carries [`MarketTick::version`] as its
-    /// trigger.
+    /// or the run has no market data. An order sent in reaction carries
+    /// [`MarketTick::version`] as its trigger.
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         let _ = (tick, orders);
     }

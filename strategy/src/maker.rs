@@ -59,7 +59,7 @@ struct VenueTouch {
     touch: TopOfBook,
 }
 
-/// The market maker: see the module's documentation.
+/// The market maker strategy, which quotes a bid and an offer at each venue.
 pub struct Maker {
     player: Player,
     state: MakerState,

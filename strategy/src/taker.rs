@@ -14,7 +14,7 @@ use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side,
 /// Difference between its limit and the scheduled price, in cents.
 pub const REACH: i64 = 100;
 
-/// The liquidity taker: see the module's documentation.
+/// The liquidity taker strategy, which trades against resting orders.
 pub struct Taker {
     player: Player,
     state: TakerState,

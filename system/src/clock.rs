@@ -20,7 +20,8 @@ named_enum! {
     }
 }
 
-/// A source of ticks. Cloned into each agent's thread; monomorphized.
+/// A source of ticks: the time of stamps and deadlines. Cloned into each agent's thread;
+/// monomorphized.
 pub trait Clock: Clone {
     /// Returns the time of a stamp. Ordered after every earlier load of this thread: a message has
     /// been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.

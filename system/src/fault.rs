@@ -10,7 +10,7 @@ use shm::sync::AtomicU64;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsRawFd;
 
-/// Sends itself SIGKILL.
+/// Kills the calling process with SIGKILL.
 pub fn kill() -> ! {
     let _ = raise(Signal::SIGKILL);
     // Not reached: the signal cannot be blocked.
@@ -68,7 +68,7 @@ impl ChildCrowd {
     /// Maximum lifetime of a child.
     pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
-    /// Makes an empty crowd.
+    /// Creates the collection without child processes.
     ///
     /// # Errors
     /// No file descriptors are left.

@@ -136,8 +136,9 @@ impl OpenDir {
         Err(Errno::EEXIST.into())
     }
 
-    /// Writes a file atomically. An existing file or link of that name is replaced, not written to.
-    /// With `synced` the bytes are on disk before the file has its name.
+    /// Writes a file of the directory atomically: completely or not at all. An existing file or
+    /// link of that name is replaced, not written to. With `synced` the bytes are on disk before
+    /// the file has its name.
     ///
     /// # Errors
     /// As [`OpenDir::draft`] and [`Draft::save`].

@@ -6,8 +6,8 @@ use std::io;
 /// The range of priorities of `SCHED_FIFO` on Linux.
 pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 
-/// The kernel's `sched_param`. The system calls are made directly, because musl's functions for them
-/// always fail with `ENOSYS`.
+/// The kernel's `sched_param`. The system calls are made directly, because musl's functions for
+/// them always fail with `ENOSYS`.
 #[repr(C)]
 struct SchedParam {
     priority: i32,

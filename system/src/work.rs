@@ -80,8 +80,8 @@ impl TimedWork {
         let mut x = self.state;
         let (mut last, mut lost) = (clock.peek(), 0);
         let mut until = last.saturating_add(self.aim as u64);
-        // A round takes at least a nanosecond: the loop ends even if the clock stands still, as in
-        // a simulation.
+        // A round takes at least a nanosecond: the loop ends even if the clock does not advance, as
+        // in a simulation.
         for _ in 0..self.wanted_ns {
             let now = clock.peek();
             let gap = now.saturating_sub(last);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! segment submit         header │ tail │ slots                see `array_queue`
-//! segment submit-waker   header │ 0 awake, 1 parked │ pad     the receiver parks on it, any producer wakes
+//! segment submit-waker   header │ 0 awake, 1 parked │ pad     the receiver parks, producers wake
 //! ```
 //!
 //! For select and blocking receivers, crossbeam-channel's bounded flavor has a locked list of
@@ -26,8 +26,8 @@
 //!
 //! | died | left | effect |
 //! |---|---|---|
-//! | after the stamp, before it loaded the word | a message, and perhaps a sleeper | the sleeper finds it when its wait ends, or when another push wakes it |
-//! | between resetting the word and the system call | the same, and the word is `awake` | the sleeper finds it when its wait ends; no other push wakes it |
+//! | after the stamp, before loading the word | a message | found after the wait or another push |
+//! | after resetting the word, before the call | a message, word `awake` | found after the wait |
 //!
 //! No wait is longer than [`MAX_WAIT`], so a process that fails to wake, dies, or corrupts the word
 //! costs a bounded delay. There is nothing to repair, and no process can hang, because the word is
@@ -82,8 +82,8 @@ impl<const W: usize> Sender<W> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Sender::try_push`], and calls `at` at each step; [`Step::Published`] is before the
-    /// wake-up.
+    /// Pushes as [`Sender::try_push`] does, and calls `at` at each step; [`Step::Published`] is
+    /// before the wake-up.
     ///
     /// # Errors
     /// [`Full`], as [`shm::ring::Producer::try_push_with`].

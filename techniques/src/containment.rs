@@ -29,12 +29,12 @@
 //!
 //! | technique | writers | a death between two instructions leaves | repair |
 //! |---|---|---|---|
-//! | `spsc-mux` | each producer its own ring | its ring with or without the message; never half of one | none: taken out of the scan once it is empty |
-//! | `array-queue` | all producers tail and slots | also a claimed slot that is never written | the consumer skips the slot |
-//! | `channel` | the same, and the sleeper's word | also a sleeper that is not woken | the same; the sleeper's wait ends by itself within 10 ms |
-//! | `linked` | all producers tail, blocks and links | also an unlinked block, or a half-made link | also: the block is freed; any producer completes the link |
+//! | `spsc-mux` | each producer its ring | no or a whole message | none: ring leaves the scan |
+//! | `array-queue` | all: tail, slots | also an unwritten claim | the consumer skips it |
+//! | `channel` | also the sleeper's word | also a sleeper not woken | waits end within 10 ms |
+//! | `linked` | all: tail, blocks, links | also an unlinked block | block freed or link completed |
 //! | `pipe` | the kernel | a whole message or none | none |
-//! | `unix-seqpacket` | the kernel | a whole message or none, a closed connection | our end is closed once it is empty |
+//! | `unix-seqpacket` | the kernel | also a closed connection | our end is closed once empty |
 //!
 //! **`spsc-mux`.** One store publishes a message, and only the dead producer writes the rest of its
 //! ring. Before the store there are words of a nonexistent message, after it there is a message.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! producer 0 ── connection ──┐
-//! producer 1 ── connection ──┼─ epoll ─▶ consumer, which has bound and listens on /dev/shm/bulkhead.<run>.<link>
+//! producer 1 ── connection ──┼─ epoll ─▶ consumer, listens on /dev/shm/bulkhead.<run>.<link>
 //! producer N ── connection ──┘
 //! ```
 //!

@@ -103,12 +103,12 @@ impl Market {
         }
     }
 
-    /// Returns the matching engine.
+    /// Returns the matching engine of the market.
     pub const fn exchange(&self) -> &Exchange {
         &self.setup.exchange
     }
 
-    /// Returns the venue's index.
+    /// Returns the index of the venue that the market belongs to.
     pub const fn venue(&self) -> u16 {
         self.setup.venue
     }

@@ -203,7 +203,7 @@ mod tests {
             Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
         }
 
-        /// Carries out a command; the instruments whose touch was written then.
+        /// Applies a command, and returns the instruments whose top of book was written then.
         fn apply(&mut self, command: Command) -> Vec<u16> {
             let mut events: Vec<Event> = Vec::new();
             self.market.expect(&command, &self.exchange);

@@ -56,7 +56,8 @@ impl ReplaySequencer {
         Self { order: turns, next: 0, waiting }
     }
 
-    /// Queues an order. Returns it if its strategy is not in the recording: nothing waits for it.
+    /// Queues an order until its turn in the recorded sequence. Returns it if its strategy is not
+    /// in the recording: nothing waits for it.
     pub fn enqueue(&mut self, order: Order) -> Option<Order> {
         match self.waiting.get_mut(usize::from(order.id.strategy())) {
             Some(waiting) => {

@@ -49,7 +49,8 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a sparkline. `id` is its id in the page, `title` its accessible title and tooltip.
+/// Draws a small chart of rt_venue over a section of a run. `id` is its id in the page, `title` its
+/// accessible title and tooltip.
 pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA_BOUNDS;
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;

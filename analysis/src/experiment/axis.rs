@@ -7,19 +7,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
-    /// What carries the contended hand-offs.
+    /// The technique that carries the contended hand-offs.
     Technique,
-    /// What stands between strategies and engine.
+    /// The isolation level between strategies and engine.
     Isolation,
     /// Which processes the engine's roles are in.
     Process,
-    /// What a thread does when there is nothing to do.
+    /// The idle strategy of threads.
     Idle,
     /// Slots of every ring.
     Capacity,
     /// Which points of an order's way are stamped.
     Stamps,
-    /// What exchanges write down before they act.
+    /// The journal of exchanges and engine.
     Journal,
     /// The orchestrator's extra work.
     Work,

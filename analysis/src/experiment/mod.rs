@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! document (NAME.json) ─ report ─▶ ExperimentReport ─┬ terminal()            the terminal
-//!                                                    ├ save()                NAME.md, a CSV file a table
+//!                                                    ├ save()                NAME.md, CSV files
 //!                                                    └ html::experiment_page report.html
 //! ```
 //!

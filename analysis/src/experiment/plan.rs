@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// and repeat, in the order in which one host would make them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
-    /// What is measured, with nothing measured yet.
+    /// The sweep to measure, without any measurement.
     pub sweep: SweepRecord,
 }
 

@@ -23,7 +23,7 @@ pub struct ExperimentReport {
     pub heading: String,
     /// The heading of the page.
     pub title: String,
-    /// What was measured, in the line below the page's heading.
+    /// Description of what was measured, in the line below the page's heading.
     pub subject: String,
     /// When it was measured, and with which version.
     pub origin: String,
@@ -47,11 +47,11 @@ pub struct ExperimentReport {
 /// A section of an experiment's page; the terminal shows only its tables.
 #[derive(Clone, Debug)]
 pub struct ReportSection {
-    /// Its id, unique in the page.
+    /// Id of the section, unique in the page.
     pub id: String,
-    /// Its heading.
+    /// Heading of the section.
     pub heading: String,
-    /// What is in it, in order.
+    /// Tables, charts and texts, in order.
     pub parts: Vec<SectionPart>,
 }
 
@@ -78,7 +78,7 @@ pub const PAGE: u8 = 4;
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
-    /// Creates an empty section.
+    /// Creates a section of a report's page, without parts.
     pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
     }

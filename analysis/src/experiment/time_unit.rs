@@ -30,7 +30,7 @@ impl TimeUnit {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
 
-    /// Returns the unit's symbol.
+    /// Returns the symbol of the table's unit: `ns`, `µs` or `ms`.
     pub const fn symbol(self) -> &'static str {
         ["ns", "µs", "ms"][self as usize]
     }

@@ -11,7 +11,7 @@ const SAMPLES_BEYOND: f64 = 10.0;
 /// The percentile curve of one measure.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What was measured.
+    /// The measure of the curve.
     pub measure: Measure,
     /// `(1/(1 − p), nanoseconds)`, rising, as far as the samples suffice.
     pub points: Vec<(f64, u64)>,

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 const MAX_INCIDENTS: usize = 50;
 /// More strategies than this have no lane of their own.
 const LANES: usize = 12;
-/// The height of a lane, and of what stands above all of them.
+/// Height of a lane, and of the space above all lanes.
 const LANE: f64 = 18.0;
 const HEAD: f64 = 18.0;
 /// A band is drawn at least this wide, or it could not be seen.

@@ -5,8 +5,8 @@
 //!                                      ├ overview         verdict, figures, machine, plan, threads
 //!                                      ├ percentile_plot  from histograms.hlog (curve)
 //!                                      ├ stage_bars       from summary.json
-//!                                      ├ trading          from summary.json: positions, refused orders, kill switches
-//!                                      ├ incidents        from summary.json: who died, marked on the
+//!                                      ├ trading          from summary.json: positions, refusals
+//!                                      ├ incidents        from summary.json: deaths, marked on the
 //!                                      ├ timeline_plot    from timeline.json
 //!                                      └ tail_bars, noise_plot   from tail.json
 //! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_the_kernel_s_account_stand_beside_each_other_whatever_a_file_says() {
+    fn gaps_and_kernel_account_are_drawn_for_any_file() {
         let slice = |slice, longest_ns, preempted_ns| NoiseSlice { slice, gaps: 1, longest_ns, preempted_ns };
         let thread = ThreadNoise {
             thread: "engine".into(),

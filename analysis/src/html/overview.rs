@@ -32,7 +32,7 @@ pub fn verdict(summary: &Summary) -> Markup {
 /// Formats the main figures of the run in large type, as HTML.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
-    // Where a tail stands, it stands without the machine's stalls as well, with the share of the
+    // A tail percentile is shown without the machine's stalls as well, with the share of the
     // orders that this is about.
     let free = |of: fn(&Distribution) -> Option<u64>| {
         let free = summary.stall_free.as_ref()?;

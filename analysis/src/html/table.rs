@@ -3,8 +3,8 @@
 use crate::table::Grid;
 use maud::{Markup, html};
 
-/// Returns a table as HTML, with its title above and its notes below. Columns of figures stand to
-/// the right; the answers of a containment table are coloured.
+/// Returns a table as HTML, with its title above and its notes below. Columns of figures are
+/// aligned to the right; the answers of a containment table are colored.
 pub(super) fn table(grid: &Grid) -> Markup {
     let is_figure = |column: usize| {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(column)).filter(|cell| *cell != "–");

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_bar_add_up_whatever_a_file_says() {
+    fn parts_of_a_bar_add_up_for_any_file() {
         let share = |causes_ns| TailShare {
             fraction: "0.1 %".into(),
             orders: 0,

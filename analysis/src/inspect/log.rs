@@ -212,7 +212,7 @@ fn stamp_row(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRo
     }
 }
 
-/// Returns the subject of a record: an order, the end of a link, a gap or a touch.
+/// Returns the subject of a record: an order, the end of a link, a gap or a top of book.
 fn subject(record: &Record) -> String {
     if let Some(TopOfBookWritten { venue, instrument, version, .. }) = TopOfBookWritten::from_record(record) {
         return format!("venue {venue} instrument {instrument} version {version}");

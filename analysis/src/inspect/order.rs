@@ -200,8 +200,8 @@ fn search_order(
     Ok(())
 }
 
-/// Returns the touch version that triggered the order according to its strategy. The time of the
-/// write is not known yet.
+/// Returns the top-of-book version that triggered the order according to its strategy. The time of
+/// the write is not known yet.
 fn triggered_by(record: &RunRecord, found: &[FoundStamp]) -> Option<TopOfBookWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;

@@ -121,7 +121,7 @@ pub(super) struct Accounts {
     /// Pending fills by gateway, in the order of their reports.
     pending: Vec<VecDeque<PendingFill>>,
     /// For each gateway: whether it died. A fill whose report the orchestrator never processed died
-    /// with it: the engine closed the order without knowing of the fill.
+    /// with it: the engine closed the order without having received the fill.
     dead: Vec<bool>,
     /// Some fills were counted in another order than the orchestrator's.
     is_unordered: bool,

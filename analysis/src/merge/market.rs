@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// The top-of-book version that triggered an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Version of the touch of the order's instrument at its venue.
+    /// Version of the top of book of the order's instrument at its venue.
     pub version: u64,
     /// Time of the exchange's write, in ticks; `None` if it never wrote the version.
     pub written: Option<u64>,

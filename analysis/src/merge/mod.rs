@@ -121,7 +121,7 @@ pub struct MergedRun {
     pub rejections: Vec<(u8, u64)>,
     /// Whether any venue of the plan is an exchange.
     pub has_exchange: bool,
-    /// Number of touch versions that exchanges wrote to their boards.
+    /// Number of top-of-book versions that exchanges wrote to their boards.
     pub touches_written: u64,
     touches: market::TouchVersions,
     table: table::OrderTable,

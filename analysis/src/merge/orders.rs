@@ -156,7 +156,7 @@ pub struct StampSpan {
 }
 
 impl StampSpan {
-    /// Creates an empty span.
+    /// Creates a span without any stamp.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
     }

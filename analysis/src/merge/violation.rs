@@ -4,7 +4,7 @@ use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation. Any violation makes the run invalid.
+/// A kind of violation of a run's invariants. Any violation makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {
@@ -52,7 +52,7 @@ pub enum ViolationKind {
     Fill,
     /// A position logged by the orchestrator differs from the fills.
     Position,
-    /// An exchange skipped or repeated a touch version, or wrote it before its predecessor.
+    /// An exchange skipped or repeated a top-of-book version, or wrote it before its predecessor.
     Touch,
     /// An order claims a trigger version that was never written, or not before it was sent.
     Trigger,

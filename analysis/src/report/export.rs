@@ -136,8 +136,7 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     }
 }
 
-/// Converts a CSV error, which is an error of the underlying writer or a bug in the caller, to an
-/// I/O error.
+/// Converts an error of the CSV writer to an I/O error.
 pub(crate) fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -237,7 +237,7 @@ impl Index<ExchangeStage> for ExchangeStages {
 /// it triggered. Complete orders only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MarketStages {
-    /// Number of touch versions that exchanges wrote.
+    /// Number of top-of-book versions that exchanges wrote.
     pub versions_written: u64,
     /// Number of versions that strategies read, all together.
     pub versions_heard: u64,

@@ -26,7 +26,7 @@ pub struct StrategySummary {
     /// Send lag t1 − due of its orders with a due time.
     #[serde(rename = "slip")]
     pub send_lag: Distribution,
-    /// Tick-to-trade: from the touch that triggered an order to its t1.
+    /// Tick-to-trade: from the top of book that triggered an order to its t1.
     pub tick_to_trade: Distribution,
     /// Number of gaps in its duty cycles of more than 3 µs.
     pub gaps: u64,

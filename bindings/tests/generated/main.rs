@@ -1,6 +1,5 @@
-//! What other languages know of the interface is made of its source: the page of the docs, the data
-//! types of the Python package, the views of the Java library. What is checked in is what would be
-//! made now. `BULKHEAD_GOLDEN=1` writes it.
+//! The files that are generated from the C interface are current: the page of the docs, the data
+//! types of the Python package, the views of the Java library. `BULKHEAD_GOLDEN=1` writes it.
 #![forbid(unsafe_code)]
 
 mod java;

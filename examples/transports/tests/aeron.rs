@@ -1,4 +1,4 @@
-//! What `aeron` does that the contract does not ask for.
+//! Properties of `aeron` beyond the contract of a technique.
 
 #![cfg(feature = "aeron")]
 

@@ -19,8 +19,8 @@ use crate::{
     Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
 };
 
-/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and room for 16
-/// orders.
+/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and a capacity
+/// of 16 orders.
 fn exchange() -> Exchange {
     let instrument = Instrument {
         price_high: 1_000,

@@ -8,7 +8,7 @@ use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderT
 pub enum VenueError {
     /// Venue, instrument or side differ from the order's.
     OtherOrder,
-    /// It is not the next report of its order.
+    /// A report with another number than the next one of its order.
     Number,
     /// The status is impossible for such an order, its fill or its remaining quantity.
     Status,

@@ -44,7 +44,7 @@ pub struct ValidationRules {
     pub max_held: usize,
 }
 
-/// A venue wrapped in a session that validates its reports: see the module's documentation.
+/// A venue wrapped in a session that validates every report of it.
 pub struct ValidatingSession<V> {
     venue: V,
     state: SessionState,

@@ -44,8 +44,9 @@ pub struct BenchOutcome {
     pub interrupted: bool,
 }
 
-/// Runs a benchmark once. What its processes print goes to files in `folder`, which are removed if
-/// empty. `tick` gets the time since the start, now and then.
+/// Runs a benchmark once: starts its processes, waits for them and returns the outcome. What its
+/// processes print goes to files in `folder`, which are removed if empty. `tick` gets the time
+/// since the start, now and then.
 ///
 /// # Errors
 /// What kept its processes from being started. A death is not an error.

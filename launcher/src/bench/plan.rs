@@ -64,7 +64,7 @@ pub struct BenchPlan<W> {
     pub clock: ClockSource,
     /// Nanoseconds a tick.
     pub ns_per_tick: f64,
-    /// What is between the agents.
+    /// The isolation level between the agents.
     pub isolation: Isolation,
     /// Continue if the kernel lacks a sandbox feature.
     pub weaker_sandbox: bool,
@@ -74,7 +74,7 @@ pub struct BenchPlan<W> {
     pub cores: Vec<Option<u32>>,
     /// The descriptors of all segments.
     pub handles: Vec<Handle>,
-    /// What is measured.
+    /// The work that is measured.
     pub work: W,
 }
 

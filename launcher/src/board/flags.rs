@@ -20,7 +20,7 @@ const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
 /// The longest case.
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
-/// The command-line flags of `launcher board`. Lists vary what they are about: each combination is a case.
+/// The command-line flags of `launcher board`. With lists of values each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BoardFlags {
     /// How writes arrive: poisson:10k, pareto:10k, stress, replay:FILE; a list
@@ -81,7 +81,7 @@ pub(super) struct CaseSettings {
     pub readers: usize,
     /// Words of a value.
     pub words: usize,
-    /// What is between writer and readers.
+    /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<Waiting>,
@@ -165,13 +165,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestCommandLine {
         #[command(flatten)]
         flags: BoardFlags,
     }
 
     fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
-        let line = Line::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
+        let line = TestCommandLine::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
         line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
     }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn invalid_flags_are_named() {
         for (line, word) in [
             ("--size 12", "--size 12"),
             ("--size 0", "--size 0"),

@@ -46,7 +46,7 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// Creates an empty histogram.
+    /// Creates a histogram without values.
     pub fn new() -> Self {
         Self { buckets: vec![0; BUCKET_COUNT], min: u64::MAX, max: 0, sum: 0 }
     }

@@ -1,8 +1,8 @@
 //! `launcher board`: the benchmark of the single-writer board.
 //!
 //! ```text
-//! flags ─▶ cases ─▶ the bench kit: processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
-//!          (mode)                  (work)       (roles::bench)   (histogram)
+//! flags ─▶ cases ─▶ processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
+//!          (mode)                   (work)     (roles::bench) (histogram)
 //! ```
 //!
 //! The writer makes each write when it is due and never later on purpose: a slow write makes the

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_due_within_the_time_and_the_same_for_a_seed() {
+    fn due_times_are_within_the_run_and_reproducible() {
         for mode in [WriteLoad::Poisson(10_000), WriteLoad::Pareto(10_000)] {
             let due = |seed| mode.due(100_000_000, seed).unwrap().unwrap();
             let times = due(1);

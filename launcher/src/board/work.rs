@@ -46,7 +46,7 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// Returns the board's shape.
+    /// Returns the shape of the case's board.
     ///
     /// # Errors
     /// A number that boards do not have.

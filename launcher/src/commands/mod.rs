@@ -29,7 +29,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use system::memory;
 
-/// Runs the command line. Returns the exit code.
+/// Parses the command line and runs its command. Returns the exit code.
 pub fn main(cli: Cli) -> ExitCode {
     output::measure();
     if !matches!(cli.command, Command::Role(_)) {

@@ -1,9 +1,12 @@
-//! `launcher completions` and `launcher man`: shell completions and man pages from the command
-//! line's definition.
+//! `launcher completions` and `launcher man`: shell completions, man pages and the book's page of
+//! commands, from the command line's definition.
 
 use crate::cli::{self, CompletionsFlags, ManFlags};
 use crate::output;
 use anyhow::{Context, Result};
+use clap::builder::PossibleValue;
+use clap::{Arg, Command};
+use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -14,11 +17,15 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual's main page, or writes all pages.
+/// Prints the manual's main page or the Markdown page, or writes all man pages.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     // Without it each command has a second page, for `help COMMAND`.
     let mut command = cli::command().disable_help_subcommand(true);
     command.build();
+    if flags.markdown {
+        output::stdout().write_all(markdown(&command).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match &flags.out {
         None => {
             let mut text = Vec::new();
@@ -33,4 +40,98 @@ pub fn man(flags: &ManFlags) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The text above the lists of commands and flags.
+const HEAD: &str = "\
+# Commands
+
+Every command and flag of `launcher`, for looking up; `launcher man --markdown` prints this page. `RUN` is a run's id, the beginning of
+one, its folder, or `latest`. Times have a unit (`500ns`, `5us`, `10s`), counts may have one (`400k`, `4M`). Exit codes: 0; 1 for a run
+that failed or is not valid, for a check or gate that is not passed; 2 for wrong usage; 130 if interrupted.
+
+## Settings
+
+The flags that `run`, `sweep`, `compare`, `contain` and `bill` share, also keys of a `--config` file. For `sweep` some take a list of
+values: ";
+
+/// Maximum number of values that are listed for a flag of one command.
+const MAX_VALUES: usize = 5;
+
+/// Returns the book's page of all commands: the settings that several share, then what each command
+/// does and its other flags.
+fn markdown(launcher: &Command) -> String {
+    let is_hidden = |command: &Command| command.is_hide_set() || command.get_name() == "help";
+    let commands: Vec<_> = launcher.get_subcommands().filter(|command| !is_hidden(command)).collect();
+    let named = |name: &str| flags(commands.iter().find(|command| command.get_name() == name));
+    let (run, compare) = (named("run"), named("compare"));
+    let is_in = |args: &[&Arg], arg: &Arg| args.iter().any(|other| is_same(other, arg));
+    let settings: Vec<_> = run.into_iter().filter(|arg| is_in(&compare, arg)).collect();
+    let lists: Vec<_> =
+        named("sweep").into_iter().filter(|arg| is_list(arg) && is_in(&settings, arg)).collect();
+    let lists: Vec<_> =
+        lists.iter().filter_map(|arg| arg.get_long()).map(|long| format!("`--{long}`")).collect();
+    let mut page = format!("{HEAD}{}.{}", lists.join(", "), list(&settings, usize::MAX));
+    let mut before = Vec::new();
+    for command in &commands {
+        let (shared, own): (Vec<_>, Vec<_>) =
+            flags(Some(command)).into_iter().partition(|arg| is_in(&settings, arg));
+        let about = command.get_about().unwrap_or_default();
+        let _ = write!(page, "\n## {}\n\n{about}.", command.get_name());
+        let has_settings = shared.len() * 2 > settings.len();
+        let listed = if has_settings { own } else { flags(Some(command)) };
+        if has_settings {
+            page.push_str(" It has the [settings](#settings).");
+        }
+        if !before.is_empty() && listed.len() == before.len() && listed.iter().all(|arg| is_in(&before, arg))
+        {
+            page.push_str(" Its flags are those of the command above.\n");
+        } else {
+            page.push_str(&list(&listed, MAX_VALUES));
+        }
+        before = listed;
+    }
+    page
+}
+
+/// Returns the visible arguments and flags of a command.
+fn flags<'a>(command: Option<&&'a Command>) -> Vec<&'a Arg> {
+    let is_visible = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
+    command.into_iter().flat_map(|command| command.get_arguments()).filter(is_visible).collect()
+}
+
+/// Returns `true` if the flag takes a list of values.
+fn is_list(arg: &Arg) -> bool {
+    arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "LIST"))
+}
+
+/// Returns `true` if two commands have a flag in common.
+fn is_same(one: &Arg, other: &Arg) -> bool {
+    one.get_long() == other.get_long()
+        && one.get_help().map(ToString::to_string) == other.get_help().map(ToString::to_string)
+}
+
+/// Returns the flags as a list, each with its values if it has at most `max_values`.
+fn list(args: &[&Arg], max_values: usize) -> String {
+    args.iter().fold(String::from("\n\n"), |mut text, arg| {
+        let _ = writeln!(text, "- `{arg}`: {}", description(arg, max_values));
+        text
+    })
+}
+
+/// Returns the help of a flag with its default and at most `max_values` values, where the text does
+/// not name them.
+fn description(arg: &Arg, max_values: usize) -> String {
+    let mut text = arg.get_help().unwrap_or_default().to_string();
+    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    if arg.get_action().takes_values() && !defaults.is_empty() && !text.contains("[default") {
+        let _ = write!(text, " [default: {}]", defaults.join(" "));
+    }
+    let values = arg.get_possible_values();
+    let is_named = |value: &PossibleValue| text.contains(value.get_name());
+    if arg.get_action().takes_values() && values.len() <= max_values && !values.iter().all(is_named) {
+        let names: Vec<_> = values.iter().map(PossibleValue::get_name).collect();
+        let _ = write!(text, " [{}]", names.join(", "));
+    }
+    text
 }

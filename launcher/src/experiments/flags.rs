@@ -128,7 +128,7 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestCommandLine {
         #[command(flatten)]
         swept: SweptSettings,
         #[arg(long)]
@@ -138,7 +138,8 @@ mod tests {
     }
 
     fn asked(line: &str) -> Result<SweepRequest, UsageError> {
-        let line = Line::try_parse_from(["sweep"].into_iter().chain(line.split_whitespace())).unwrap();
+        let line =
+            TestCommandLine::try_parse_from(["sweep"].into_iter().chain(line.split_whitespace())).unwrap();
         line.swept.request(line.rate.as_deref(), line.config.as_ref())
     }
 
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_flag() {
+    fn errors_name_their_flag() {
         let wrong = |line: &str| asked(line).unwrap_err().to_string();
         assert!(wrong("--window 5").contains("--window: \"5\" has no unit"));
         assert!(wrong("--max-open x").contains("--max-open: "));

@@ -1,9 +1,9 @@
 //! Experiments: series of runs that are compared with each other. All follow one scheme.
 //!
 //! ```text
-//! flags ─▶ cells (points: settings) ─▶ order of runs ─▶ run, outline, save ─▶ rows ─▶ document ─▶ report: tables, notes, page
-//!                                           ▲                   │
-//!                                           └── --resume ── sweep.json
+//! flags ─▶ cells (points: settings) ─▶ order of runs ─▶ run, outline, save ─▶ rows ─▶ document
+//!                                           ▲                   │                         ▼
+//!                                           └── --resume ── sweep.json     report: tables, page
 //! ```
 //!
 //! An experiment is a folder: its flags, `run`, which makes the record with its cells and measures

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_alternates_and_takes_turns_to_be_first() {
+    fn compared_settings_alternate_and_rotate() {
         let runs: Vec<_> = order(&points(2, 2), 2).iter().map(|run| (run.turn, run.point)).collect();
         assert_eq!(runs, [(0, 0), (0, 1), (1, 2), (1, 3), (2, 1), (2, 0), (3, 3), (3, 2)]);
     }

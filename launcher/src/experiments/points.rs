@@ -24,7 +24,7 @@ pub struct PointLayout {
     pub axes: Vec<AxisRecord>,
     /// The combinations, conditions outside, what is compared inside.
     pub points: Vec<SweepPoint>,
-    /// What was left out, and what was settled for all points.
+    /// Notes on points that were left out, and on settings that were decided for all points.
     pub notes: Vec<String>,
 }
 
@@ -32,9 +32,9 @@ pub struct PointLayout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSide {
     pub name: String,
-    /// What it sets, over what both have.
+    /// The settings of this side, over those that both have.
     pub settings: Settings,
-    /// Its rate, if it sets one.
+    /// The rate of this side, if it sets one.
     pub rate: Option<AxisValue>,
 }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_varies_fastest() {
+    fn compared_axes_vary_fastest() {
         let asked = asked(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], "");
         let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
         let wanted = [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_had_is_an_error_unless_a_preset_asked() {
+    fn unavailable_values_fail_unless_from_a_preset() {
         let mut asked = asked(&[(Axis::Capacity, "64,100")], "");
         let error = lay_out(&asked, &fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");

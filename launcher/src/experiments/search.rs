@@ -8,7 +8,7 @@
 //!
 //! First the rate is doubled until it is not held (or quartered until it is), then the gap between
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
-//! %. What was tried is the whole state, so a search goes on where it was.
+//! %. What was tried is the whole state, so a search can be resumed.
 
 use super::axes::orders_at;
 use super::measure::{MeasureEnd, RunMaker, measure_one};
@@ -137,7 +137,7 @@ pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> Strin
         step.folders.len(),
     );
     let why = if step.why.is_empty() { String::new() } else { format!("({})", step.why) };
-    // What is too long for a terminal goes on in a line of its own.
+    // A text that is too long for a terminal continues on a line of its own.
     let is_long = line.chars().count() + 1 + why.chars().count() > width();
     format!("{line}{}{why}", if is_long { "\n  " } else { " " }).trim_end().to_owned()
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn most_runs_decide_and_no_more_are_made_than_that_takes() {
+    fn majority_decides_with_as_few_runs_as_possible() {
         for (held, repeats, wanted) in [
             (&[][..], 3, None),
             (&[true], 3, None),

@@ -65,7 +65,7 @@ pub struct ExportFlags {
     pub max_memory: Option<Size>,
 }
 
-/// Writes the requested files.
+/// Writes the files that the flags request, each in another program's format.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let merges = flags.perfetto.is_some() || flags.parquet.is_some() || flags.flow.is_some();
     if !merges && flags.svg.is_none() {

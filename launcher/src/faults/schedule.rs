@@ -28,11 +28,12 @@ pub enum Victim {
 /// Whether a strategy can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It has not run its first duty cycle: it waits for a core. A due fault waits for it.
+    /// The strategy has not run its first duty cycle: it waits for a core. A due fault waits for
+    /// it.
     Starting,
-    /// It runs.
+    /// The strategy runs.
     Running,
-    /// It has exited, or is being restarted.
+    /// The strategy has exited, or is being restarted.
     Gone,
 }
 

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 /// The root of a machine's `proc` and `sys` directories, real or made up by a test.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoot<'a> {
-    /// Where `proc` and `sys` are.
+    /// The directory with `proc` and `sys`.
     pub root: &'a Path,
     /// Removes a cgroup's directory; the kernel ignores the files in it.
     pub remove: fn(&Path) -> io::Result<()>,
 }
 
 impl HostRoot<'static> {
-    /// Returns this machine's root.
+    /// Returns the root of this machine's `proc` and `sys`.
     pub fn real() -> Self {
         fn remove(group: &Path) -> io::Result<()> {
             fs::remove_dir(group)

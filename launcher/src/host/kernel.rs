@@ -48,7 +48,7 @@ impl KernelCounts {
         }
     }
 
-    /// Returns the counts of these cores since `earlier`.
+    /// Returns the kernel's counts of these cores since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));

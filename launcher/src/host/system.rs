@@ -21,7 +21,7 @@ pub struct System {
     pub shm_mount: Option<Mount>,
     /// Facts about real-time priority.
     pub real_time: RealTime,
-    /// Where a cgroup can have exclusive cores; `None` if nowhere.
+    /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
     /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
     /// the caller has to try.
@@ -48,7 +48,7 @@ pub struct Limits {
 pub struct Mount {
     /// The kind of file system.
     pub kind: String,
-    /// Its options, without sizes.
+    /// Options of the mount, without sizes.
     pub flags: Vec<String>,
 }
 

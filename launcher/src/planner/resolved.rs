@@ -55,15 +55,15 @@ impl Input {
     }
 }
 
-/// Resolved settings. What a process of the run needs is in the plan, and only there; the rest is
-/// in the settings.
+/// The resolved settings of a run: every value is concrete. What a process of the run needs is in
+/// the plan, and only there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.
     pub settings: Settings,
     /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
     pub plan: Plan,
-    /// Where the orders come from.
+    /// The source of the orders.
     pub input: Input,
     /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,

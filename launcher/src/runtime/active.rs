@@ -67,7 +67,7 @@ pub fn dead_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Dead)
 }
 
-/// An active run.
+/// A run whose processes are running, with the cores that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRun {
     pub run: String,

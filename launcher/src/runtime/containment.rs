@@ -24,7 +24,8 @@ pub struct Containment<'a> {
 }
 
 impl<'a> Containment<'a> {
-    /// Creates the handlers. The barrier opens at `start_ticks`, with every process running.
+    /// Creates the handlers of deaths for a plan. The barrier opens at `start_ticks`, with every
+    /// process running.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         Self {
@@ -34,7 +35,8 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Advances the handling of every death as far as possible. Returns notes for the user.
+    /// Advances the handling of every death (fence, repair, restart) as far as possible now.
+    /// Returns notes for the user.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

@@ -67,9 +67,9 @@ pub struct LogSegments<'a> {
     pub spilled: &'a [Option<ReadOnlyWords>],
 }
 
-/// Saves each thread's log. Of a spilled log it saves the tail: no spiller may be writing it any
-/// more. A log that cannot be saved stays in `/dev/shm`, or is copied there if its segment has no
-/// name.
+/// Saves each thread's stamp log in the run's folder. Of a spilled log it saves the tail: no
+/// spiller may be writing it any more. A log that cannot be saved stays in `/dev/shm`, or is copied
+/// there if its segment has no name.
 ///
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.

@@ -80,7 +80,7 @@ impl HelperProcess {
         &self.process
     }
 
-    /// Ends the helper.
+    /// Ends the helper process.
     pub fn end(&mut self) {
         self.process.end();
     }

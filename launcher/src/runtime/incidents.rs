@@ -220,7 +220,7 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Returns the incidents. A strategy that is down has not failed the run.
+    /// Returns the incidents of the run. A strategy that is down has not failed the run.
     pub fn into_list(self) -> Vec<Incident> {
         self.list
     }
@@ -244,7 +244,8 @@ impl<'a> Incidents<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
     }
 
-    /// Advances every strategy as far as possible.
+    /// Advances the handling of every dead strategy (fence, repair, restart) as far as possible
+    /// now.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

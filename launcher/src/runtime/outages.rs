@@ -122,7 +122,7 @@ impl<'a> Outages<'a> {
         plan.can_lose_gateways()
     }
 
-    /// Returns `true` if the death of that process is handled here.
+    /// Returns `true` if the death of that process is handled as an outage.
     pub fn supervises(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.process == process)
     }
@@ -177,7 +177,7 @@ impl<'a> Outages<'a> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Returns the outages.
+    /// Returns the outages of the run.
     pub fn into_list(self) -> Vec<Outage> {
         self.list
     }
@@ -186,7 +186,8 @@ impl<'a> Outages<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
     }
 
-    /// Advances each process as far as possible.
+    /// Advances the handling of every dead gateway process (fence, repair, restart) as far as
+    /// possible now.
     ///
     /// # Errors
     /// A failed system call, or a process that does not exit.

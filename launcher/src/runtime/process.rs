@@ -89,7 +89,7 @@ impl Process {
         Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
     }
 
-    /// Like [`Process::start`], with a path for stderr and a standard input.
+    /// Starts a process as [`Process::start`] does, with a path for stderr and a standard input.
     pub(super) fn start_with(
         name: &str,
         address: &str,
@@ -344,7 +344,7 @@ impl Process {
         }
     }
 
-    /// Like [`Process::end`], for a process that was asked to end `after` ago: if it has to be
+    /// Ends a process as [`Process::end`] does, if it was asked to end `after` ago: if it has to be
     /// killed now, [`Process::exit_text`] mentions it. A process that had already exited by itself
     /// was not killed.
     pub fn end_overdue(&mut self, after: Duration) {

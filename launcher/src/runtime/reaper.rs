@@ -1,8 +1,8 @@
 //! The reaper: a process that waits for the launcher's death and then cleans up after it.
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children
-//! notice and exit ([`protocol::launcher_watch`]); the reaper waits for that, saves the logs in the run's
-//! folder, kills processes that remain, and removes the segments. If the reaper is killed as well,
+//! notice and exit ([`protocol::launcher_watch`]). The reaper waits for that, saves the logs in the
+//! run's folder, kills processes that remain, and removes the segments. If the reaper is killed,
 //! the next start or `launcher clean` removes them. Like the launcher it holds a lock on the
 //! control segment, so that a start at this moment does not remove the logs that it is about to
 //! save ([`crate::runtime::clean`]).

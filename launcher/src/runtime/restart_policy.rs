@@ -68,12 +68,12 @@ pub trait ProcessControl {
     }
 }
 
-/// How an incarnation ended.
+/// How an incarnation of a process ended, for the restart policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
     /// A fault of the plan killed or stopped it.
     pub is_planned: bool,
-    /// It sent or settled an order.
+    /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
     /// How long it ran duty cycles.
     pub ran: Duration,
@@ -82,9 +82,9 @@ pub struct IncarnationEnd {
 /// What follows the death of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// It is restarted after that pause, which may be zero.
+    /// The process is restarted after that pause, which may be zero.
     RestartAfter(Duration),
-    /// It stays down after this number of restarts in a row without progress.
+    /// The process stays down after this number of restarts in a row without progress.
     StayDown(u32),
 }
 

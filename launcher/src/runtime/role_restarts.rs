@@ -81,7 +81,7 @@ impl<'a> RoleRestarts<'a> {
         Self { segments, roles: cases, restarts: Vec::new(), start_ticks }
     }
 
-    /// Returns `true` if the death of that process is handled here.
+    /// Returns `true` if the death of that process is handled by a restart from its journal.
     pub fn supervises(&self, process: usize) -> bool {
         self.roles.iter().any(|case| case.process == process && case.stage != RestartStage::Failed)
     }
@@ -150,7 +150,7 @@ impl<'a> RoleRestarts<'a> {
         }
     }
 
-    /// Advances the state of each role as far as possible.
+    /// Advances the restart of each dead role as far as possible now.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use strategy::schedule::Schedule;
 use system::process;
 
-/// A run's segments. Dropping it removes their names.
+/// The shared-memory segments of a run, in the launcher. Dropping it removes their names.
 pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
     pub plan: Plan,

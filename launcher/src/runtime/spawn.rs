@@ -122,7 +122,8 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Ends the spiller: the caller saves the rest of the logs. Returns a note for the user.
+    /// Ends the spiller process; the caller saves the rest of the logs. Returns a note for the
+    /// user.
     pub fn end_spiller(&mut self) -> Option<String> {
         let mut spiller = self.spiller.take()?;
         spiller.end();

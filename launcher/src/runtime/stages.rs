@@ -69,9 +69,9 @@ use system::scratch::ColumnStore;
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
-/// A finished run.
+/// A run that has ended, with its outcome and its evaluated figures.
 pub struct FinishedRun {
-    /// Its folder.
+    /// The run's folder.
     pub folder: PathBuf,
     /// How the run ended.
     pub outcome: RunOutcome,

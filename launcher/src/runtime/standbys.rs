@@ -134,7 +134,7 @@ impl Standbys {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
-    /// Ends all standbys.
+    /// Ends all standby processes.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }

@@ -346,7 +346,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns the orchestrator's counters.
+/// Returns the counters of the orchestrator from its thread's segment.
 pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCounters> {
     let thread = plan.thread_of(Role::Orchestrator)?;
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))

@@ -79,7 +79,8 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
         });
     }
     let what = if let Ok(record) = SweepRecord::read(folder) {
-        let repeats = if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
+        let repeats =
+            if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
         format!("{} of {} settings, {repeats}", record.kind, record.points.len())
     } else if let Ok(lab) = Lab::read(folder) {
         format!("lab of {} cells, {} runs each", lab.cells.len(), lab.runs)

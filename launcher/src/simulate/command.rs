@@ -65,7 +65,7 @@ fn defect(name: &str) -> Result<Defect, String> {
     Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
 }
 
-/// Totals over many runs. Sums, so that the order of simulation does not matter.
+/// Totals over many simulated runs. Sums, so that the order of simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimulationTotals {
     /// Runs.

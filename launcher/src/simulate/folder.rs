@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct JournalFolder(PathBuf);
 
 impl JournalFolder {
-    /// Creates a new folder.
+    /// Creates a new temporary folder.
     ///
     /// # Errors
     /// The folder cannot be created; the error names it.
@@ -24,7 +24,7 @@ impl JournalFolder {
         Ok(Self(path))
     }
 
-    /// Returns its path.
+    /// Returns the path of the temporary folder.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }

@@ -22,12 +22,13 @@ pub(super) fn set(left: u64) {
     LEFT.set(left);
 }
 
-/// Disarms the simulated crash. Returns the reads that were left.
+/// Disarms the simulated crash, and returns the clock reads that were left. Returns the reads that
+/// were left.
 pub(super) fn take() -> u64 {
     LEFT.take()
 }
 
-/// Counts a clock read.
+/// Counts a clock read, and crashes the simulated process at the last one.
 pub(super) fn look() {
     let left = LEFT.get();
     if left > 0 {

@@ -223,7 +223,7 @@ impl Simulated {
     }
 }
 
-/// Simulates a run.
+/// Simulates a scenario's run from start to end.
 ///
 /// # Errors
 /// The run does not end, or something panicked.

@@ -91,7 +91,7 @@ pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
 
-/// Draws one of these techniques at random.
+/// Draws one of the given techniques at random.
 ///
 /// # Panics
 /// The list is empty.
@@ -100,7 +100,7 @@ pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
 }
 
 impl Scenario {
-    /// Draws a scenario.
+    /// Draws a scenario (plan, schedule and faults) from a seed.
     ///
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
@@ -108,7 +108,7 @@ impl Scenario {
         Self::draw_with(seed, technique, recovery::is_drawn(seed, technique))
     }
 
-    /// Draws a crash-recovery scenario.
+    /// Draws a scenario with crashes of engine and exchanges and their recovery.
     ///
     /// # Errors
     /// The errors of [`Scenario::draw`].

@@ -23,8 +23,8 @@ impl<'a> StandbyProcess<'a> {
         self.attached
     }
 
-    /// Runs one turn. Returns `true` unless it has stopped following its journal.
-    fn step(&mut self) -> bool {
+    /// Runs one turn. Returns `false` if it has stopped following its journal.
+    fn try_step(&mut self) -> bool {
         self.standby.try_follow();
         let follows = self.standby.has_state();
         let is_well = follows || !self.follows;
@@ -68,7 +68,7 @@ impl<'a> Standbys<'a> {
         let Some(spare) = &mut self.all[process] else { return drawn < 16 };
         if drawn == 0 {
             self.all[process] = None;
-        } else if drawn < 8 && !spare.step() {
+        } else if drawn < 8 && !spare.try_step() {
             self.failed = Some(lost(process));
         }
         false
@@ -85,7 +85,7 @@ impl<'a> Standbys<'a> {
     /// Takes the standby of a process, which may have a last turn; `None` if there is none.
     pub fn promote(&mut self, process: usize) -> Option<StandbyProcess<'a>> {
         let mut spare = self.all[process].take()?;
-        if self.draws.below(2) == 0 && !spare.step() {
+        if self.draws.below(2) == 0 && !spare.try_step() {
             self.failed = Some(lost(process));
         }
         Some(spare)

@@ -45,7 +45,7 @@ pub struct RoleRow {
     pub role: String,
     /// Name of its thread.
     pub thread: String,
-    /// Its process id; `None` without a process.
+    /// Process id of the role; `None` without a process.
     pub pid: Option<u32>,
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.
@@ -77,7 +77,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// Occupancy of a ring.
+/// A ring of the run with its occupancy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of its segment within the run.

@@ -18,7 +18,8 @@ const SIZE: (usize, usize) = (80, 24);
 pub struct Screen;
 
 impl Screen {
-    /// Enters view mode. A panic restores the terminal before its message is printed.
+    /// Switches the terminal to view mode: alternate screen, raw input. A panic restores the
+    /// terminal before its message is printed.
     pub fn open() -> io::Result<Self> {
         raw_mode::enter()?;
         let screen = Self;

@@ -1,6 +1,6 @@
-//! What `export` writes, opened with the tools that it is for: Perfetto's own messages,
-//! HdrHistogram's log reader, DuckDB. Python with the packages `perfetto` and `duckdb` does that
-//! (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
+//! The files that `export` writes, opened with the tools that they are for: Perfetto's own
+//! messages, HdrHistogram's log reader, DuckDB. This needs Python with the packages `perfetto` and
+//! `duckdb` (`BULKHEAD_PYTHON` names another one than python3); otherwise the test prints a note.
 
 use crate::common::{Launcher, output, text};
 use serde_json::Value;

@@ -64,7 +64,8 @@ pub trait Effects {
     /// Stamps a report as returned and sends it to its strategy's current incarnation.
     fn to_strategy(&mut self, report: &Report, message: &Message);
 
-    /// Requests recalls: see [`Core::should_recall`](super::Core::should_recall).
+    /// Removes orders from the queues to gateways that must not be sent any more: see
+    /// [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
     /// Drops the queue of reports to a strategy whose incarnation is dead.

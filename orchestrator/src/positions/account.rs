@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    fn of(fills: &[(bool, u64, i64)]) -> Account {
+    fn account_of(fills: &[(bool, u64, i64)]) -> Account {
         let mut account = Account::default();
         for (is_buy, quantity, price) in fills {
             account.fill(if *is_buy { Side::Buy } else { Side::Sell }, *quantity, *price);
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn closing_realises_and_turning_opens_anew() {
-        let account = of(&[(true, 10, 100), (true, 10, 120)]);
+        let account = account_of(&[(true, 10, 100), (true, 10, 120)]);
         assert_eq!((account.net, account.average_price(), account.realised), (20, 110, 0));
         assert_eq!((account.unrealised(111), account.profit(111)), (20, 20));
-        let account = of(&[(true, 10, 100), (true, 10, 120), (false, 5, 130)]);
+        let account = account_of(&[(true, 10, 100), (true, 10, 120), (false, 5, 130)]);
         assert_eq!((account.net, account.realised, account.average_price()), (15, 100, 110));
-        let account = of(&[(true, 10, 100), (true, 10, 120), (false, 25, 130)]);
+        let account = account_of(&[(true, 10, 100), (true, 10, 120), (false, 25, 130)]);
         assert_eq!((account.net, account.realised, account.average_price()), (-5, 400, 130));
-        let account = of(&[(false, 4, 50), (true, 4, 60)]);
+        let account = account_of(&[(false, 4, 50), (true, 4, 60)]);
         assert_eq!((account.net, account.realised, account.average_price(), account.cost), (0, -40, 0, 40));
     }
 
@@ -119,7 +119,7 @@ mod tests {
         fn it_is_what_the_fills_add_up_to(
             fills in prop::collection::vec((any::<bool>(), 0u64..1 << 40, 0i64..1 << 40), 0..60), at in 0i64..1 << 40,
         ) {
-            let account = of(&fills);
+            let account = account_of(&fills);
             let signed = |is_buy: bool, quantity: u64| i128::from(quantity) * if is_buy { 1 } else { -1 };
             let net: i128 = fills.iter().map(|(is_buy, quantity, _)| signed(*is_buy, *quantity)).sum();
             let cost: i128 = fills.iter().map(|(b, quantity, price)| signed(*b, *quantity) * i128::from(*price)).sum();
@@ -150,13 +150,13 @@ mod tests {
                 }
                 net += signed;
             }
-            let difference = of(&fills).realised as f64 - realised;
+            let difference = account_of(&fills).realised as f64 - realised;
             prop_assert!(difference.abs() <= lost + 1.0, "at most one unit is truncated a closing fill: {difference}");
         }
 
         #[test]
         fn nothing_overflows_with_a_panic(fills in prop::collection::vec((any::<bool>(), any::<u64>(), any::<i64>()), 0..20)) {
-            let account = of(&fills);
+            let account = account_of(&fills);
             let _ = (account.long(), account.short(), account.average_price());
         }
     }

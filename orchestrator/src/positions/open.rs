@@ -38,8 +38,8 @@ impl OpenOrders {
     /// Inserts the orders of a snapshot into an empty table. Returns `None` if they cannot be
     /// there.
     pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
-        window.iter().all(|order| self.insert_in_window(*order)).then_some(())?;
-        let insert = |order: &OpenOrder| self.get(order.id()).is_none() && self.others.insert(*order);
+        window.iter().all(|order| self.try_insert_in_window(*order)).then_some(())?;
+        let insert = |order: &OpenOrder| self.get(order.id()).is_none() && self.others.try_insert(*order);
         others.iter().all(insert).then_some(())
     }
 
@@ -67,13 +67,13 @@ impl OpenOrders {
     /// Adds an order that is not in the table. Dropped unless [`OpenOrders::has_room`].
     #[inline]
     pub(crate) fn insert(&mut self, order: OpenOrder) {
-        if !self.insert_in_window(order) {
-            self.others.insert(order);
+        if !self.try_insert_in_window(order) {
+            self.others.try_insert(order);
         }
     }
 
     #[inline(always)]
-    fn insert_in_window(&mut self, order: OpenOrder) -> bool {
+    fn try_insert_in_window(&mut self, order: OpenOrder) -> bool {
         let index = self.index(order.id());
         let is_free = self.window.orders[index].is_free();
         if is_free {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_alone_loses_what_rests_and_what_a_kill_switch_is_about() {
+    fn window_alone_loses_resting_and_killed_orders() {
         // The window of 32 has one slot for both.
         let rests = [(0, 1, 0), (32, 1, 0), (0, 4, 0), (32, 4, 0)];
         // 1 and 10: an order of instrument 1 or 0 comes; 4: it goes; 8: instrument 0 is killed.
@@ -189,7 +189,7 @@ mod tests {
         for steps in [&rests[..], &killed] {
             assert_eq!(keeps(steps, &RIGHT), Ok(()));
         }
-        let insert = |orders: &mut OpenOrders, order| _ = orders.insert_in_window(order);
+        let insert = |orders: &mut OpenOrders, order| _ = orders.try_insert_in_window(order);
         assert!(keeps(&rests, &Way { insert, ..RIGHT }).is_err());
         let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
         assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
@@ -202,12 +202,12 @@ mod tests {
             let id = OrderId::new(id.0, id.1, id.2.into());
             let kind = Kind::Order(Side::Buy);
             let order = OpenOrder::new(id, kind, leaves, 1, 2);
-            prop_assert!(orders.insert_in_window(order));
+            prop_assert!(orders.try_insert_in_window(order));
             prop_assert_eq!(orders.get(id), Some(order));
             // The next one that has the slot, and the same sequence of another incarnation.
             for other in [OrderId::new(id.strategy(), id.epoch(), id.sequence() + 64), OrderId::new(id.strategy(), id.epoch() ^ 1, id.sequence())] {
                 prop_assert_eq!((orders.get(other), orders.take(other)), (None, None));
-                prop_assert!(!orders.insert_in_window(OpenOrder::new(other, kind, 1, 0, 0)));
+                prop_assert!(!orders.try_insert_in_window(OpenOrder::new(other, kind, 1, 0, 0)));
             }
             prop_assert_eq!(orders.take(id), Some(order));
             prop_assert_eq!((orders.get(id), orders.mark(|_, _| true)), (None, 0));

@@ -57,7 +57,7 @@ impl Table {
 
     /// Adds an order that is not in the table. Returns `false` if the table is full.
     #[inline]
-    pub(super) fn insert(&mut self, order: OpenOrder) -> bool {
+    pub(super) fn try_insert(&mut self, order: OpenOrder) -> bool {
         let has_room = self.has_room();
         if has_room {
             let mask = self.slots.mask();
@@ -126,7 +126,7 @@ mod tests {
             for (leaves, (sequence, adds, epoch)) in (0..).zip(steps) {
                 let id = OrderId::new(7, epoch, sequence);
                 if adds && !map.contains_key(&id) && map.len() < 20 {
-                    table.insert(OpenOrder::new(id, Kind::Order(Side::Sell), leaves, 1, 2));
+                    table.try_insert(OpenOrder::new(id, Kind::Order(Side::Sell), leaves, 1, 2));
                     map.insert(id, leaves);
                 } else if !adds {
                     prop_assert_eq!(table.take(id).map(|order| order.leaves), map.remove(&id));
@@ -140,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_takes_no_more_and_still_ends_its_searches() {
+    fn full_table_refuses_and_still_ends_searches() {
         let mut table = Table::new(4);
         for sequence in 0..100 {
-            table.insert(OpenOrder::new(OrderId::new(0, 0, sequence), Kind::Replace, 0, 0, 0));
+            table.try_insert(OpenOrder::new(OrderId::new(0, 0, sequence), Kind::Replace, 0, 0, 0));
         }
         assert_eq!((count(&table), table.has_room()), (7, false));
         assert_eq!(table.get(OrderId::new(0, 0, 99)), None);

@@ -156,7 +156,7 @@ fn positions_that_forget_a_partial_fill_are_found() {
 }
 
 #[test]
-fn positions_that_forget_what_was_left_of_a_cancelled_order_are_found() {
+fn forgotten_remainder_of_cancelled_order_is_detected() {
     fn forgets(positions: &mut Positions, report: &Report) {
         if report.status != OrderStatus::Cancelled {
             settle(positions, report);
@@ -166,7 +166,7 @@ fn positions_that_forget_what_was_left_of_a_cancelled_order_are_found() {
 }
 
 #[test]
-fn a_dead_ones_order_is_open_until_its_venue_says_otherwise() {
+fn dead_strategys_order_is_open_until_venue_reports() {
     let mut positions = Positions::new(1, 1, 4);
     let order = Order { quantity: 10, ..Order::new(OrderId::new(0, 0, 0), 0) };
     positions.send(&order);

@@ -1,4 +1,4 @@
-//! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
+//! The surroundings of the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
 use journal::{Disk, Durability, JournalFollower, Options, Writer};
 use orchestrator::risk::RiskSetup;

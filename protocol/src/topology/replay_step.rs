@@ -15,7 +15,7 @@ impl ReplayStep {
         (self.venue as u64) << 16 | self.strategy as u64
     }
 
-    /// Decodes a step.
+    /// Decodes a step of the recorded sequence from its word.
     pub const fn from_word(word: u64) -> Self {
         Self { strategy: word as u16, venue: (word >> 16) as u16 }
     }

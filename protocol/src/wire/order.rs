@@ -46,7 +46,7 @@ impl Side {
         }
     }
 
-    /// Returns the other side.
+    /// Returns the opposite side of an order: sell for buy, buy for sell.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {

@@ -115,7 +115,7 @@ impl AgentAccount {
         self.0[Field::State as usize].store(state, Ordering::Release);
     }
 
-    /// Returns the launcher's end.
+    /// Returns the launcher's reading end of the account.
     pub fn view(&self) -> AccountView {
         AccountView::new(self.0.clone())
     }

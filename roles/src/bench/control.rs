@@ -50,7 +50,7 @@ impl ControlSegment {
         Self(words)
     }
 
-    /// Publishes an agent's PID.
+    /// Publishes the process id of an agent.
     pub fn set_pid(&self, agent: usize, pid: u32) {
         // Release: pairs with the Acquire load in `ControlView::pid`.
         self.0[PIDS + agent].store(pid.into(), Ordering::Release);

@@ -131,7 +131,7 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
     }
 }
 
-/// Forges the thread's status.
+/// Writes forged values into the thread's own status block.
 pub fn forge_status(kind: FaultKind, means: &FaultContext) {
     let Some(status) = &means.status else { return };
     match kind {

@@ -71,7 +71,7 @@
 //! what the writer passed to one `write`, and nothing else is returned. Versions are never used
 //! again: they end at 2^56, before which nothing wraps.
 //!
-//! # Why nobody waits
+//! # Why no end waits
 //!
 //! The writer loads nothing that another process writes. It performs its stores and is done,
 //! however many readers there are and however they crash: readers write no word. A reader never
@@ -161,7 +161,7 @@ pub enum BoardError {
     Version {
         /// Which cell.
         cell: usize,
-        /// What it says.
+        /// The finding, for the message.
         found: u64,
     },
     /// Memory that is not a board's.

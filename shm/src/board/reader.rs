@@ -14,7 +14,7 @@ pub struct Stamp {
     pub ticks: u64,
 }
 
-/// Errors of a read.
+/// Errors of reading a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// Each time a value was copied, the writer overwrote it. A correct writer does that only if it
@@ -29,9 +29,9 @@ pub enum ReadError {
     /// The version went backwards: no honest writer does that.
     #[error("the version went backwards, from {seen} to {found}: the writer broke the rules")]
     Backwards {
-        /// What was seen before.
+        /// The version that was read before.
         seen: u64,
-        /// What is there now.
+        /// The version that is in the board now.
         found: u64,
     },
 }
@@ -64,7 +64,7 @@ impl Reader {
         Ok(Self { shape, view: view.clone() })
     }
 
-    /// Returns the board's shape.
+    /// Returns the dimensions of the board.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }

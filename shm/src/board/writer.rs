@@ -44,7 +44,7 @@ impl Writer {
         Ok(Self { words: words.clone(), shape, versions })
     }
 
-    /// Returns the board's shape.
+    /// Returns the dimensions of the board.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }

@@ -105,7 +105,7 @@ pub enum HeaderError {
     /// Too few bytes for a header.
     #[error("{0} bytes: too short for a bulkhead header ({min} bytes)", min = HEADER_WORDS * 8)]
     TooShort(u64),
-    /// Not ours, or not yet complete.
+    /// The memory is not one of bulkhead's segments, or not complete yet.
     #[error("wrong magic {0:#018x}: not a bulkhead segment, or its creator died before it was complete")]
     Magic(u64),
     /// Another format.
@@ -122,7 +122,7 @@ pub enum HeaderError {
     /// A kind other than the requested one.
     #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
-        /// What was expected.
+        /// The expected value.
         expected: SegmentKind,
         /// The code that was found.
         found: u64,
@@ -153,7 +153,7 @@ pub enum HeaderError {
 /// The header, decoded and checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the segment is.
+    /// Kind of the segment: [`SegmentKind::code`].
     pub kind: SegmentKind,
     /// Bytes of the whole segment (of a saved log: of the segment that it was saved from).
     pub bytes: u64,
@@ -161,13 +161,13 @@ pub struct Header {
     pub capacity: u64,
     /// Words in each.
     pub slot_words: u64,
-    /// Who created it.
+    /// Process id of the creator.
     pub creator_pid: u32,
     /// When that process started (clock ticks since boot).
     pub creator_start: u64,
     /// [`run_hash`] of the run's id.
     pub run: u64,
-    /// Whose it is among its kind.
+    /// Index of the segment among those of its kind.
     pub index: u64,
 }
 

@@ -65,8 +65,8 @@ impl Region {
         Self::create_mapped(name, words, true)
     }
 
-    /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and
-    /// mapped page by page as it is touched, at one minor fault each.
+    /// Creates a named segment as [`Region::create`] does, but not prefaulted: reserved, so that
+    /// touching it cannot fail, and mapped page by page as it is touched, at one minor fault each.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -96,7 +96,8 @@ impl Region {
         Self::open_mapped(name, true)
     }
 
-    /// As [`Region::open`], but not prefaulted: see [`Region::create_reserve`].
+    /// Maps a named segment as [`Region::open`] does, but not prefaulted: see
+    /// [`Region::create_reserve`].
     ///
     /// # Errors
     /// As [`Region::open`].
@@ -127,7 +128,8 @@ impl Region {
         Ok(Self::memfd_and_file(name, words, true)?.0)
     }
 
-    /// As [`Region::memfd`], with the file: its size can be sealed and its descriptor handed over.
+    /// Creates an anonymous region as [`Region::memfd`] does, and returns its file as well: its
+    /// size can be sealed and its descriptor handed over.
     ///
     /// # Errors
     /// What the system refused.

@@ -22,7 +22,7 @@ use thiserror::Error;
 /// Errors of creating or mapping a region.
 #[derive(Debug, Error)]
 pub enum RegionError {
-    /// Not enough room for a segment; found when it is created, not as a SIGBUS later.
+    /// Not enough space for a segment; found when it is created, not as a SIGBUS later.
     #[error(
         "no room for segment {name} ({bytes} bytes) in /dev/shm: free some with `launcher clean`, run with fewer \
          --orders, or enlarge it (mount -o remount,size=…, or --shm-size for a container)"
@@ -30,7 +30,7 @@ pub enum RegionError {
     NoRoom {
         /// The segment's name.
         name: String,
-        /// Its size.
+        /// Size of the segment in bytes.
         bytes: u64,
     },
     /// The operating system's refusal.
@@ -38,17 +38,17 @@ pub enum RegionError {
     Os {
         /// The segment's name.
         name: String,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why it failed.
         source: std::io::Error,
     },
-    /// It is there, but it is not what it should be.
+    /// The segment exists, but its header is not the expected one.
     #[error("segment {name}: {source}")]
     Header {
         /// The segment's name.
         name: String,
-        /// What is wrong with it.
+        /// The error of the header.
         source: HeaderError,
     },
 }
@@ -218,7 +218,7 @@ impl Deref for AtomicWords {
 pub struct ReadOnlyWords(pub(super) AtomicWords);
 
 impl ReadOnlyWords {
-    /// Loads one word.
+    /// Loads one word of the slice.
     ///
     /// # Panics
     /// If `index` is outside the window.

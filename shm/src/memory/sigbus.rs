@@ -163,8 +163,8 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     }
 }
 
-/// Maps a zeroed page over that address, if it is in a region of the table. Returns whether the
-/// access can go on.
+/// Maps a zeroed page over that address, if it is in a region of the table. Returns `true` if the
+/// access can continue.
 fn replace(address: usize) -> bool {
     let Some(entry) = TABLE.iter().find(|entry| entry.covers(address)) else { return false };
     // Relaxed: the entry was published before the region was used.

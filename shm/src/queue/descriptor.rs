@@ -1,5 +1,4 @@
-//! The descriptor of a queue, a segment: its geometry, the processes attached to its ends, and its
-//! files.
+//! The segment that describes a queue: its geometry, the processes attached to its ends, its files.
 //!
 //! ```text
 //! word 0        16          17          18              19      20         21            21 + N

@@ -63,7 +63,7 @@ fn names_with(prefix: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns `true` if what stands under the name is that file of the queue.
+/// Returns `true` if the file with that name is the listed one of the queue.
 fn is_file_of(queue: &QueueDescriptor, file: ListedFile, name: &str, what: &str) -> bool {
     let full = segment_name(name, what);
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{full}")) else { return false };

@@ -136,7 +136,7 @@ impl<T: Message> MessageQueue<T> {
         Sender::attach(&mut self.queue, index, lock)
     }
 
-    /// Attaches the receiver.
+    /// Attaches the receiver of the queue.
     ///
     /// # Errors
     /// [`QueueError::Attached`]; [`QueueError::ReceiverCrashed`]: take over with

@@ -93,7 +93,7 @@ impl<T: Message> Receiver<T> {
         }
     }
 
-    /// As [`Receiver::pop`], and waits for a message, at most for `timeout`.
+    /// Takes the next message as [`Receiver::pop`] does, waiting for one at most for `timeout`.
     ///
     /// # Errors
     /// As [`Receiver::pop`].
@@ -113,8 +113,9 @@ impl<T: Message> Receiver<T> {
         }
     }
 
-    /// Arms the file descriptor. Returns `true` if the queue is empty: wait until the descriptor is
-    /// readable, then pop until `None`. Returns `false` if there is a message already.
+    /// Arms the file descriptor, so that it becomes readable when a message is pushed. Returns
+    /// `true` if the queue is empty: wait until the descriptor is readable, then pop until `None`.
+    /// Returns `false` if there is a message already.
     ///
     /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
     /// wake-up leaves the message unannounced until the next push.

@@ -63,7 +63,7 @@ pub enum PeerFault {
     /// connected already.
     #[error("a connection claims to be of producer {index}")]
     InvalidIndex {
-        /// What it claims.
+        /// The producer index that the connection claims.
         index: u64,
     },
 }
@@ -150,8 +150,8 @@ pub trait Consumer: Send {
     /// the capacity or less leaves slots for the producers. It may return early: 0 means that no
     /// message was there.
     ///
-    /// A consumer that dies here may leave any of them to its successor, in order: they come out
-    /// again.
+    /// A consumer that dies here may leave any of them to its successor, in order: they are
+    /// delivered again.
     #[inline(always)]
     fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize
     where
@@ -177,8 +177,7 @@ pub trait Consumer: Send {
     /// Skips messages that a crashed predecessor took from a producer and journaled: up to `taken`,
     /// counted since the producer's memory was last reset.
     ///
-    /// # Errors
-    /// How many were given back, if that is more.
+    /// # Errors The number of freed messages, if that is more.
     fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
         let _ = (producer, taken);
         Ok(())

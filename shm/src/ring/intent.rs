@@ -136,7 +136,7 @@ impl Intents {
 
     /// Marks a producer as dead, until [`Intents::clear`]. Returns `false` if `producer` is out of
     /// range.
-    pub fn mark_dead(&mut self, producer: usize) -> bool {
+    pub fn try_mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 

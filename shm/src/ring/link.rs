@@ -48,9 +48,9 @@ pub struct SegmentSpec {
     pub name: String,
     /// Kind of file under the name.
     pub place: SegmentPlace,
-    /// Its size in words; 0 for what is not memory.
+    /// Size of the segment in words; 0 for files that are not memory.
     pub words: usize,
-    /// Its kind.
+    /// Kind of the segment.
     pub kind: SegmentKind,
     /// Slots, records or entries.
     pub capacity: u64,
@@ -68,9 +68,9 @@ pub struct EndRights {
     /// The only producer that uses it, for whose successor it is reset; `None`: all producers use
     /// it.
     pub only: Option<usize>,
-    /// What that producer, or each, may do.
+    /// Rights of one producer, or of each.
     pub producer: Option<Access>,
-    /// What the consumer may do.
+    /// Rights of the consumer.
     pub consumer: Option<Access>,
 }
 
@@ -114,7 +114,7 @@ pub trait Link: 'static {
         attached: &mut Attached<'_>,
     ) -> Result<Self::Producer, RegionError>;
 
-    /// Attaches the consumer. Within a process consumers are attached before producers.
+    /// Attaches the consumer of the link. Within a process consumers are attached before producers.
     ///
     /// # Errors
     /// A segment that is missing or not what it should be.

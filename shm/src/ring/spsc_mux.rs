@@ -64,7 +64,7 @@ impl Mux {
         }
     }
 
-    /// Takes the next message; its slot is given back at once if `RELEASES`.
+    /// Takes the next message; its slot is freed at once if `RELEASES`.
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
         let place = self.find_nonempty()?;

@@ -23,7 +23,7 @@ pub enum Home {
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
     pub name: &'static str,
-    /// Where it can run.
+    /// The memory of the technique, which decides where it can run.
     pub home: Home,
     /// The steps of a push, in their order: where a fault can be due. Exactly those at which
     /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.

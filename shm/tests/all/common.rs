@@ -1,4 +1,4 @@
-//! What the tests share: this binary started again for one of its tests.
+//! Helper of the tests: starts this binary again for one of its tests.
 
 use std::process::Command;
 

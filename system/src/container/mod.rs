@@ -5,8 +5,8 @@
 //! and [`drop_rights`], and then starts the program:
 //!
 //! ```text
-//! outside: new namespaces ─ mounts ─┬─ starts init ───────────────┬─ gives up ─ starts the program ─ waits for it ─ kills init
-//!                                   └─ init, process 1: /proc ─ check ─ …       └─ process 2
+//! outside: new namespaces ─ mounts ─┬─ starts init ─ drops rights ─┬─ waits ─ kills init
+//!                                   └─ init, process 1: /proc      └─ the program, process 2
 //! ```
 //! Init is the first process of the new PID namespace. When it dies, the kernel kills all other
 //! processes in the namespace, and reports init's end only after theirs. The program itself is not
@@ -16,13 +16,13 @@
 //!
 //! | [`ContainerPart`] | what it takes away |
 //! |---|---|
-//! | [`ContainerPart::Processes`] | other processes: they cannot be seen, signalled or traced; none stays behind |
+//! | [`ContainerPart::Processes`] | seeing, signalling or tracing other processes |
 //! | [`ContainerPart::Network`] | all networks and the abstract sockets |
 //! | [`ContainerPart::Ipc`] | System V's and POSIX' queues, semaphores and memory |
-//! | [`ContainerPart::Root`] | writing: every file system that was there is read-only; `/tmp` is empty, its own and small |
-//! | [`ContainerPart::Memory`] | `/dev/shm` and `/dev`: there is what was handed over by name, read-only where it is to be read |
-//! | [`ContainerPart::Calls`] | what no namespace separates: keys, sockets to the hypervisor, performance counters, holes in shared memory |
-//! | [`ContainerPart::Rights`] | capabilities, further user namespaces, truncating a file of others, limits |
+//! | [`ContainerPart::Root`] | writing, except to a small private `/tmp` |
+//! | [`ContainerPart::Memory`] | `/dev/shm` and `/dev`, except what was handed over |
+//! | [`ContainerPart::Calls`] | calls that no namespace separates, such as keys |
+//! | [`ContainerPart::Rights`] | capabilities, user namespaces, truncation |
 //!
 //! Clocks are the host's, without a time namespace, so stamps are comparable.
 

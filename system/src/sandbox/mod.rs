@@ -6,11 +6,11 @@
 //!
 //! | layer | when | refuses |
 //! |---|---|---|
-//! | descriptors | when the process starts | every file and segment that was not handed over, and more rights than it was handed over with |
-//! | [`SandboxLayer::Privileges`] | before any second thread | what root may and others may not; gaining rights by executing something |
-//! | [`SandboxLayer::Landlock`] | before any second thread | every file but those that are left to it ([`AllowedFiles`]), TCP ports, abstract sockets and signals to the outside |
-//! | [`SandboxLayer::Limits`] | before any second thread | another descriptor, a file that grows without end, a core file |
-//! | [`SandboxLayer::Calls`] | after the threads are pinned | every system call that is not on a list of about twenty |
+//! | descriptors | when the process starts | files and rights that were not handed over |
+//! | [`SandboxLayer::Privileges`] | before any second thread | privileges of root, new privileges |
+//! | [`SandboxLayer::Landlock`] | before a second thread | files not in [`AllowedFiles`], TCP |
+//! | [`SandboxLayer::Limits`] | before any second thread | descriptors, endless files, core files |
+//! | [`SandboxLayer::Calls`] | after the threads are pinned | all but about twenty system calls |
 //!
 //! The first layer is not part of a profile: a process gets only the descriptors meant for it
 //! ([`inherited_by`](shm::memory::sealed::inherited_by))and closes them when it has mapped them.
@@ -130,8 +130,8 @@ impl SandboxProfile {
         self.confine_to(&AllowedFiles::default(), weaker_is_fine)
     }
 
-    /// As [`SandboxProfile::confine`], with access to some files, also for threads that it starts
-    /// later.
+    /// Confines the process as [`SandboxProfile::confine`] does, with access to some files, also
+    /// for threads that it starts later.
     ///
     /// # Errors
     /// As [`SandboxProfile::confine`]; [`SandboxError::Path`].

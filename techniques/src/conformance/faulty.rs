@@ -32,9 +32,9 @@ pub trait RingFault: Send + 'static {
     /// From this producer on, the consumer misses each message at its first poll.
     const HIDES_FROM: usize = usize::MAX;
 
-    /// Corrupts a message. Returns the message to deliver now, and one to deliver later: directly
-    /// after it, or, if none is delivered now, after the next one of the same producer (or after
-    /// many empty polls).
+    /// Corrupts a received message by the fault. Returns the message to deliver now, and one to
+    /// deliver later: directly after it, or, if none is delivered now, after the next one of the
+    /// same producer (or after many empty polls).
     fn corrupt(message: PoppedMessage, before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>);
 }
 

@@ -9,11 +9,11 @@
 //! }
 //! ```
 //!
-//! It uses the technique's static information [`Record`](shm::ring::TechniqueInfo) and runs on the heap
-//! and in mapped memory, where the technique supports them: with threads, against a model, filled
-//! and drained, and with producers that die at each step of a push and are replaced. It does not
-//! cover every interleaving (that needs a model checker), other processes, or hostile peers. The
-//! faulty rings in [`faulty`] validate the suite itself.
+//! It uses the technique's [`TechniqueInfo`](shm::ring::TechniqueInfo) and runs on the heap and in
+//! mapped memory, where the technique supports them: with threads, against a model, filled and
+//! drained, and with producers that die at each step of a push and are replaced. It does not cover
+//! every interleaving (that needs a model checker), other processes, or hostile peers. The faulty
+//! rings in [`faulty`] validate the suite itself.
 
 mod checks;
 pub mod faulty;

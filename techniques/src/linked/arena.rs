@@ -89,7 +89,7 @@ impl BlockLink {
     }
 }
 
-/// A validated arena.
+/// A validated arena of linked blocks.
 pub(super) struct BlockArena<const W: usize, const B: usize> {
     pub(super) words: AtomicWords,
     pub(super) blocks: usize,

@@ -200,7 +200,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
     }
 
     fn retire(&mut self, producer: usize) -> bool {
-        if !self.intents.mark_dead(producer) {
+        if !self.intents.try_mark_dead(producer) {
             return true;
         }
         // A block that it had allocated and not linked is freed; a slot that it had claimed and not

@@ -1,20 +1,22 @@
 //! `linked`: a linked list of blocks in a shared arena, unbounded up to the size of the arena.
 //!
 //! ```text
-//! word 0        16       32       48        64           80           96             112
-//!      │ header │ tail   │ last   │ fresh   │ free head  │ free tail  │ head, current │ free ring: one block id each │ block 0 │ …
-//!        launcher  any producer                            consumer     consumer        consumer
+//! word 0        16       32       48        64           80           96              112
+//!      │ header │ tail   │ last   │ fresh   │ free head  │ free tail  │ head, current │ …
+//!        launcher  any producer                            consumer     consumer
+//! word 112                                       then
+//!      │ free ring: one block id each (consumer) │ block 0 │ block 1 │ …
 //!
 //! block  │ next │ stamp │ message │ stamp │ message │ … 31 slots │ pad to 128 bytes
 //!
 //! tail   the number p of the next message; it is in block number p div 31, slot p mod 31
-//! last   number and id of the newest block:           number (40 bits) │ id (23) │ 1; 0 is block number 0 in block 0
-//! next   what follows the block:   linked:            number (40 bits) │ id (23) │ 1
-//!                                  taken, not yet:    allocation (52 bits) │ producer (10) │ 1 0
-//!                                  free:              given back as that one (52 bits) │ 0; 0: never used, or block 0 in its first use
+//! last   the newest block:  number (40 bits) │ id (23) │ 1; 0 is block number 0 in block 0
+//! next   linked:            number (40 bits) │ id (23) │ 1 of the following block
+//!        taken, not linked: allocation (52 bits) │ producer (10) │ 1 0
+//!        free:              count of freed blocks (52 bits) │ 0; 0: never freed
 //! stamp  p + 1 once message p is written; anything smaller is of an earlier use
 //! fresh  blocks taken from the arena's untouched rest, besides block 0;  free head: blocks reused
-//! head   where the consumer is: the next message, its block and the one before; only a successor reads it
+//! head   the consumer's next message, its block and the one before; read only by a successor
 //! ```
 //!
 //! Zeroed memory is the empty list. Blocks have numbers, which only grow, and ids, their indices in
@@ -49,12 +51,12 @@
 //!
 //! | died at | in the list | repair |
 //! |---|---|---|
-//! | before it allocated a block | nothing; perhaps an announcement, and the block's mark is not its own | none |
-//! | block allocated, counter lagging | the next producer that needs a block advances the counter | the block is freed |
-//! | allocated, not linked; or spare, because another producer was faster | an unlinked block | the block is freed: announced, marked as the dead producer's, not in the list |
+//! | before it allocated a block | nothing, or an announcement of another's block | none |
+//! | block allocated, counter lagging | as below; the next producer advances it | as below |
+//! | allocated, not linked; or spare | an unlinked block with its mark and announcement | freed |
 //! | linked, `last` lagging | the next push advances `last` | none: the block is in the list |
-//! | announced | nothing claimed, or the slot of another producer | none, once that producer has written it |
-//! | claimed, half-written, written | a slot that is never written; the consumer waits there | when the consumer reaches it, it skips it: no running producer announces it |
+//! | announced | nothing claimed, or another's slot | none, once the other has written it |
+//! | claimed, half-written, written | a slot that is never written | the consumer skips it there |
 //! | published | a whole message | none: it is stamped or already taken |
 //!
 //! A producer has at most one unlinked block, the one that it announced last: it allocates none

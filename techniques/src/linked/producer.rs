@@ -57,7 +57,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step; see
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
     /// [`ring::Producer::try_push_with`].
     ///
     /// # Errors

@@ -43,7 +43,8 @@ pub struct BillRow {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// What else sets the row apart: `process gateways`, `stamps ends`; empty: nothing.
+    /// Further settings that distinguish the row: `process gateways`, `stamps ends`; empty without
+    /// any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
     /// Sound runs.
@@ -54,26 +55,26 @@ pub struct BillRow {
     pub p99_ns: Option<f64>,
     /// rt_venue, p99.9.
     pub p999_ns: Option<f64>,
-    /// The same two of the orders that no stall of the machine touched.
+    /// p99 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p99_ns: Option<f64>,
-    /// p99.9 of them.
+    /// p99.9 of rt_venue of these orders.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
     /// The share of the orders that stalls touched and that are not in those two.
     #[serde(default)]
     pub taken_out: Option<f64>,
-    /// What it is compared with; null: this is a reference itself.
+    /// The row with which this one is compared; null if this is a reference itself.
     pub reference: Option<Reference>,
     /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
     /// stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and
-    /// where the machine moved its cores, of each place; empty for threads, and where they were not
-    /// measured.
+    /// The cost that the level adds to the technique in threads, at rt_venue p50: over all runs,
+    /// and by core placement if the machine moved its cores; empty for threads, and where they were
+    /// not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
-    /// What weakens the comparison.
+    /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
     pub cpu_s_per_million: Option<f64>,
@@ -85,7 +86,7 @@ pub struct BillRow {
     pub page_faults: Option<f64>,
     /// Context switches of all threads.
     pub context_switches: Option<f64>,
-    /// What the level contains when a strategy goes wrong; null until containment is measured.
+    /// What the level contains if a strategy fails; null until containment is measured.
     #[serde(default)]
     pub contains: Option<String>,
 }
@@ -102,9 +103,9 @@ pub struct LevelCost {
 /// The row of a bill with which another row is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Its level.
+    /// The isolation level of the reference.
     pub isolation: Isolation,
-    /// Its technique.
+    /// The technique of the reference.
     pub technique: Technique,
 }
 

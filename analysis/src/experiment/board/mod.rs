@@ -65,7 +65,7 @@ pub struct BoardCase {
     pub cells: u64,
     /// Slots of a cell.
     pub slots: u64,
-    /// What stands between writer and readers.
+    /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// How readers wait.
     pub waiting: String,
@@ -84,7 +84,7 @@ pub struct BoardCase {
     pub reader_cores: Vec<u32>,
     /// Whether readers share their cores with others.
     pub shared: bool,
-    /// Where times come from.
+    /// The clock that times come from.
     pub clock: String,
     /// Nanoseconds a tick, over the case.
     pub ns_per_tick: f64,
@@ -116,7 +116,7 @@ pub struct BoardWriter {
     pub write: Distribution,
     /// From when it was due to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
-    /// What the kernel counted; `None`: it died.
+    /// The kernel's counts of the writer; `None` if it died.
     pub usage: Option<BoardUsage>,
 }
 
@@ -127,7 +127,7 @@ pub struct BoardReading {
     pub reads: u64,
     /// Values read a second.
     pub reads_per_s: f64,
-    /// Versions that were written over before they were read.
+    /// Versions that were overwritten before they were read.
     pub missed: u64,
     /// Versions written that were neither read nor counted as missed: by a reader that died.
     pub unseen: u64,
@@ -149,11 +149,11 @@ pub struct BoardReading {
 pub struct BoardReader {
     /// `reader-3`.
     pub name: String,
-    /// Its core.
+    /// The core of the reader.
     pub core: Option<u32>,
-    /// What it saw.
+    /// The values that the reader received.
     pub reading: BoardReading,
-    /// What the kernel counted; `None`: it died.
+    /// The kernel's counts of the reader; `None` if it died.
     pub usage: Option<BoardUsage>,
 }
 
@@ -179,11 +179,11 @@ pub struct BoardDeath {
     pub how: String,
     /// When that was seen, in nanoseconds from the start.
     pub at_ns: u64,
-    /// Whether a successor went on.
+    /// Whether a successor continued.
     pub succeeded: bool,
 }
 
-/// A measure's percentiles.
+/// The percentiles of one measure of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// `write`, `propagation`, …

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Comparisons {
     /// Each setting that both sides have.
     pub comparisons: Vec<Comparison>,
-    /// What was left out.
+    /// Notes on settings that were left out.
     pub notes: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ impl Document for Comparisons {
 /// The comparison of one setting of B with one of A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What A is.
+    /// Description of A.
     pub a: String,
-    /// What B is.
+    /// Description of B.
     pub b: String,
     /// Pairs of runs that were compared.
     pub pairs: usize,
-    /// What weakens the comparison.
+    /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
-    /// Where the machine had its cores, if they were moved between the runs.
+    /// The core placements, if the machine moved its cores between the runs.
     #[serde(default)]
     pub placed: Vec<PlacementRuns>,
     /// Every figure; `rt_venue` first.

@@ -52,7 +52,7 @@ pub struct Containments {
     /// Outcomes of roles of the engine that had a fault.
     #[serde(default)]
     pub roles: Vec<RoleContainment>,
-    /// What the protection costs a push and a pop.
+    /// The cost of the protection in a push and a pop.
     pub cost: Option<ProtectionCost>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
@@ -100,8 +100,8 @@ pub struct Containment {
     pub fault: String,
     /// Whether it stayed where it began.
     pub contained: Contained,
-    /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why
-    /// the run ended.
+    /// The observation of the engine or the launcher: `signal 9 (SIGKILL)`, `quarantined:
+    /// bad-cursor`, or why the run ended.
     pub seen: String,
     /// Orders of the victim that it got no report of.
     pub losses: OrderLosses,
@@ -117,7 +117,7 @@ pub struct Containment {
     pub before_p999_ns: Option<u64>,
     /// See `before_p999_ns`.
     pub before_max_ns: Option<u64>,
-    /// The same for the orders that the incident touched.
+    /// p99.9 of the orders that the incident affected, in nanoseconds.
     pub during_p999_ns: Option<u64>,
     /// See `during_p999_ns`.
     pub during_max_ns: Option<u64>,
@@ -134,7 +134,7 @@ pub struct VenueContainment {
     pub technique: Technique,
     /// Whether it stayed with its venue.
     pub contained: Contained,
-    /// What happened, and what it did to whom.
+    /// The fault and its effects.
     pub incident: VenueIncident,
     /// Orders of any venue that never came back.
     pub lost: u64,
@@ -153,11 +153,11 @@ pub struct RoleContainment {
     pub role: String,
     /// The fault.
     pub fault: FaultKind,
-    /// What the role wrote down before it acted.
+    /// The journal of the role.
     pub journal: Journaling,
     /// [`Contained::Yes`]: it recovered with every order; of a gateway: the others lost nothing.
     pub contained: Contained,
-    /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
+    /// The observation: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
     /// Orders that never came back.
     pub lost: u64,

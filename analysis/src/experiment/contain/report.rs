@@ -227,7 +227,7 @@ fn venue_table(all: &Containments) -> Grid {
     )
 }
 
-/// What became of runs whose engine, or a part of it, died.
+/// Returns the outcome of runs whose engine, or a part of it, died.
 fn role_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_roles",

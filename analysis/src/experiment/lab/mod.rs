@@ -20,8 +20,7 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// What an end of a queue does when it cannot go on: a consumer that finds nothing, a producer
-    /// that finds no room.
+    /// How an end of a queue waits: a consumer that finds it empty, a producer that finds it full.
     Wait {
         /// Polls again at once, with the CPU's pause hint.
         Busy = "busy",
@@ -61,7 +60,7 @@ pub struct Lab {
     pub capacity_asked: u64,
     /// Slots of a queue: the next power of two.
     pub capacity: u32,
-    /// What slow means: `work:5us`, `sleep:1ms`.
+    /// The meaning of slow: `work:5us`, `sleep:1ms`.
     pub slow: String,
     /// How far that varies, as a share of it, evenly to both sides.
     pub jitter: f64,
@@ -69,19 +68,19 @@ pub struct Lab {
     pub poll_ns: u64,
     /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
     pub slack_ns: u64,
-    /// What the jitter is drawn from; run n has this seed plus n.
+    /// Seed of the jitter; run n has this seed plus n.
     pub seed: u64,
     /// The cores of producers and consumers in turn; empty: not pinned.
     pub cores: Vec<u32>,
     /// Continue if the kernel lacks a sandbox feature.
     pub weaker_sandbox: bool,
-    /// What one reading of the clock costs, in nanoseconds.
+    /// Cost of one reading of the clock, in nanoseconds.
     pub clock_read_ns: f64,
-    /// What a sleep of a millisecond takes here.
+    /// Duration of a sleep of a millisecond on this machine.
     pub sleep: Option<SleepSample>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
-    /// What is measured against each other.
+    /// The cells that are measured against each other.
     pub cells: Vec<LabCell>,
 }
 
@@ -99,9 +98,9 @@ pub struct SleepSample {
 /// A cell of the queue benchmark: one combination of settings, and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCell {
-    /// What carries the events.
+    /// The technique that carries the events.
     pub technique: Technique,
-    /// What stands between the ends.
+    /// The isolation level between the ends.
     pub isolation: Isolation,
     /// How many producers.
     pub producers: u16,
@@ -123,7 +122,7 @@ pub struct LabCell {
 /// One run of a queue benchmark's cell. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
-    /// Its number, from 0.
+    /// Number of the run, from 0.
     pub number: u32,
     /// From the first event made to the last one taken.
     pub run_ns: u64,
@@ -139,7 +138,7 @@ pub struct LabRun {
     pub shares: Vec<f64>,
     /// The longest that each producer waited for room.
     pub longest_wait_ns: Vec<u64>,
-    /// What did not hold, or why it ended early; empty: all is well.
+    /// Failed checks, or why the run ended early; empty if all is well.
     pub problems: Vec<String>,
 }
 
@@ -165,7 +164,7 @@ pub struct SideCost {
     pub voluntary: u64,
     /// Context switches that were forced on it.
     pub involuntary: u64,
-    /// How often it could not go on: nothing there, or no room.
+    /// Number of waits: the queue was empty, or full.
     #[serde(rename = "looks")]
     pub polls: u64,
     /// How often it came back from a yield or a sleep.

@@ -147,7 +147,7 @@ type Measured<'a> = (&'a LabCell, Option<CellFigures>);
 
 /// Returns the table of every figure of every cell.
 pub fn full_table(lab: &Lab) -> Grid {
-    fn of(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
+    fn cell_text(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
         measured.1.as_ref().map_or_else(|| "–".into(), text)
     }
     let rows: Vec<Measured<'_>> =
@@ -167,19 +167,19 @@ pub fn full_table(lab: &Lab) -> Grid {
         ("speeds", &|row| row.0.speeds()),
         ("wait", &|row| row.0.wait.to_string()),
         ("runs", &|row| row.0.sound().count().to_string()),
-        ("run", &|row| of(row, |figures| run_unit.format(figures.run.median))),
-        ("run least", &|row| of(row, |figures| run_unit.format(figures.run.low))),
-        ("run greatest", &|row| of(row, |figures| run_unit.format(figures.run.high))),
-        ("events/s", &|row| of(row, |figures| count(figures.rate as u64))),
-        ("p50", &|row| of(row, |figures| unit.format_whole(figures.p50))),
-        ("p99", &|row| of(row, |figures| unit.format_whole(figures.p99))),
-        ("p99.9", &|row| of(row, |figures| unit.format_whole(figures.p999))),
-        ("p99.9 of all", &|row| of(row, |figures| unit.format_whole(figures.p999_of_all))),
-        ("max", &|row| of(row, |figures| unit.format_whole(figures.max))),
-        ("CPU prod", &|row| of(row, |figures| unit.format(figures.producer_cpu))),
-        ("CPU cons", &|row| of(row, |figures| unit.format(figures.consumer_cpu))),
-        ("switches/1000", &|row| of(row, |figures| plain(figures.switches))),
-        ("wakes", &|row| of(row, |figures| plain(figures.wakes))),
+        ("run", &|row| cell_text(row, |figures| run_unit.format(figures.run.median))),
+        ("run least", &|row| cell_text(row, |figures| run_unit.format(figures.run.low))),
+        ("run greatest", &|row| cell_text(row, |figures| run_unit.format(figures.run.high))),
+        ("events/s", &|row| cell_text(row, |figures| count(figures.rate as u64))),
+        ("p50", &|row| cell_text(row, |figures| unit.format_whole(figures.p50))),
+        ("p99", &|row| cell_text(row, |figures| unit.format_whole(figures.p99))),
+        ("p99.9", &|row| cell_text(row, |figures| unit.format_whole(figures.p999))),
+        ("p99.9 of all", &|row| cell_text(row, |figures| unit.format_whole(figures.p999_of_all))),
+        ("max", &|row| cell_text(row, |figures| unit.format_whole(figures.max))),
+        ("CPU prod", &|row| cell_text(row, |figures| unit.format(figures.producer_cpu))),
+        ("CPU cons", &|row| cell_text(row, |figures| unit.format(figures.consumer_cpu))),
+        ("switches/1000", &|row| cell_text(row, |figures| plain(figures.switches))),
+        ("wakes", &|row| cell_text(row, |figures| plain(figures.wakes))),
     ];
     let title = format!(
         "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event; in {}, run in {}",

@@ -16,7 +16,7 @@ const MAX_CHART_ROWS: usize = 80;
 
 /// What is measured at a run, and what it is measured against.
 type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
-/// An axis: its title, how its ticks are written, and what stands on it.
+/// An axis: its title, the format of its ticks, and its figure.
 type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
 /// A percentile of rt_venue.

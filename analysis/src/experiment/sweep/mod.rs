@@ -59,11 +59,11 @@ pub struct SweepRecord {
     pub state: SweepState,
     /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
     pub launcher: (u32, u64),
-    /// Where it is measured.
+    /// The machine on which the sweep is measured.
     pub machine: Machine,
     /// Settings of all points: texts as on the command line.
     pub base: SettingTexts,
-    /// What varies.
+    /// The axes that vary.
     pub axes: Vec<AxisRecord>,
     /// Runs of each point.
     pub repeats: u32,
@@ -76,7 +76,7 @@ pub struct SweepRecord {
     pub weaker_sandbox: bool,
     /// How long processes may take to get ready, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// What was left out or settled on the way. One line each.
+    /// Notes on points that were left out, and on settings that were decided. One line each.
     pub notes: Vec<String>,
     /// Every combination that is measured.
     pub points: Vec<SweepPoint>,
@@ -94,7 +94,7 @@ pub struct SweepRecord {
 pub struct AxisRecord {
     /// Which.
     pub axis: Axis,
-    /// Its values.
+    /// The values of the axis.
     pub values: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct SweepPoint {
     pub values: BTreeMap<Axis, String>,
     /// Everything that it runs with but seed and folder.
     pub settings: SettingTexts,
-    /// What has been measured, by repeat.
+    /// The measured runs, by repeat.
     pub runs: Vec<RunEntry>,
 }
 
@@ -116,11 +116,11 @@ pub struct SweepPoint {
 pub struct RunEntry {
     /// Which repeat, from 0.
     pub repeat: u32,
-    /// Its schedule's seed.
+    /// Seed of the run's schedule.
     pub seed: u64,
-    /// Its folder within the sweep's.
+    /// Folder of the run, within the sweep's.
     pub folder: String,
-    /// Its figures.
+    /// Figures of the run.
     pub outline: RunOutline,
 }
 

@@ -28,7 +28,7 @@ pub struct SearchRecord {
 /// The search for the highest rate of one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
-    /// What was tried, in order.
+    /// The tried rates, in order.
     pub steps: Vec<RateStep>,
     /// The highest rate that was held; null while it is searched for, or if there is none.
     pub highest_per_s: Option<f64>,
@@ -41,7 +41,7 @@ pub struct RateSearch {
 pub struct RateStep {
     /// The requested rate.
     pub rate_per_s: f64,
-    /// What was sent of it, median over the runs.
+    /// The achieved rate in orders per second, median over the runs.
     pub achieved_per_s: Option<f64>,
     /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,

@@ -65,7 +65,7 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
             Some(spread.median)
         };
         let figures: Vec<Option<f64>> = columns.iter().map(&mut figure).collect();
-        // One run wins by chance: nothing stands out where a figure is of one alone.
+        // A single run wins by chance: a figure of one run is never emphasized.
         let several =
             columns.iter().filter_map(|column| points.get(column)).all(|point| point.sound().count() > 1);
         let min = figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);

@@ -49,7 +49,7 @@ pub struct Check {
     /// Name of the check: unique, stable, lower case.
     pub name: &'static str,
     pub state: CheckState,
-    /// What was found.
+    /// The finding of the check.
     pub found: String,
     /// How to fix it; `None` if nothing needs fixing.
     pub fix: Option<String>,

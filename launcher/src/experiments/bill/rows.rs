@@ -181,7 +181,7 @@ mod tests {
     use analysis::stats::fixtures;
 
     #[test]
-    fn what_sets_a_row_apart_is_compared_with_the_same_without_it() {
+    fn each_distinguishing_setting_is_compared_with_its_reference() {
         let measured = |variant: &str, ns: f64| RowRuns {
             isolation: Isolation::Process,
             technique: Technique::default(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_adds_to_its_technique_under_threads_place_by_place() {
+    fn added_cost_is_compared_within_each_placement() {
         let measured = |isolation: Isolation, ns: f64, far: f64| {
             let near = (0..8).map(|repeat| fixtures::run(repeat, ns));
             let far = (8..16).map(|repeat| RunOutline {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_is_the_crate_or_the_technique_under_threads() {
+    fn reference_is_the_crate_or_the_threaded_technique() {
         let own = Technique::default();
         let all = |_: &Reference| true;
         let found = reference(Isolation::Process, own, all);

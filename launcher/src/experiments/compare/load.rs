@@ -15,9 +15,9 @@ use std::path::Path;
 pub struct SettingRuns {
     /// The settings that distinguish it from the other cells of its folder.
     pub name: String,
-    /// Its setting, as key and text, in a fixed order.
+    /// The setting of the runs, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,
-    /// Its runs, in the order in which they were made.
+    /// The runs, in the order in which they were made.
     pub runs: Vec<RunOutline>,
 }
 

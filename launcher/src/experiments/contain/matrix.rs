@@ -14,7 +14,7 @@ use shm::ring::Step;
 pub const VICTIM: u16 = 1;
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
-/// The order in whose push it has it, where the fault is tied to one: about the same time.
+/// The order in whose push a fault is injected that is tied to one: at about the default time.
 const FAULT_ORDER: u64 = 600;
 /// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
@@ -30,7 +30,7 @@ const LIVENESS: Nanos = Nanos(200_000_000);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
-    /// What the table calls it: `kill`, `kill in a push`.
+    /// Name of the fault in the table: `kill`, `kill in a push`.
     pub name: String,
     pub fault: FaultSpec,
 }
@@ -38,12 +38,12 @@ pub struct NamedFault {
 /// One case of the containment matrix: a fault with a technique at a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
-    /// What carries submit and completion.
+    /// The technique that carries submit and completion.
     pub technique: Technique,
-    /// What stands between strategies and engine.
+    /// The isolation level between strategies and engine.
     pub isolation: Isolation,
     pub scenario: NamedFault,
-    /// What exchanges and engine write down.
+    /// The journal of exchanges and engine.
     pub journal: Journaling,
 }
 
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_tried_and_the_middle_of_a_push() {
+    fn default_faults_are_every_kind_and_mid_push() {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn exchange_and_engine_have_their_faults_with_and_without_a_journal() {
+    fn role_faults_are_tried_with_and_without_journal() {
         let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
         let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
         let of = |isolation| cases.iter().filter(move |case| case.isolation == isolation).count();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn gateway_has_its_faults_in_a_process_of_its_own() {
+    fn gateway_faults_are_tried_in_own_process() {
         let faults = Faults::parse("kill:gateway-1; stop:gateway-1").unwrap();
         let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
         assert_eq!(cases.len(), 2 * (Isolation::ALL.len() - 1));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_sets_stays_and_a_thread_is_never_started_again() {
+    fn user_settings_stay_and_threads_never_restart() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
         let of = |isolation| {
             let cases = contain_cases(&[Technique::default()], &[isolation], None);

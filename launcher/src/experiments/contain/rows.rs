@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_taken_for_hanging_was_refused_nothing() {
+    fn strategy_killed_as_hung_was_refused_nothing() {
         let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
             .map(VictimEnd::from_cause);
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_known_by_the_worst_order() {
+    fn harm_is_judged_by_the_worst_order() {
         let of = |ms: u64| Distribution { max_ns: Some(ms * 1_000_000), ..Distribution::default() };
         let waits = |before, during| others_waited(&of(before), &of(during), 200_000_000);
         assert!(!waits(5, 49), "shorter ones are the machine's");

@@ -19,7 +19,7 @@ const MAX_EVENTS: u64 = 50_000_000;
 /// The largest capacity of a queue.
 const MAX_CAPACITY: u64 = 1 << 20;
 
-/// The command-line flags of `launcher lab`. Lists are separated by commas; each combination is a cell.
+/// The command-line flags of `launcher lab`. With lists of values each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct LabFlags {
     /// What carries the events [default: array-queue,linked]
@@ -247,13 +247,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestCommandLine {
         #[command(flatten)]
         flags: LabFlags,
     }
 
     fn lab(line: &str) -> Result<Lab, String> {
-        let line = Line::try_parse_from(["lab"].into_iter().chain(line.split_whitespace()));
+        let line = TestCommandLine::try_parse_from(["lab"].into_iter().chain(line.split_whitespace()));
         let flags = line.map_err(|error| error.to_string())?.flags;
         let machine = Machine { cores_allowed: vec![0, 1], cores_online: 2, ..Machine::default() };
         flags.lab(machine).map_err(|error| error.to_string())
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_flags_are_named() {
         for (line, said) in [
             ("--slow 5us", "work:DUR or sleep:DUR"),
             ("--slow work:5", "has no unit"),

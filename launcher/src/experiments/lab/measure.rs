@@ -186,7 +186,7 @@ mod tests {
     use analysis::units::Count;
 
     #[test]
-    fn every_run_is_made_once_and_each_round_begins_with_another_cell() {
+    fn rounds_cover_every_cell_and_rotate_the_first() {
         let machine = crate::host::Machine { cores_allowed: vec![0, 1], ..Default::default() };
         let flags = LabFlags { runs: Some(Count(3)), ..LabFlags::default() };
         let mut lab = flags.lab(machine).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_a_core_and_consumers_have_theirs_first() {
+    fn each_end_has_a_core_consumers_first() {
         let some = |cores: &[u32]| cores.iter().copied().map(Some).collect::<Vec<_>>();
         assert_eq!(cores_of(&[0, 1], 1, 1), some(&[0, 1]));
         assert_eq!(cores_of(&[0, 1], 3, 1), some(&[0, 0, 0, 1]));

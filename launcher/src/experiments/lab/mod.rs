@@ -73,7 +73,7 @@ pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
     finish(&lab, &folder, flags.json, ended?)
 }
 
-/// The lab in a folder, to go on with; its settings are those that it began with.
+/// Reads the lab in a folder to resume it, with its original settings.
 fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
     let others = LabFlags { resume: flags.resume.clone(), json: flags.json, ..LabFlags::default() };
     if *flags != others {

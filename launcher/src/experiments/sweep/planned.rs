@@ -1,8 +1,8 @@
 //! Planned sweeps, with parts measured on several hosts: `--plan`, `--run` and `--join`.
 //!
 //! ```text
-//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join ─▶ sweep.json, tables, page
-//!       └▶ a command for each turn                                     only one is there
+//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join
+//!       └▶ a command for each turn           only one is there      sweep.json, tables, page ◀┘
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which

@@ -107,7 +107,7 @@ fn shortened_record_keeps_whole_repeats() {
 }
 
 #[test]
-fn every_repeat_has_one_seed_that_all_share_and_logs_go_once_summed_up() {
+fn repeats_share_seeds_and_logs_go_once_summarized() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], 3);
     let mut seeds = Vec::new();
@@ -126,7 +126,7 @@ fn every_repeat_has_one_seed_that_all_share_and_logs_go_once_summed_up() {
 }
 
 #[test]
-fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
+fn stopped_sweep_resumes_with_missing_runs() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 2);
     for (stop, outcome) in [(2, Some(Interrupted)), (1, None)] {
@@ -254,7 +254,7 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
 }
 
 #[test]
-fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one() {
+fn interrupted_sweep_counts_repeats_and_marks_no_winner() {
     for (runs, said, marked) in [
         (2, "of one run each, of 5 asked for: no winner is marked", false),
         (3, "median over 1 to 2 repeats, of 5 asked for", false),
@@ -315,7 +315,7 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
 }
 
 #[test]
-fn the_search_takes_turns_saves_every_step_and_goes_on() {
+fn search_alternates_saves_every_step_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
     sweep.search = searched(20_000.0, 2);

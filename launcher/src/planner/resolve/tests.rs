@@ -1,4 +1,4 @@
-//! What settings become, and what is refused.
+//! Resolved settings, and refused ones.
 
 use super::super::faults;
 use super::super::tests::{refused, settings, settings_with};

@@ -2,7 +2,7 @@
 
 use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
 
-/// State of one strategy.
+/// The stage of a strategy: running, or how far its death is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncidentStage {
     Running,

@@ -35,9 +35,9 @@ const CLOCK_SKEW: Duration = Duration::from_millis(1);
 pub enum LivenessFault {
     /// No new heartbeat for this duration.
     Silent(Duration),
-    /// It reported done this long ago, and its process still runs.
+    /// The thread reported done this long ago, and its process still runs.
     NotExiting(Duration),
-    /// Its status holds values that no correct thread writes.
+    /// The thread's status holds values that no correct thread writes.
     Forged(ForgedStatus),
 }
 

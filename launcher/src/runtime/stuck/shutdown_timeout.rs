@@ -7,7 +7,7 @@
 use super::{CpuAccount, Deadline};
 use std::time::{Duration, Instant};
 
-/// A running shutdown timeout.
+/// The shutdown timeout of processes, while it runs.
 pub struct ShutdownTimeout {
     begun: Instant,
     length: Duration,

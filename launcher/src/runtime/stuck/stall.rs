@@ -18,7 +18,7 @@ pub struct StallWatch {
     progress_count: u64,
 }
 
-/// The engine's progress counters.
+/// The engine's counters of progress: orders taken and settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounters {
     /// Counts everything done with an order.

@@ -1,5 +1,4 @@
-//! What users get wrong, folders that are damaged, hostile or large, and the command that looks
-//! into journals.
+//! Wrong usage, folders that are damaged, hostile or large, and the journal command.
 
 mod bad_input;
 mod hostile_text;

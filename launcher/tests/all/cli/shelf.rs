@@ -201,6 +201,20 @@ fn shells_and_man_are_told_every_command() {
     assert!(text(&output(&["man"]).stdout).starts_with(".ie"));
 }
 
+/// The book's page of commands is what `man --markdown` prints; `BULKHEAD_GOLDEN=1` writes it.
+#[test]
+fn commands_page_of_the_book_is_current() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/commands.md");
+    let printed = output(&["man", "--markdown"]);
+    assert!(printed.status.success(), "{}", said(&printed));
+    if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
+        fs::write(&page, &printed.stdout).unwrap();
+    }
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page == text(&printed.stdout), "docs/src/commands.md is old: write it with BULKHEAD_GOLDEN=1");
+    assert!(!output(&["man", "--markdown", "--out", "x"]).status.success());
+}
+
 /// The program under its project's name is the same one: it runs its own processes.
 #[test]
 fn bulkhead_is_the_launcher() {

@@ -97,8 +97,9 @@ fn name_after<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
 /// only.
 fn is_unnamed_result(line: &str) -> bool {
     let named = ["try_", "is_", "has_", "can_", "should_"];
+    let signature = line.trim_end_matches([' ', '{', '}', ';']);
     line.contains("(&mut self")
-        && line.contains("-> bool")
+        && signature.ends_with("-> bool")
         && name_after(line, "fn ").is_some_and(|name| !named.iter().any(|prefix| name.starts_with(prefix)))
 }
 

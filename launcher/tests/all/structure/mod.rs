@@ -1,5 +1,5 @@
-//! The structure of the source itself: modules without cycles, `unsafe` in two crates and two files, files of one
-//! idea, links that lead somewhere. Each check is shown a broken tree that it must find.
+//! The structure of the source itself: modules without cycles, `unsafe` in two crates and two
+//! files, files of one idea, links that lead somewhere. Each check must also find its broken tree.
 
 mod figures;
 mod language;
@@ -48,8 +48,9 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 /// The crates that hold unsafe code: shared memory, and what is asked of the operating system.
 const UNSAFE: [&str; 2] = ["shm", "system"];
 
-/// The only file of another crate that holds unsafe code: the C interface, which is made of pointers,
-/// and the journal's mapping, because the published journal depends on no other crate of ours.
+/// The only files of other crates that hold unsafe code: the C interface, which is made of
+/// pointers, and the journal's mapping, because the published journal depends on no other crate of
+/// ours.
 const UNSAFE_FILES: [(&str, &str); 2] = [("bindings", "abi.rs"), ("journal", "mapping.rs")];
 
 /// Returns the files of a crate that allow unsafe code and may not, and a crate root that does not

@@ -30,7 +30,7 @@ impl<const W: usize> Consumer<W> {
     }
 
     /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
-    /// in order. A message that was being taken comes out again if its slot was not freed.
+    /// in order. A message that was being taken is delivered again if its slot was not freed.
     /// Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl<const W: usize> Consumer<W> {
 }
 
 /// # Errors of a pop
-/// [`PeerFault::InvalidStamp`]: the stamp was overwritten. It was repaired; the next call continues.
+/// [`PeerFault::InvalidStamp`]: an overwritten stamp. It was repaired; the next call continues.
 ///
 /// # Errors of a check
 /// [`PeerFault::InvalidTail`]: the tail is before the last message taken or more than a lap ahead;
@@ -155,7 +155,7 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
     }
 
     fn retire(&mut self, producer: usize) -> bool {
-        if !self.intents.mark_dead(producer) {
+        if !self.intents.try_mark_dead(producer) {
             return true;
         }
         // If it had claimed a position and not written it, we continue after it once we have

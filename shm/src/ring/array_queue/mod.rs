@@ -34,7 +34,7 @@
 //!
 //! **What a dead consumer leaves:** every message whose slot it has not freed. [`Consumer::resume`]
 //! finds the first one by the stamps: taken ones are free for the next lap. The message that it was
-//! copying comes out again.
+//! copying is delivered again.
 //!
 //! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the
 //! message is skipped (at a claimed position) or the stamp is repaired (at an unclaimed one). A

@@ -32,7 +32,7 @@ pub enum ReplayError {
     Header {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// The problem, for example `no column side`.
         problem: String,
@@ -42,7 +42,7 @@ pub enum ReplayError {
     Fields {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// Fields in the row.
         found: usize,
@@ -54,7 +54,7 @@ pub enum ReplayError {
     Field {
         /// The file.
         file: String,
-        /// Its line, from 1.
+        /// Line of the error, from 1.
         line: u64,
         /// The column's name.
         column: &'static str,

@@ -88,8 +88,8 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
     check(how)?;
     let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
     // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only
-    // terminator and one at the end of the input, the reader stands on the line after the row that
-    // it has read.
+    // terminator and one at the end of the input, the reader is on the line after the row that it
+    // has read.
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

@@ -91,7 +91,7 @@ fn run_is_made_once_also_by_two_launchers() {
 }
 
 #[test]
-fn interrupted_run_leaves_nothing_and_a_failed_one_is_made_again() {
+fn interrupted_run_leaves_nothing_and_failed_run_repeats() {
     let (_folder, planned) = planned(1);
     assert!(make(&planned, 0, &mut |_| Err(Interrupted.into())).unwrap_err().is::<Interrupted>());
     assert!(!planned.folder.join("runs/0000").exists() && in_the_making(&planned) == 0);
@@ -106,7 +106,7 @@ fn interrupted_run_leaves_nothing_and_a_failed_one_is_made_again() {
 }
 
 #[test]
-fn what_does_not_belong_to_a_plan_is_refused_and_named() {
+fn foreign_run_folders_are_refused_and_named() {
     let (_folder, planned) = planned(1);
     make(&planned, 1, &mut |settings| Ok(made(settings, "a"))).unwrap();
     assert_eq!(planned.gather().unwrap().1, ["run 0 (isolation=thread, repeat 0)"]);
@@ -152,7 +152,7 @@ fn planned_sweep_reports_what_a_local_one_does() {
 }
 
 #[test]
-fn several_hosts_have_a_table_and_a_note_of_their_own() {
+fn several_hosts_get_a_table_and_a_note() {
     let (_folder, planned) = planned(4);
     make_all(&planned, |turn| if turn % 2 == 0 { "near" } else { "far" });
     let said = sweep::report(&planned.gather().unwrap().0).terminal(false);
