@@ -162,6 +162,10 @@ impl Document for Survey {
     const REMEDY: &'static str = "launcher survey measures it again";
     const SYNCED: bool = true;
 
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
     fn check(&self) -> Result<(), String> {
         let pairs = self.cores.iter().flat_map(|matrix| matrix.pairs.iter().map(move |pair| (matrix, pair)));
         for (matrix, pair) in pairs {

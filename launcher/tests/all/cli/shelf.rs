@@ -208,9 +208,9 @@ fn commands_page_of_the_book_is_current() {
     let printed = output(&["man", "--markdown"]);
     assert!(printed.status.success(), "{}", said(&printed));
     if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
-        fs::write(&page, &printed.stdout).unwrap();
+        std::fs::write(&page, &printed.stdout).unwrap();
     }
-    let page = fs::read_to_string(page).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
     assert!(page == text(&printed.stdout), "docs/src/commands.md is old: write it with BULKHEAD_GOLDEN=1");
     assert!(!output(&["man", "--markdown", "--out", "x"]).status.success());
 }
