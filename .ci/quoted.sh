@@ -82,6 +82,7 @@ shortened() {
     lab)
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
       command+=" --events 100 --runs 1 --out $out" ;;
+    survey) command+=" --quick --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;
     # What is about a finished run takes the newest of those that were made here.

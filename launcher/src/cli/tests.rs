@@ -89,8 +89,7 @@ fn a_role_is_two_words() {
 
 #[test]
 fn help_fits_eighty_columns() {
-    let commands =
-        " run sweep compare bill contain lab board inspect report kill revive limits watch doctor clean";
+    let commands = " run sweep compare bill contain survey lab board inspect report kill revive limits watch doctor clean";
     for command in commands.split(' ') {
         let line = format!("{command} --help");
         let help = parse(&line).unwrap_err();

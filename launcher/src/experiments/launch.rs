@@ -93,18 +93,17 @@ pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> 
     ended
 }
 
-/// Measures what a record lacks until its time is over, and then shortens the record to the repeats
-/// that are whole: if not even the first is, to the settings that were measured. `show` is called
-/// with the name of each setting.
+/// Measures what a record lacks until its time is over, and then shortens the record to the whole
+/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a run
+/// could not begin.
 pub fn measure_until(
     record: &mut SweepRecord,
     folder: &Path,
     until: Instant,
-    show: &dyn Fn(&str),
-) -> Result<MeasureEnd> {
+    show: &dyn Fn(u32),
+) -> Result<(MeasureEnd, Option<String>)> {
     let (began, mut made) = (Instant::now(), 0);
     let mut bar = SweepProgress::new(false, 0);
-    let kind = record.kind.clone();
     let ended = with_maker(&record.clone(), |make| {
         let mut make_in_time = |settings: &Settings| -> Result<MeasuredRun> {
             let each = began.elapsed() / u32::max(made, 1);
@@ -112,18 +111,24 @@ pub fn measure_until(
                 return Err(Interrupted.into());
             }
             made += 1;
-            show(&format!("{kind}, run {made}"));
+            show(made);
             make(settings)
         };
         measure(record, folder, &mut make_in_time, &mut bar)
-    })?;
-    if ended == MeasureEnd::Complete || signals::is_end_requested() {
-        return Ok(ended);
-    }
+    });
+    let failure = match ended {
+        Ok(ended) if ended == MeasureEnd::Complete || signals::is_end_requested() => {
+            return Ok((ended, None));
+        }
+        Ok(_) => None,
+        // The error says to resume the experiment, which a survey does not: its cause is what counts.
+        Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
+        Err(error) => return Err(error),
+    };
     shorten(record);
     record.save(folder)?;
     discard_unrecorded_runs(record, folder);
-    Ok(MeasureEnd::Complete)
+    Ok((MeasureEnd::Complete, failure))
 }
 
 /// Shortens a record to the repeats that every setting has, at least one: without a whole repeat,

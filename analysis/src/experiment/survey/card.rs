@@ -122,6 +122,10 @@ pub fn svg_card(survey: &Survey) -> String {
         });
         top += (LINE * lines.len() as f64 + 20.0).max(SIZE.1 + 18.0);
     }
+    if let Some((height, matrix)) = picture::matrix(survey, CARD_WIDTH - ANSWERS - MARGIN) {
+        parts.push(html! { g transform={ "translate(" (coordinate(ANSWERS)) " " (coordinate(top)) ")" } { (matrix) } });
+        top += height + MARGIN;
+    }
     svg_file(CARD_WIDTH, top, &headline(survey), &html! { @for part in &parts { (part) } })
 }
 
@@ -247,7 +251,7 @@ fn difference(line: &ComparisonLine, what: &str) -> String {
 
 /// `400k/s p50 0.861 [0.840–0.880], p99 0.930 [0.900–0.960]`.
 fn queue_ratio(comparison: &Comparison) -> String {
-    let rate = rate_of(comparison);
+    let rate = picture::rate_of(comparison);
     let at = |percentile: Percentile| {
         let line = figure(&comparison.lines, percentile)?;
         let why = line.why.first().map(|why| why.split(':').next().unwrap_or(why).to_owned());
@@ -261,9 +265,4 @@ fn queue_ratio(comparison: &Comparison) -> String {
         figures.pop();
     }
     format!("{rate}/s {}", figures.join(", "))
-}
-
-/// Returns the rate that a comparison names: `400k`; empty if it names none.
-pub(super) fn rate_of(comparison: &Comparison) -> &str {
-    comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
 }

@@ -6,7 +6,7 @@
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Contained, ratio};
+use crate::experiment::{Comparison, Contained, ratio};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::summary::Measure;
 use maud::{Markup, html};
@@ -46,11 +46,7 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         }
         SurveyPart::Queue => {
             let found = survey.queue.iter().flat_map(|found| &found.comparisons);
-            ratios(
-                &found
-                    .map(|one| (format!("{}/s", super::card::rate_of(one)), median(&one.lines)))
-                    .collect::<Vec<_>>(),
-            )
+            ratios(&found.map(|one| (format!("{}/s", rate_of(one)), median(&one.lines))).collect::<Vec<_>>())
         }
     }
 }
@@ -147,4 +143,41 @@ fn axis(x: &Scale, labels: &[(f64, &str)]) -> Markup {
             (text(x.at(*value), AXIS + 14.0, anchor, "tick", label))
         }
     }
+}
+
+/// Returns the rate that a comparison names: `400k`; empty if it names none.
+pub(super) fn rate_of(comparison: &Comparison) -> &str {
+    comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
+}
+
+/// Draws the round trips between all cores, synchronized, as a matrix at most `width` wide. Returns
+/// its height and the drawing; `None` for fewer than three cores.
+pub fn matrix(survey: &Survey, width: f64) -> Option<(f64, Markup)> {
+    let matrix = survey.cores.as_ref().filter(|matrix| matrix.cores.len() > 2)?;
+    let spread = matrix.spread(|pair| pair.synchronized_ns)?;
+    let cell = ((width - LEFT) / matrix.cores.len() as f64).min(22.0);
+    let shade = Scale::log_exact(spread.low, spread.high.max(spread.low * 1.01), (0.12, 1.0));
+    let at = |index: usize| LEFT + index as f64 * cell;
+    let top = 24.0;
+    let has_names = cell >= 16.0;
+    let title = format!(
+        "round trip between each two CPUs, synchronized: {:.0} ns light, {:.0} ns dark",
+        spread.low, spread.high
+    );
+    let drawing = html! {
+        (text(0.0, 10.0, "start", "small", &title))
+        @for (row, a) in matrix.cores.iter().enumerate() {
+            @let y = top + row as f64 * cell;
+            @if has_names { (text(LEFT - 6.0, y + cell * 0.7, "end", "small", &a.to_string())) }
+            @for (column, b) in matrix.cores.iter().enumerate() {
+                @if let Some(pair) = matrix.pair(*a, *b) {
+                    rect class="pair" x=(coordinate(at(column))) y=(coordinate(y)) width=(coordinate(cell - 1.0))
+                        height=(coordinate(cell - 1.0)) style={ "fill-opacity:" (format!("{:.2}", shade.at(pair.synchronized_ns))) } {
+                        title { (a) " and " (b) ": " (format!("{:.0}", pair.synchronized_ns)) " ns" }
+                    }
+                }
+            }
+        }
+    };
+    Some((top + matrix.cores.len() as f64 * cell, drawing))
 }

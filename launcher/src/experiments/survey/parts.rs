@@ -25,6 +25,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use system::sandbox;
 
 /// The repeats that are asked for; the time decides how many are made.
 const REPEATS: u32 = 40;
@@ -34,7 +35,9 @@ const RUN_TIME: Duration = Duration::from_millis(1_400);
 const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
 /// The load of the runs of bill and journal: 20,000 orders a second.
 const LOAD: &str = "--idle spin --orders 10k --window 500ms";
-const CONTAINMENT: &str = "--technique spsc-mux --isolation process,sandbox";
+const CONTAINMENT: &str = "--technique spsc-mux";
+/// The words of a note on a setting that this machine cannot have.
+const LEFT_OUT: &str = " left out: ";
 const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
 /// What the bill varies, from wide to narrow, with the number of its settings.
 const BILL: [(u32, &str); 4] = [
@@ -135,9 +138,13 @@ impl SurveyRun {
         until: Instant,
         commands: &mut Vec<String>,
     ) -> Result<Option<String>> {
-        commands.push(typed("contain", CONTAINMENT));
-        let (record, folder) = contain::begin(&self.flags::<ContainFlags>(CONTAINMENT)?)?;
+        let missing = sandbox::missing();
+        let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
+        let words = format!("{CONTAINMENT} --isolation {levels}");
+        commands.push(typed("contain", &words));
+        let (record, folder) = contain::begin(&self.flags::<ContainFlags>(&words)?)?;
         let (_, folder, shortfall) = self.measure(record, folder, until)?;
+        let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
         let mut found = Containments::read(&folder)?;
         found.notes.clear();
         self.survey.containment = Some(found);
@@ -210,15 +217,19 @@ impl SurveyRun {
     ) -> Result<(SweepRecord, PathBuf, Option<String>)> {
         let planned = record.points.len();
         let bar = self.bar.clone();
-        let ended = measure_until(&mut record, &folder, until, &|name| bar.set_message(name.to_owned()))?;
+        let kind = record.kind.clone();
+        let show = |number| bar.set_message(format!("{kind}, run {number}"));
+        let (ended, failure) = measure_until(&mut record, &folder, until, &show)?;
         if ended == MeasureEnd::Interrupted {
             bail!("interrupted");
         }
         let made = record.points.len();
         let shortfall = (made < planned).then(|| format!("there was time for {made} of {planned} runs"));
         if made == 0 || made < planned && !record.keeps_failures {
-            bail!("no time for one run of each of {planned} settings");
+            bail!(failure.unwrap_or_else(|| format!("no time for one run of each of {planned} settings")));
         }
+        let left_out = record.notes.iter().find(|note| note.contains(LEFT_OUT)).cloned();
+        let shortfall = failure.or(left_out).or(shortfall);
         report_of(&record, &folder, MeasureEnd::Complete)?.save(&folder)?;
         html::write(&folder, &folder.join(html::HTML_FILE))?;
         Ok((record, folder, shortfall))
