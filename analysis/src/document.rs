@@ -37,8 +37,8 @@ pub trait Document: Serialize + Sized {
     /// Whether the file is synced to disk before it replaces the previous one.
     const SYNCED: bool = false;
 
-    /// Converts parsed JSON to the document. Each type has its own function, so that the crates which
-    /// read documents do not compile the conversion again.
+    /// Converts parsed JSON to the document. Each type has a function of its own, so that no other
+    /// crate compiles the conversion again.
     ///
     /// # Errors
     /// A missing key, or a value of another type.

@@ -167,17 +167,6 @@ impl StampLog {
         self.append_words(record.words());
     }
 
-    /// Removes the records appended since the last call and passes each to `each`: for a log that
-    /// is not shared.
-    pub fn drain_records(&mut self, mut each: impl FnMut(Record)) {
-        for record in self.records[..self.next].chunks_exact(RECORD_WORDS) {
-            // Relaxed: our own stores.
-            let [key, value] = [0, 1].map(|word| record[word].load(Ordering::Relaxed));
-            Record::from_words(key, value).into_iter().for_each(&mut each);
-        }
-        self.next = 0;
-    }
-
     /// Appends the checksum of one end of a link.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
