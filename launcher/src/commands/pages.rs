@@ -47,8 +47,8 @@ const HEAD: &str = "\
 # Commands
 
 Every command and flag of `launcher`, for looking up; `launcher man --markdown` prints this page. `RUN` is a run's id, the beginning of
-one, its folder, or `latest`. Times have a unit (`500ns`, `5us`, `10s`), counts may have one (`400k`, `4M`). Exit codes: 0; 1 for a run
-that failed or is not valid, for a check or gate that is not passed; 2 for wrong usage; 130 if interrupted.
+one, its folder, or `latest`. Exit codes: 0; 1 for a run that failed or is not valid, for a check or gate that is not passed; 2 for wrong
+usage; 130 if interrupted.
 
 ## Settings
 
@@ -67,29 +67,28 @@ fn markdown(launcher: &Command) -> String {
     let (run, compare) = (named("run"), named("compare"));
     let is_in = |args: &[&Arg], arg: &Arg| args.iter().any(|other| is_same(other, arg));
     let settings: Vec<_> = run.into_iter().filter(|arg| is_in(&compare, arg)).collect();
-    let lists: Vec<_> =
-        named("sweep").into_iter().filter(|arg| is_list(arg) && is_in(&settings, arg)).collect();
-    let lists: Vec<_> =
-        lists.iter().filter_map(|arg| arg.get_long()).map(|long| format!("`--{long}`")).collect();
-    let mut page = format!("{HEAD}{}.{}", lists.join(", "), list(&settings, usize::MAX));
+    let is_list_setting = |arg: &&Arg| is_list(arg) && is_in(&settings, arg);
+    let lists: Vec<_> = named("sweep").into_iter().filter(is_list_setting).collect();
+    let mut page = format!("{HEAD}{}.{}", names(&lists), list(&settings, usize::MAX));
     let mut before = Vec::new();
     for command in &commands {
         let (shared, own): (Vec<_>, Vec<_>) =
             flags(Some(command)).into_iter().partition(|arg| is_in(&settings, arg));
-        let about = command.get_about().unwrap_or_default();
-        let _ = write!(page, "\n## {}\n\n{about}.", command.get_name());
-        let has_settings = shared.len() * 2 > settings.len();
-        let listed = if has_settings { own } else { flags(Some(command)) };
-        if has_settings {
+        let about = command.get_about().unwrap_or_default().to_string();
+        let stop = if about.ends_with('?') { "" } else { "." };
+        let _ = write!(page, "\n## {}\n\n{about}{stop}", command.get_name());
+        if shared.len() * 2 > settings.len() {
             page.push_str(" It has the [settings](#settings).");
+        } else if !shared.is_empty() {
+            let _ = write!(page, " Like `run` it has {}.", names(&shared));
         }
-        if !before.is_empty() && listed.len() == before.len() && listed.iter().all(|arg| is_in(&before, arg))
-        {
-            page.push_str(" Its flags are those of the command above.\n");
-        } else {
-            page.push_str(&list(&listed, MAX_VALUES));
-        }
-        before = listed;
+        let is_repeated = own.len() == before.len() && own.iter().all(|arg| is_in(&before, arg));
+        page.push_str(&match own[..] {
+            [] => "\n".into(),
+            _ if is_repeated => " Its flags are those of the command above.\n".into(),
+            _ => list(&own, MAX_VALUES),
+        });
+        before = own;
     }
     page
 }
@@ -111,10 +110,19 @@ fn is_same(one: &Arg, other: &Arg) -> bool {
         && one.get_help().map(ToString::to_string) == other.get_help().map(ToString::to_string)
 }
 
+/// Returns the long names of flags, separated by commas.
+fn names(args: &[&Arg]) -> String {
+    let names: Vec<_> =
+        args.iter().filter_map(|arg| arg.get_long()).map(|long| format!("`--{long}`")).collect();
+    names.join(", ")
+}
+
 /// Returns the flags as a list, each with its values if it has at most `max_values`.
 fn list(args: &[&Arg], max_values: usize) -> String {
     args.iter().fold(String::from("\n\n"), |mut text, arg| {
-        let _ = writeln!(text, "- `{arg}`: {}", description(arg, max_values));
+        // An equals sign, so that flag and value are one word.
+        let spelled = arg.to_string().replace(" <", "=<");
+        let _ = writeln!(text, "- `{spelled}`: {}", description(arg, max_values));
         text
     })
 }
@@ -131,7 +139,7 @@ fn description(arg: &Arg, max_values: usize) -> String {
     let is_named = |value: &PossibleValue| text.contains(value.get_name());
     if arg.get_action().takes_values() && values.len() <= max_values && !values.iter().all(is_named) {
         let names: Vec<_> = values.iter().map(PossibleValue::get_name).collect();
-        let _ = write!(text, " [{}]", names.join(", "));
+        let _ = write!(text, " [{}]", names.join("|"));
     }
     text
 }
