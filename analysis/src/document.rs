@@ -222,7 +222,7 @@ impl SaveError {
     }
 }
 
-/// Parses a document from the text of its file; `file` names it in errors.
+/// Parses a saved JSON document from the text of its file; `file` names it in errors.
 ///
 /// # Errors
 /// [`DocumentError`], as for [`Document::read`].

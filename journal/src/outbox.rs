@@ -45,7 +45,8 @@ impl<T> Outbox<T> {
         &self.unconfirmed
     }
 
-    /// Removes and returns the first unconfirmed output if it is among the first `count`.
+    /// Removes and returns the oldest waiting output if the receiver has confirmed it, that is, if it
+    /// is one of the first `count` outputs ever added.
     pub fn pop_confirmed(&mut self, count: u64) -> Option<T> {
         if self.confirmed() < count { self.unconfirmed.pop_front() } else { None }
     }
@@ -94,7 +95,8 @@ impl<T> Outbox<T> {
         self.unconfirmed.len() as u64 <= self.produced
     }
 
-    /// Returns the unconfirmed outputs, consuming the outbox.
+    /// Consumes the outbox and returns the outputs that the receiver has not confirmed, which a
+    /// successor must send again.
     pub fn into_unconfirmed(self) -> VecDeque<T> {
         self.unconfirmed
     }

@@ -17,7 +17,7 @@
 
 use crate::stamps::Point;
 
-/// How often a stage occurs.
+/// Whether a stage of an order's path occurs once per order or once per report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageScope {
     /// Once for each order.

@@ -201,7 +201,7 @@ impl Point {
             || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
     }
 
-    /// Returns a short description for tools.
+    /// Describes what a stamp point marks in an order's path, in a few words for `inspect`.
     pub const fn meaning(self) -> &'static str {
         [
             "strategy_send",

@@ -373,7 +373,7 @@ pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyW
     Ok((view, entries))
 }
 
-/// Attaches a thread's segment (status block and stamp log) for the thread itself.
+/// Maps a thread's own segment, which holds its status block and stamp log, for writing.
 ///
 /// # Errors
 /// As [`Attached::region`].

@@ -345,7 +345,8 @@ pub struct SpillLocation {
     record: usize,
 }
 
-/// The spiller's end of a thread's ring: saves full chunks and frees them.
+/// The reading end of a ring of log chunks: copies each full chunk of a thread's stamp log to a
+/// file, then frees it for reuse.
 pub struct ChunkSpiller {
     pub(crate) log: AtomicWords,
     spilled: AtomicWords,

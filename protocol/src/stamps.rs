@@ -257,7 +257,7 @@ pub fn last_top_of_book_versions(segment: &ReadOnlyWords, instruments: usize) ->
     versions
 }
 
-/// Returns the order of a log's last record of one point.
+/// Returns the id of the order in the last record that a stamp log holds for a stamp point.
 pub fn last_order(segment: &ReadOnlyWords, point: Point) -> Option<OrderId> {
     let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
     let mut records = (0..count_records(segment)).rev().map(|record| record * RECORD_WORDS);

@@ -314,7 +314,8 @@ impl RepairsWriter {
         self.0[BLOCKED_SLOT].store(place | announcer, Ordering::Release);
     }
 
-    /// Stores the counters of a strategy.
+    /// Publishes how many messages of a strategy the repair refused, and how many of its orders it
+    /// orphaned.
     pub fn set_counts(&self, strategy: u16, refused: u64, orphaned: u64) {
         self.set(strategy, REFUSED, refused);
         self.set(strategy, ORPHANED, orphaned);

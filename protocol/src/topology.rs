@@ -244,7 +244,7 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     segments
 }
 
-/// Returns the control segment with that size: every process reads it.
+/// Describes the run's control segment, of `words` words, which every process maps for reading.
 pub fn control(words: usize) -> RunSegment {
     RunSegment {
         spec: single(CONTROL.into(), words, CONTROL_KIND, 0),

@@ -279,7 +279,7 @@ impl Trading {
         self.venues.saturating_mul(self.credentials)
     }
 
-    /// Returns the credential of a strategy.
+    /// Returns the number of the credential with which a strategy's orders are sent to venues.
     pub const fn credential_of(&self, strategy: u16) -> u16 {
         strategy % if self.credentials == 0 { 1 } else { self.credentials }
     }

@@ -55,7 +55,7 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Child processes that only hold memory. They exit when this value is dropped, when the parent
+/// Idle child processes that hold memory, to exhaust the limits of a container in tests. They exit when this value is dropped, when the parent
 /// dies, and after
 #[derive(Debug)]
 pub struct ChildCrowd {

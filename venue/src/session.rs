@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
-/// Counters of a session, predecessors of the exchange included.
+/// Message counters of a gateway's session with an exchange, summed over the exchange's process and
+/// those that it replaced after a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionCounts {
     /// Messages taken.

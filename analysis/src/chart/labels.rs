@@ -6,7 +6,7 @@ use maud::{Markup, html};
 /// Vertical distance of two labels.
 const LINE_HEIGHT: f64 = 15.0;
 
-/// A label for the end of a line.
+/// The name of a curve in a chart, written next to the curve's right end.
 #[derive(Clone, Debug)]
 pub struct LineLabel {
     /// Horizontal position of the end of the line.

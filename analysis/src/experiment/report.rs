@@ -100,8 +100,8 @@ impl ExperimentReport {
         })
     }
 
-    /// Formats tables, notes, answer and fitness for the terminal, in this order, so that the
-    /// answer is printed last. Emphasized cells are bold if `color`.
+    /// Formats the report for the terminal. The answer is printed last, after tables and notes,
+    /// followed by whether the figures may be quoted. Emphasized cells are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();

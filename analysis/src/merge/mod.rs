@@ -174,7 +174,8 @@ impl MergedRun {
         self.chains.iter()
     }
 
-    /// Returns the stamps of the order's exchange; empty if its venue is not an exchange.
+    /// Returns the stamps that the exchange took for one order; empty if its venue is not an
+    /// exchange.
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         self.table.at_exchange(id)
     }

@@ -79,7 +79,7 @@ impl Lane {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the exchange stamps of an order that has a row, to be changed.
+    /// Returns the exchange stamps of an order for writing. An error if the table has no row of it.
     pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut ExchangeStamps, MissingRow> {
         grow_to(&mut self.at_exchange, sequence)
     }

@@ -3,7 +3,8 @@
 use super::figures::{Distribution, Figures, Measure};
 use serde::{Deserialize, Serialize};
 
-/// The rt_venue of the orders that no stall affected: see [`crate::tail`] for the rule.
+/// The round trips without the venue's time (`rt_venue`) of those orders that were in no hand-off
+/// while a thread stalled. [`crate::tail`] has the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
     /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.

@@ -14,7 +14,7 @@ fn usage<T>(message: String) -> Result<T, UsageError> {
     Err(UsageError(message))
 }
 
-/// Refuses values that depend on others, before there is a plan.
+/// Refuses settings that contradict each other, before a plan is made of them.
 pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     let (credentials, strategies) = (settings.credentials().0, settings.strategies().0);
     if !(1..=strategies).contains(&credentials) {

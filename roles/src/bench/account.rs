@@ -74,7 +74,7 @@ impl AgentAccount {
         Ok(Self(attached.region(&segment_name(agent), KIND)?.words()))
     }
 
-    /// Creates an account on the heap.
+    /// Creates an agent's record of times and counts in ordinary memory, for tests.
     pub fn on_heap(own_words: usize) -> Self {
         Self(Region::heap(OWN + own_words).words())
     }

@@ -56,7 +56,7 @@ pub const POSITION: usize = HEADER_WORDS;
 pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
-/// Words in the segment of an announcement.
+/// Words in the segment in which a producer announces the slot that it is about to write.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 /// The segment kind of one producer's announcements before it claims a slot; written by that
 /// producer.

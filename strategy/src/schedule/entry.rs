@@ -67,7 +67,7 @@ impl Entry {
         [self.fire_ns, service, detail, self.quantity]
     }
 
-    /// Decodes and validates words copied from a segment. The venue is not checked.
+    /// Decodes and validates an entry of a schedule from words copied from its segment. The venue is not checked.
     ///
     /// # Errors
     /// An unknown code.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub const TMP: &str = "/tmp";
 /// Directories with sockets and files of other programs, which are empty in a container.
 pub const HIDDEN: [&str; 2] = [TMP, "/run"];
-/// The devices in a container.
+/// Names of the device files that a container has in `/dev`.
 pub const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
 /// The directory where `/dev` is assembled.

@@ -11,7 +11,7 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// The searches over all points of a sweep.
+/// The searches for the highest rate that meets a latency bound, one for each point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.

@@ -19,7 +19,7 @@ use techniques::Technique;
 /// How long a run may make no progress, in addition to its pace.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The work of one run of the queue benchmark.
+/// What one run of the queue benchmark does: messages, pauses and waiting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LabWork {
     pub technique: Technique,

@@ -101,7 +101,8 @@ struct ThreadWatch {
 }
 
 impl Liveness {
-    /// Creates the state with the plan's deadline for each thread and a closed barrier.
+    /// Creates a failure detector that gives each thread the plan's heartbeat deadline. The start
+    /// barrier stays closed until all threads are ready.
     pub fn new(plan: &Plan, now: u64) -> Self {
         let (limit, ns_per_tick) = (Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick);
         let watches = Vec::new();

@@ -2,7 +2,6 @@
 
 use crate::common::{LONG, Launcher, SHORT, assert_exists, command, output, signal, text, wait_until};
 use serde_json::Value;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
