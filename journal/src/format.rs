@@ -142,8 +142,9 @@ pub enum ScanResult {
     Invalid(&'static str),
 }
 
-/// Decodes the record at the start of `bytes`, which must have the number `expected`. `remaining` is the distance to the end of
-/// the segment, which no record exceeds. Trusts no byte, and reads none after `bytes`.
+/// Decodes the record at the start of `bytes`, which must have the number `expected`. `remaining`
+/// is the distance to the end of the segment, which no record exceeds. Trusts no byte, and reads
+/// none after `bytes`.
 pub fn scan(bytes: &[u8], remaining: usize, seed: u32, expected: u64) -> ScanResult {
     if remaining < RECORD_HEADER {
         return ScanResult::Invalid("after the last record of the segment");

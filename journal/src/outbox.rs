@@ -45,8 +45,8 @@ impl<T> Outbox<T> {
         &self.unconfirmed
     }
 
-    /// Removes and returns the oldest waiting output if the receiver has confirmed it, that is, if it
-    /// is one of the first `count` outputs ever added.
+    /// Removes and returns the oldest waiting output if the receiver has confirmed it, that is, if
+    /// it is one of the first `count` outputs ever added.
     pub fn pop_confirmed(&mut self, count: u64) -> Option<T> {
         if self.confirmed() < count { self.unconfirmed.pop_front() } else { None }
     }

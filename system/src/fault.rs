@@ -55,8 +55,8 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Idle child processes that hold memory, to exhaust the limits of a container in tests. They exit when this value is dropped, when the parent
-/// dies, and after
+/// Idle child processes that hold memory, to exhaust the limits of a container in tests. They exit
+/// when this value is dropped, when the parent dies, and after
 #[derive(Debug)]
 pub struct ChildCrowd {
     /// The pipe on which they wait; only this process has its other end.

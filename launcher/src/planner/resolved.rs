@@ -70,7 +70,8 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Makes the plan of a run from settings that have been validated. Unset values take the defaults of the table.
+    /// Makes the plan of a run from settings that have been validated. Unset values take the
+    /// defaults of the table.
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());

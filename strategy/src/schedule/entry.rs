@@ -67,7 +67,8 @@ impl Entry {
         [self.fire_ns, service, detail, self.quantity]
     }
 
-    /// Decodes and validates an entry of a schedule from words copied from its segment. The venue is not checked.
+    /// Decodes and validates an entry of a schedule from words copied from its segment. The venue
+    /// is not checked.
     ///
     /// # Errors
     /// An unknown code.
