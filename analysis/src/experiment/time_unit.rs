@@ -20,7 +20,7 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the unit for the largest of these durations in whole nanoseconds, as far as they are known.
+    /// Returns the unit for the largest known value of these durations, which are in nanoseconds.
     pub fn for_known(ns: impl IntoIterator<Item = Option<u64>>) -> Self {
         Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
     }
