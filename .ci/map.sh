@@ -10,7 +10,7 @@ map() {
     for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n' "$crate"
-        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/\|/cases/' | sort | while read -r file; do
+        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/\|/cases/\|/snapshots\|/fixtures' | sort | while read -r file; do
             [ -f "$file" ] || continue
             sed -n 's|^//! ||p; /^$/q' "$file" | tr '\n' ' ' | awk -v name="${file#"$crate"/src/}" '{
                 line = $0
