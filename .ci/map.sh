@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 page=docs/src/map.md
 
 map() {
-    printf '# Map of the code\n\nOne line a file, from its own documentation. Made by `.ci/map.sh --write`.\n'
+    printf '# Map of the code\n\nFrom the documentation of each file (`.ci/map.sh --write`).\n'
     for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n' "$crate"
