@@ -6,11 +6,11 @@ cd "$(dirname "$0")/.."
 page=docs/src/map.md
 
 map() {
-    printf '# Map of the code\n\nOne line a file, from its own documentation. Made by `.ci/map.sh --write`.\n'
+    printf '# Map of the code\n\nFrom the documentation of each file (`.ci/map.sh --write`).\n'
     for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles analysis launcher bindings bridge bridge-aeron; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n' "$crate"
-        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/\|/cases/' | sort | while read -r file; do
+        git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/\|/cases/\|/snapshots\|/fixtures' | sort | while read -r file; do
             [ -f "$file" ] || continue
             sed -n 's|^//! ||p; /^$/q' "$file" | tr '\n' ' ' | awk -v name="${file#"$crate"/src/}" '{
                 line = $0

@@ -42,7 +42,7 @@ const NO_PICTURE: &str = "no orders around the median: the stages were not stamp
 pub struct ExportFlags {
     /// Name the run's folder, or latest
     pub run: PathBuf,
-    /// Write a trace for ui.perfetto.dev and trace_processor
+    /// Write a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
     /// Trace only the first N orders
