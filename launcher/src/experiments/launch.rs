@@ -93,8 +93,8 @@ pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> 
 }
 
 /// Measures what a record lacks until its time is over, and then shortens the record to the whole
-/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a run
-/// could not begin.
+/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a
+/// run could not begin.
 pub fn measure_until(
     record: &mut SweepRecord,
     folder: &Path,
@@ -120,7 +120,8 @@ pub fn measure_until(
             return Ok((ended, None));
         }
         Ok(_) => None,
-        // The error says to resume the experiment, which a survey does not: its cause is what counts.
+        // The error says to resume the experiment, which a survey does not: its cause is what
+        // counts.
         Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
         Err(error) => return Err(error),
     };
