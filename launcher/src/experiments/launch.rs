@@ -1,4 +1,4 @@
-//! Runs the missing runs of an experiment as real processes.
+//! Makes the runs of an experiment with real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
 use super::progress::SweepProgress;
@@ -22,7 +22,7 @@ const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
 /// for small runs.
 const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
-/// Returns the number of missing runs and their total duration; of a search the maximum of both.
+/// The number of missing runs and the time that they will take; of a search the maximum of both.
 /// `None` for a recorded flow, whose length is not known here.
 pub(super) fn expected_time(
     record: &SweepRecord,
@@ -58,8 +58,7 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
     })
 }
 
-/// Calls `work` with a function that runs a run with the real launcher, as a record describes it;
-/// Ctrl-C ends it.
+/// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
 pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -77,7 +76,7 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
-/// Measures the missing runs of a record.
+/// Measures what a record lacks.
 pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
@@ -121,7 +120,8 @@ pub fn measure_until(
             return Ok((ended, None));
         }
         Ok(_) => None,
-        // The error suggests to resume the experiment, which a survey does not: take its cause.
+        // The error says to resume the experiment, which a survey does not: its cause is what
+        // counts.
         Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
         Err(error) => return Err(error),
     };
