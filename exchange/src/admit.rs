@@ -5,13 +5,19 @@ use crate::arena::{BookPart, Node};
 use crate::book::{Book, Phase};
 use crate::command::{NewOrder, OrderType, TimeInForce};
 use crate::event::RejectReason;
+use crate::index::Home;
 use crate::store::OrderStore;
 
 /// Validates a new order.
 #[inline]
-pub(crate) fn new_order(book: &Book, store: &OrderStore, order: &NewOrder) -> Result<(), RejectReason> {
+pub(crate) fn new_order(
+    book: &Book,
+    store: &OrderStore,
+    order: &NewOrder,
+    home: Home,
+) -> Result<(), RejectReason> {
     let instrument = &book.instrument;
-    if store.find(order.id).is_some() {
+    if store.find_entry(order.id, home).is_some() {
         return Err(RejectReason::DuplicateId);
     }
     let (limited, stop) = match order.order_type {
@@ -23,8 +29,7 @@ pub(crate) fn new_order(book: &Book, store: &OrderStore, order: &NewOrder) -> Re
     let is_part = |part: u64| part <= order.quantity && instrument.is_valid_quantity(part);
     if order.quantity == 0
         || !instrument.is_valid_quantity(order.quantity)
-        || !is_part(order.display)
-        || !is_part(order.minimum)
+        || order.display | order.minimum != 0 && !(is_part(order.display) && is_part(order.minimum))
     {
         return Err(RejectReason::BadQuantity);
     }
@@ -109,6 +114,10 @@ fn is_notional_overflow(price: i64, quantity: u64) -> bool {
 fn is_valid_combination(order: &NewOrder) -> bool {
     let iceberg = order.display > 0;
     let minimum = order.minimum > 0;
+    // Most orders: decided without a branch on the time in force, which cannot be predicted.
+    if !order.post_only && !iceberg && !minimum && order.order_type == OrderType::Limit {
+        return true;
+    }
     let by_type = match order.order_type {
         OrderType::Limit => true,
         OrderType::Market => order.time_in_force != TimeInForce::GoodTillTime && !order.post_only && !iceberg,
