@@ -20,6 +20,22 @@ pub(crate) fn new_order(
     if store.find_entry(order.id, home).is_some() {
         return Err(RejectReason::DuplicateId);
     }
+    // Most orders, with few branches: a plain limit order that is valid.
+    let is_plain = order.order_type == OrderType::Limit
+        && order.display | order.minimum == 0
+        && !order.post_only
+        && matches!(order.time_in_force, TimeInForce::GoodTillCancel | TimeInForce::ImmediateOrCancel);
+    if is_plain
+        && book.phase == Phase::Continuous
+        && order.quantity != 0
+        && instrument.is_valid_quantity(order.quantity)
+        && instrument.is_valid_price(order.price)
+        && !is_notional_overflow(order.price, order.quantity)
+        && !store.arena.is_full()
+        && store.has_queues(1)
+    {
+        return Ok(());
+    }
     let (limited, stop) = match order.order_type {
         OrderType::Limit => (true, false),
         OrderType::Market => (false, false),
@@ -29,7 +45,8 @@ pub(crate) fn new_order(
     let is_part = |part: u64| part <= order.quantity && instrument.is_valid_quantity(part);
     if order.quantity == 0
         || !instrument.is_valid_quantity(order.quantity)
-        || order.display | order.minimum != 0 && !(is_part(order.display) && is_part(order.minimum))
+        || !is_part(order.display)
+        || !is_part(order.minimum)
     {
         return Err(RejectReason::BadQuantity);
     }
@@ -114,10 +131,6 @@ fn is_notional_overflow(price: i64, quantity: u64) -> bool {
 fn is_valid_combination(order: &NewOrder) -> bool {
     let iceberg = order.display > 0;
     let minimum = order.minimum > 0;
-    // Most orders: decided without a branch on the time in force, which cannot be predicted.
-    if !order.post_only && !iceberg && !minimum && order.order_type == OrderType::Limit {
-        return true;
-    }
     let by_type = match order.order_type {
         OrderType::Limit => true,
         OrderType::Market => order.time_in_force != TimeInForce::GoodTillTime && !order.post_only && !iceberg,

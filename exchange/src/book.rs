@@ -135,10 +135,10 @@ impl Book {
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
         let key = store.arena.node(queue).key();
         let list = &mut self.lists[part as usize];
-        list.remove(&mut store.pool, key);
+        let leaf = list.remove(&mut store.pool, key);
         store.queues.release(&mut store.arena, queue);
         if self.first[part as usize] == queue {
-            let first = list.at_or_after(&store.pool, key);
+            let first = list.next_from(&store.pool, (leaf, 0), key);
             self.first[part as usize] = first.unwrap_or(NONE);
             self.edge[part as usize] =
                 first.map_or(i64::MAX ^ self.masks[part as usize], |queue| store.arena.node(queue).price);

@@ -1,62 +1,54 @@
-//! The index from order ids to nodes: a hash table whose buckets are cache lines, allocated at the
-//! start.
+//! The index from order ids to nodes: a hash table whose buckets are half a cache line, allocated at
+//! the start.
 //!
-//! A bucket holds eight ids. An id whose bucket is full goes to the next one with a free slot, and
+//! A bucket holds four ids. An id whose bucket is full goes to the next one with a free slot, and
 //! every bucket that it passes counts it: a search ends at a bucket with a count of 0. A removal
 //! therefore leaves no gap to close and moves nothing, and no branch depends on how full the
-//! neighborhood is. Four consecutive ids share a bucket, so that a stream of new ids touches few.
+//! neighborhood is. Two consecutive ids share a bucket, so that a stream of new ids touches few.
 //!
 //! The memory in use follows the number of ids: the index has tables of 64 buckets and of each
 //! double up to the capacity. When a table is half full the next larger one takes over, and each
 //! insertion moves one more of the old table's buckets to it.
 
 /// Ids in a bucket.
-const BUCKET_SLOTS: usize = 8;
+const BUCKET_SLOTS: usize = 4;
 /// Minimum slots per id: buckets are at most half full on average, and few overflow.
 const SLOTS_PER_ID: usize = 2;
 /// Number of low bits that ids of one bucket may differ in.
-const NEIGHBOR_BITS: u32 = 2;
+const NEIGHBOR_BITS: u32 = 1;
 
-/// One cache line of the table: a 16-bit tag for each id, then the nodes.
+/// A bucket of the table: a 16-bit tag for each id, and the nodes.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 struct Bucket {
-    /// Four tags in a word. The highest bit of a tag is set if its slot is in use.
-    tags: [u64; 2],
+    /// Four tags. The highest bit of a tag is set if its slot is in use.
+    tags: u64,
     slots: [u32; BUCKET_SLOTS],
     /// Number of ids that passed this bucket because it was full, and are in later ones.
     overflowed: u32,
 }
 
-const EMPTY: Bucket = Bucket { tags: [0; 2], slots: [0; BUCKET_SLOTS], overflowed: 0 };
+const EMPTY: Bucket = Bucket { tags: 0, slots: [0; BUCKET_SLOTS], overflowed: 0 };
 
 /// The lowest bit of each of a word's four tags, and the highest.
 const LOW: u64 = 0x0001_0001_0001_0001;
 const HIGH: u64 = LOW << 15;
 
-/// A set of slots: bit 16 n + h stands for slot 4 h + n.
+/// A set of slots: the highest bits of their tags.
 #[derive(Clone, Copy)]
 struct SlotSet(u64);
-
-impl SlotSet {
-    /// Creates a set from two words with the highest bit of a tag set for each slot in it.
-    #[inline]
-    fn new(words: [u64; 2]) -> Self {
-        SlotSet(words[0] >> 15 | words[1] >> 14)
-    }
-}
 
 impl Iterator for SlotSet {
     type Item = usize;
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
-        let bit = self.0.trailing_zeros();
-        if bit == 64 {
+        if self.0 == 0 {
             return None;
         }
+        let position = self.0.trailing_zeros() / 16;
         self.0 &= self.0 - 1;
-        Some((bit & 1) as usize * 4 + (bit >> 4) as usize)
+        Some(position as usize)
     }
 }
 
@@ -65,28 +57,14 @@ impl Bucket {
     /// has a byte equal to n" in "Bit Twiddling Hacks".
     #[inline]
     fn matches(&self, tag: u64) -> SlotSet {
-        SlotSet::new(self.tags.map(|word| {
-            let zero_where_equal = word ^ tag.wrapping_mul(LOW);
-            zero_where_equal.wrapping_sub(LOW) & !zero_where_equal & HIGH
-        }))
-    }
-
-    /// Returns the free slots.
-    #[inline]
-    fn free(&self) -> SlotSet {
-        SlotSet::new(self.tags.map(|word| !word & HIGH))
+        let zero_where_equal = self.tags ^ tag.wrapping_mul(LOW);
+        SlotSet(zero_where_equal.wrapping_sub(LOW) & !zero_where_equal & HIGH)
     }
 
     /// Returns the slots in use.
     #[inline]
     fn used(&self) -> SlotSet {
-        SlotSet::new(self.tags.map(|word| word & HIGH))
-    }
-
-    /// Sets the tag of a free slot, or clears it.
-    #[inline]
-    fn flip(&mut self, position: usize, tag: u64) {
-        self.tags[position / 4 % 2] ^= tag << (position % 4 * 16);
+        SlotSet(self.tags & HIGH)
     }
 
     /// Returns the position of a slot with a tag that `is` accepts.
@@ -98,8 +76,9 @@ impl Bucket {
     /// Inserts an entry. Returns `false` if the bucket is full.
     #[inline]
     fn try_insert(&mut self, tag: u64, slot: u32) -> bool {
-        let Some(position) = self.free().next() else { return false };
-        self.flip(position, tag);
+        let Some(position) = SlotSet(!self.tags & HIGH).next() else { return false };
+        // The tag of a free slot is 0.
+        self.tags |= tag << (position * 16);
         self.slots[position % BUCKET_SLOTS] = slot;
         true
     }
@@ -112,12 +91,19 @@ pub(crate) struct Home {
     tag: u64,
 }
 
-/// Where an id is.
+/// Where an id is: the bucket where it is sought, the bucket that has it, and its slot in that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    home: Home,
-    bucket: usize,
-    position: usize,
+    home: u32,
+    bucket: u32,
+    position: u32,
+}
+
+impl Entry {
+    #[inline]
+    fn new(home: Home, bucket: usize, position: usize) -> Self {
+        Entry { home: home.bucket as u32, bucket: bucket as u32, position: position as u32 }
+    }
 }
 
 /// A hash table: some of the index's buckets.
@@ -134,8 +120,13 @@ impl Table {
         let product = u128::from(id >> NEIGHBOR_BITS) * 0x9e37_79b9_7f4a_7c15;
         let mixed = (product >> 64) as u64 ^ product as u64;
         let bucket = self.start + (((mixed >> 32) * self.len as u64) >> 32) as usize;
-        let tag = 1 << 15 | mixed >> 17 & 0x1fff << NEIGHBOR_BITS | id & ((1 << NEIGHBOR_BITS) - 1);
+        let tag = 1 << 15 | mixed >> 17 & 0x3fff << NEIGHBOR_BITS | id & ((1 << NEIGHBOR_BITS) - 1);
         Home { bucket, tag }
+    }
+
+    /// Returns the maximum number of ids: half of the slots.
+    fn max_ids(self) -> usize {
+        self.len * BUCKET_SLOTS / SLOTS_PER_ID
     }
 
     #[inline]
@@ -159,6 +150,8 @@ pub(crate) struct Index {
     unmoved: usize,
     /// Number of ids.
     used: usize,
+    /// Maximum number of ids without growth: 0 while the old table is moved.
+    grows_above: usize,
 }
 
 impl Index {
@@ -166,8 +159,14 @@ impl Index {
     pub(crate) fn new(capacity: usize) -> Self {
         let largest = (SLOTS_PER_ID * capacity).div_ceil(BUCKET_SLOTS).next_power_of_two();
         let table = Table { start: 0, len: largest.min(SMALLEST_TABLE) };
-        let buckets = vec![EMPTY; 2 * largest - table.len];
-        Index { buckets, table, old: Table { start: 0, len: 0 }, unmoved: 0, used: 0 }
+        Index {
+            buckets: vec![EMPTY; 2 * largest - table.len],
+            table,
+            old: Table { start: 0, len: 0 },
+            unmoved: 0,
+            used: 0,
+            grows_above: table.max_ids(),
+        }
     }
 
     /// Returns where an id is sought, and is to be inserted if it is not there.
@@ -190,7 +189,7 @@ impl Index {
     fn find_in(&self, table: Table, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let here = &self.buckets[home.bucket];
         match here.find(home.tag, &is) {
-            Some(position) => Some(Entry { home, bucket: home.bucket, position }),
+            Some(position) => Some(Entry::new(home, home.bucket, position)),
             None if here.overflowed > 0 => self.find_beyond(table, home, is),
             None => None,
         }
@@ -204,7 +203,7 @@ impl Index {
             bucket = table.next_bucket(bucket);
             let here = &self.buckets[bucket];
             if let Some(position) = here.find(home.tag, &is) {
-                return Some(Entry { home, bucket, position });
+                return Some(Entry::new(home, bucket, position));
             }
             if here.overflowed == 0 {
                 return None;
@@ -216,7 +215,7 @@ impl Index {
     /// Returns the node of an entry.
     #[inline]
     pub(crate) fn slot(&self, entry: Entry) -> u32 {
-        self.buckets[entry.bucket].slots[entry.position % BUCKET_SLOTS]
+        self.buckets[entry.bucket as usize].slots[entry.position as usize % BUCKET_SLOTS]
     }
 
     /// Reads the bucket of an id to bring it into the cache. The returned value has no meaning.
@@ -231,7 +230,7 @@ impl Index {
     pub(crate) fn insert(&mut self, home: Home, slot: u32, id_of: impl Fn(u32) -> u64) {
         self.insert_in_table(home, slot);
         self.used += 1;
-        if self.used * SLOTS_PER_ID > self.table.len * BUCKET_SLOTS || self.old.len > 0 {
+        if self.used > self.grows_above {
             self.grow(id_of);
         }
     }
@@ -259,10 +258,9 @@ impl Index {
     fn grow(&mut self, id_of: impl Fn(u32) -> u64) {
         if self.old.len == 0 {
             let next = Table { start: self.table.start + self.table.len, len: 2 * self.table.len };
-            if next.start < self.buckets.len() {
-                self.old = std::mem::replace(&mut self.table, next);
-                self.unmoved = self.old.len;
-            }
+            self.old = std::mem::replace(&mut self.table, next);
+            self.unmoved = self.old.len;
+            self.grows_above = 0;
             return;
         }
         self.unmoved -= 1;
@@ -271,27 +269,28 @@ impl Index {
         for position in here.used() {
             let slot = here.slots[position % BUCKET_SLOTS];
             let id = id_of(slot);
-            self.unlink(self.old, Entry { home: self.old.home(id), bucket, position });
+            self.unlink(self.old, Entry::new(self.old.home(id), bucket, position));
             self.insert_in_table(self.table.home(id), slot);
         }
         if self.unmoved == 0 {
             self.old.len = 0;
+            self.grows_above = self.table.max_ids();
         }
     }
 
     /// Removes an entry. Those of other ids stay where they are.
     #[inline]
     pub(crate) fn remove(&mut self, entry: Entry) {
-        let in_old = entry.home.bucket < self.table.start;
+        let in_old = (entry.home as usize) < self.table.start;
         self.unlink(if in_old { self.old } else { self.table }, entry);
         self.used -= 1;
     }
 
     #[inline]
     fn unlink(&mut self, table: Table, entry: Entry) {
-        let Entry { home, bucket, position } = entry;
-        self.buckets[bucket].flip(position, home.tag);
-        let mut passed = home.bucket;
+        let bucket = entry.bucket as usize;
+        self.buckets[bucket].tags &= !(0xffff << (entry.position % BUCKET_SLOTS as u32 * 16));
+        let mut passed = entry.home as usize;
         while passed != bucket {
             self.buckets[passed].overflowed -= 1;
             passed = table.next_bucket(passed);
@@ -300,7 +299,7 @@ impl Index {
 
     /// Returns the number of ids, by counting.
     pub(crate) fn len(&self) -> usize {
-        self.buckets.iter().map(|bucket| BUCKET_SLOTS - bucket.free().count()).sum()
+        self.buckets.iter().map(|bucket| bucket.used().count()).sum()
     }
 }
 
@@ -376,6 +375,6 @@ mod tests {
         }
         assert_eq!(index.len(), capacity);
         all(1_200_000).for_each(|(id, slot)| remove(&mut index, id, slot));
-        assert!(index.buckets.iter().all(|bucket| bucket.overflowed == 0 && bucket.tags == [0; 2]));
+        assert!(index.buckets.iter().all(|bucket| bucket.overflowed == 0 && bucket.tags == 0));
     }
 }

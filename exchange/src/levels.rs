@@ -220,9 +220,9 @@ impl PriceLevels {
         }
     }
 
-    /// Removes the queue at a key that has one.
+    /// Removes the queue at a key that has one. Returns the leaf, for [`PriceLevels::next_from`].
     #[inline]
-    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, key: u64) {
+    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, key: u64) -> u32 {
         let (leaf, _) = self.lowest_node(pool, key);
         let bits = &mut pool.nodes[leaf as usize].bits;
         *bits &= !(1 << digit(key, 0));
@@ -230,17 +230,33 @@ impl PriceLevels {
             unmark(pool, leaf, key);
             pool.list_emptied(leaf);
         }
+        leaf
     }
 
     /// Returns the queue at the lowest key that is `key` or above.
-    #[inline]
     pub(crate) fn at_or_after(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
         if self.root == NONE || key >> self.top >= 64 {
             return None;
         }
-        let (mut node, mut shift) = self.lowest_node(pool, key);
+        let (node, shift) = self.lowest_node(pool, key);
+        self.next_from(pool, (node, shift), key)
+    }
+
+    /// Returns the queue at the lowest key that is `key` or above, from the lowest node on the way
+    /// to it and that node's shift.
+    #[inline]
+    pub(crate) fn next_from(
+        &self,
+        pool: &LevelNodes,
+        (mut node, mut shift): (u32, u32),
+        key: u64,
+    ) -> Option<u32> {
+        let here = &pool.nodes[node as usize];
         // The key itself counts; above the lowest node, only what is after the way to it.
-        let mut bits = pool.nodes[node as usize].bits & u64::MAX << digit(key, shift);
+        let mut bits = here.bits & u64::MAX << digit(key, shift);
+        if shift == 0 && bits != 0 {
+            return Some(here.children[bits.trailing_zeros() as usize & 63]);
+        }
         while bits == 0 {
             if shift == self.top {
                 return None;
@@ -250,7 +266,7 @@ impl PriceLevels {
             bits = pool.nodes[node as usize].bits & !(u64::MAX >> (63 - digit(key, shift)));
         }
         let child = pool.nodes[node as usize].children[bits.trailing_zeros() as usize & 63];
-        Some(if shift == 0 { child } else { pool.outermost(child, shift - 6, true) })
+        Some(pool.outermost(child, shift - 6, true))
     }
 
     /// Returns the queue at the highest key below `key`.
