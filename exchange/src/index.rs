@@ -1,5 +1,5 @@
-//! The index from order ids to nodes: a hash table whose buckets are half a cache line, allocated at
-//! the start.
+//! The index from order ids to nodes: a hash table whose buckets are half a cache line, allocated
+//! at the start.
 //!
 //! A bucket holds four ids. An id whose bucket is full goes to the next one with a free slot, and
 //! every bucket that it passes counts it: a search ends at a bucket with a count of 0. A removal
@@ -253,7 +253,7 @@ impl Index {
         }
     }
 
-    /// Moves the last bucket of the old table; without one, begins to move the table that is in use.
+    /// Moves the last bucket of the old table; without one, begins to move the table in use.
     #[cold]
     fn grow(&mut self, id_of: impl Fn(u32) -> u64) {
         if self.old.len == 0 {

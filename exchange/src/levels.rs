@@ -4,7 +4,7 @@
 //! Each node has a bitmap and 64 children; six bits of the key select the child, so a leaf is a
 //! ladder of 64 ticks. Nothing is moved or rebalanced. The worst case is therefore close to the
 //! usual one: at most 11 nodes from the root to a leaf, and the next level by counting zeros. A
-//! direct-mapped cache of all leaves makes most lookups one step.
+//! direct-mapped cache of leaves makes most lookups one step.
 //!
 //! A bit says that there is a level below, a child that there is a node. A leaf that loses its last
 //! level loses its bit at once, and its node only after many other leaves did: most orders leave
@@ -315,8 +315,8 @@ impl PriceLevels {
 }
 
 impl LevelNodes {
-    /// Lists a leaf as emptied, in place of the oldest of those, which is freed unless it has levels
-    /// again.
+    /// Lists a leaf as emptied, in place of the oldest of those, which is freed unless it has
+    /// levels again.
     #[inline]
     fn list_emptied(&mut self, leaf: u32) {
         if std::mem::replace(&mut self.nodes[leaf as usize].is_listed, true) {
