@@ -5,14 +5,36 @@ use crate::arena::{BookPart, Node};
 use crate::book::{Book, Phase};
 use crate::command::{NewOrder, OrderType, TimeInForce};
 use crate::event::RejectReason;
+use crate::index::Home;
 use crate::store::OrderStore;
 
 /// Validates a new order against the reject rules.
 #[inline]
-pub(crate) fn new_order(book: &Book, store: &OrderStore, order: &NewOrder) -> Result<(), RejectReason> {
+pub(crate) fn new_order(
+    book: &Book,
+    store: &OrderStore,
+    order: &NewOrder,
+    home: Home,
+) -> Result<(), RejectReason> {
     let instrument = &book.instrument;
-    if store.find(order.id).is_some() {
+    if store.find_entry(order.id, home).is_some() {
         return Err(RejectReason::DuplicateId);
+    }
+    // Most orders, with few branches: a plain limit order that is valid.
+    let is_plain = order.order_type == OrderType::Limit
+        && order.display | order.minimum == 0
+        && !order.post_only
+        && matches!(order.time_in_force, TimeInForce::GoodTillCancel | TimeInForce::ImmediateOrCancel);
+    if is_plain
+        && book.phase == Phase::Continuous
+        && order.quantity != 0
+        && instrument.is_valid_quantity(order.quantity)
+        && instrument.is_valid_price(order.price)
+        && !is_notional_overflow(order.price, order.quantity)
+        && !store.arena.is_full()
+        && store.has_queues(1)
+    {
+        return Ok(());
     }
     let (limited, stop) = match order.order_type {
         OrderType::Limit => (true, false),

@@ -39,7 +39,8 @@ impl Exchange {
         }
         for (slot, id) in slots.iter_mut().zip(ids) {
             // May be an order with an equal tag: nothing depends on the result.
-            *slot = id.and_then(|id| store.index.get(id, |_| true)).unwrap_or(NONE);
+            let entry = id.and_then(|id| store.index.find(id, store.index.home(id), |_| true));
+            *slot = entry.map_or(NONE, |entry| store.index.slot(entry));
         }
         for &slot in &slots {
             sum ^= store.arena.get(slot).map_or(0, |node| node.next);

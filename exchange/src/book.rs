@@ -30,6 +30,10 @@ pub(crate) struct Book {
     pub first: [u32; 4],
     /// The price of each best queue, or a price that no order reaches.
     pub edge: [i64; 4],
+    /// The best end of the price band for each list, by exclusive or with its price mask.
+    ends: [i64; 4],
+    /// The price mask of each list.
+    pub masks: [i64; 4],
     /// First and last of the stop orders that were triggered and have not acted yet.
     pub triggered: (u32, u32),
 }
@@ -42,9 +46,14 @@ impl Book {
             instrument,
             phase: Phase::Continuous,
             last: 0,
-            lists: [(); 4].map(|()| PriceLevels::new(keys)),
+            lists: BookPart::ALL.map(|part| PriceLevels::new(4 * u32::from(number) + part as u32, keys)),
             first: [NONE; 4],
             edge: BookPart::ALL.map(unreachable_price),
+            ends: BookPart::ALL.map(|part| match part.price_mask() {
+                0 => instrument.price_low,
+                mask => instrument.price_high ^ mask,
+            }),
+            masks: BookPart::ALL.map(BookPart::price_mask),
             triggered: (NONE, NONE),
         }
     }
@@ -52,11 +61,7 @@ impl Book {
     /// Returns the key of a price in the band, which may be off the tick.
     #[inline]
     pub(crate) fn key(&self, part: BookPart, price: i64) -> u64 {
-        let from_end = if part.is_descending() {
-            self.instrument.price_high - price
-        } else {
-            price - self.instrument.price_low
-        };
+        let from_end = (price ^ self.masks[part as usize]) - self.ends[part as usize];
         if self.instrument.tick == 1 { from_end as u64 } else { (from_end / self.instrument.tick) as u64 }
     }
 
@@ -76,10 +81,8 @@ impl Book {
     /// Returns `true` if an order of that side and price would trade now.
     #[inline]
     pub(crate) fn is_crossed_by(&self, side: Side, price: i64) -> bool {
-        match side {
-            Side::Buy => self.edge[BookPart::Offers as usize] <= price,
-            Side::Sell => self.edge[BookPart::Bids as usize] >= price,
-        }
+        let opposite = BookPart::for_side(side.opposite()) as usize;
+        self.edge[opposite] ^ self.masks[opposite] <= price ^ self.masks[opposite]
     }
 
     /// Appends an open order to the queue of its price.
@@ -132,13 +135,13 @@ impl Book {
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
         let key = store.arena.node(queue).key();
         let list = &mut self.lists[part as usize];
-        list.remove(&mut store.pool, key);
+        let leaf = list.remove(&mut store.pool, key);
         store.queues.release(&mut store.arena, queue);
         if self.first[part as usize] == queue {
-            let first = list.at_or_after(&store.pool, key);
+            let first = list.next_from(&store.pool, (leaf, 0), key);
             self.first[part as usize] = first.unwrap_or(NONE);
             self.edge[part as usize] =
-                first.map_or(unreachable_price(part), |queue| store.arena.node(queue).price);
+                first.map_or(i64::MAX ^ self.masks[part as usize], |queue| store.arena.node(queue).price);
         }
     }
 
@@ -152,7 +155,7 @@ impl Book {
 
 /// Returns the price of an empty part, which no order and no trade reaches.
 pub(crate) fn unreachable_price(part: BookPart) -> i64 {
-    if part.is_descending() { i64::MIN } else { i64::MAX }
+    i64::MAX ^ part.price_mask()
 }
 
 /// Returns the number of keys that an instrument's prices have.

@@ -11,6 +11,15 @@ pub enum Side {
     Sell,
 }
 
+impl Side {
+    /// Returns the other side.
+    #[inline]
+    pub(crate) fn opposite(self) -> Side {
+        const OPPOSITE: [Side; 2] = [Side::Sell, Side::Buy];
+        OPPOSITE[self as usize]
+    }
+}
+
 /// The type of an order (FIX OrdType, tag 40).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -102,7 +102,8 @@ impl Exchange {
         let book =
             self.books.get_mut(usize::from(order.instrument)).ok_or(RejectReason::UnknownInstrument)?;
         let store = &mut self.store;
-        admit::new_order(book, store, order)?;
+        let home = store.index.home(order.id);
+        admit::new_order(book, store, order, home)?;
         let arrival = store.next_rank();
         let is_stop = order.order_type.is_stop();
         let market = order.order_type == OrderType::Market;
@@ -114,7 +115,7 @@ impl Exchange {
         out.on(Event::Accepted { id: order.id, side: order.side, price });
         if is_stop {
             let part = BookPart::stops_for_side(order.side);
-            let slot = store.open(order, arrival, order.quantity);
+            let slot = store.open(order, home, arrival, order.quantity);
             if book.phase == Phase::Continuous
                 && book.last != 0
                 && book.is_stop_reached(part, order.stop_price, book.last)
@@ -135,7 +136,7 @@ impl Exchange {
             leaves = book.execute(store, Taker::new(order, limit), &terms, out);
         }
         if leaves > 0 {
-            let slot = store.open(order, arrival, leaves);
+            let slot = store.open(order, home, arrival, leaves);
             book.join(store, BookPart::for_side(order.side), slot);
         }
         book.run_triggered(store, out);
@@ -143,9 +144,10 @@ impl Exchange {
     }
 
     fn cancel(&mut self, id: u64, owner: u32, out: &mut impl Events) -> Result<(), RejectReason> {
-        let slot = self.store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
+        let (slot, entry) = self.store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
         let &Node { instrument, side, price, leaves, .. } = self.store.arena.node(slot);
-        self.books[usize::from(instrument)].remove(&mut self.store, slot);
+        self.books[usize::from(instrument)].leave(&mut self.store, slot);
+        self.store.close_entry(slot, entry);
         out.on(Event::Cancelled { id, side, price, leaves, reason: CancelReason::Requested });
         Ok(())
     }
@@ -159,7 +161,7 @@ impl Exchange {
         out: &mut impl Events,
     ) -> Result<(), RejectReason> {
         let store = &mut self.store;
-        let slot = store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
+        let (slot, _) = store.find_owned(id, owner).ok_or(RejectReason::UnknownOrder)?;
         let node = *store.arena.node(slot);
         let book = &mut self.books[usize::from(node.instrument)];
         let keeps_priority = price == node.price && quantity <= node.leaves;

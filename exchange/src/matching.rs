@@ -48,18 +48,13 @@ impl Taker {
     /// Returns the part of the book with the counterparties.
     #[inline]
     pub(crate) fn opposite(&self) -> BookPart {
-        match self.side {
-            Side::Buy => BookPart::Offers,
-            Side::Sell => BookPart::Bids,
-        }
+        BookPart::for_side(self.side.opposite())
     }
 
     #[inline]
     pub(crate) fn can_trade_at(&self, price: i64) -> bool {
-        match self.side {
-            Side::Buy => price <= self.limit,
-            Side::Sell => price >= self.limit,
-        }
+        let mask = self.opposite().price_mask();
+        price ^ mask <= self.limit ^ mask
     }
 }
 
@@ -82,13 +77,11 @@ impl Book {
         out: &mut impl Events,
     ) -> MatchEnd {
         let part = taker.opposite();
+        let mask = self.masks[part as usize];
         while taker.leaves > 0 {
             let first = self.first[part as usize];
-            if first == NONE {
-                break;
-            }
             let price = self.edge[part as usize];
-            if !taker.can_trade_at(price) {
+            if price ^ mask > taker.limit ^ mask || first == NONE {
                 break;
             }
             let slot = store.arena.node(first).head();

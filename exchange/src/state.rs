@@ -225,7 +225,7 @@ impl Exchange {
             flags: if post_only { POST_ONLY } else { 0 } | if iceberg { ICEBERG } else { 0 },
             ..Node::FREE
         });
-        store.index.insert(order.id, slot);
+        store.index.insert(store.index.home(order.id), slot, |slot| store.arena.node(slot).id);
         let OrderState { display, limit, expires_at, arrival, .. } = *order;
         *store.arena.details_mut(slot) = OrderDetails { display, limit, expires_at, arrival, heap: NONE };
         if time_in_force == TimeInForce::GoodTillTime {

@@ -3,7 +3,7 @@
 use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::command::{NewOrder, TimeInForce};
 use crate::expiry::Expiry;
-use crate::index::Index;
+use crate::index::{Entry, Home, Index};
 use crate::instrument::Capacity;
 use crate::levels::LevelNodes;
 use crate::queue::Queues;
@@ -49,13 +49,20 @@ impl OrderStore {
 
     #[inline]
     pub(crate) fn find(&self, id: u64) -> Option<u32> {
-        self.index.get(id, |slot| self.arena.node(slot).id == id)
+        self.find_entry(id, self.index.home(id)).map(|entry| self.index.slot(entry))
     }
 
-    /// Returns the node of an open order of an owner.
     #[inline]
-    pub(crate) fn find_owned(&self, id: u64, owner: u32) -> Option<u32> {
-        self.find(id).filter(|&slot| self.arena.node(slot).owner == owner)
+    pub(crate) fn find_entry(&self, id: u64, home: Home) -> Option<Entry> {
+        self.index.find(id, home, |slot| self.arena.node(slot).id == id)
+    }
+
+    /// Returns the node of an open order of an owner, and its entry in the index.
+    #[inline]
+    pub(crate) fn find_owned(&self, id: u64, owner: u32) -> Option<(u32, Entry)> {
+        let entry = self.find_entry(id, self.index.home(id))?;
+        let slot = self.index.slot(entry);
+        (self.arena.node(slot).owner == owner).then_some((slot, entry))
     }
 
     /// Advances the rank by which arrivals are ordered, and returns it.
@@ -67,7 +74,7 @@ impl OrderStore {
 
     /// Allocates a node for an order and indexes it. The order is in no list yet.
     #[inline]
-    pub(crate) fn open(&mut self, order: &NewOrder, arrival: u64, leaves: u64) -> u32 {
+    pub(crate) fn open(&mut self, order: &NewOrder, home: Home, arrival: u64, leaves: u64) -> u32 {
         let stop = order.order_type.is_stop();
         let slot = self.arena.allocate(Node {
             id: order.id,
@@ -87,7 +94,7 @@ impl OrderStore {
             self_trade: order.self_trade,
             flags: if order.post_only { POST_ONLY } else { 0 } | if order.display == 0 { 0 } else { ICEBERG },
         });
-        self.index.insert(order.id, slot);
+        self.index.insert(home, slot, |slot| self.arena.node(slot).id);
         if order.display != 0 || stop || order.time_in_force == TimeInForce::GoodTillTime {
             *self.arena.details_mut(slot) = OrderDetails {
                 display: order.display,
@@ -106,12 +113,20 @@ impl OrderStore {
     /// Frees the node of an order that has left its list.
     #[inline]
     pub(crate) fn close(&mut self, slot: u32) {
-        let node = self.arena.node(slot);
-        let id = node.id;
-        if node.time_in_force == TimeInForce::GoodTillTime {
+        let id = self.arena.node(slot).id;
+        match self.index.find(id, self.index.home(id), |found| found == slot) {
+            Some(entry) => self.close_entry(slot, entry),
+            None => debug_assert!(false, "the index has all open orders"),
+        }
+    }
+
+    /// As [`OrderStore::close`], with the order's entry in the index.
+    #[inline]
+    pub(crate) fn close_entry(&mut self, slot: u32, entry: Entry) {
+        if self.arena.node(slot).time_in_force == TimeInForce::GoodTillTime {
             self.expiry.remove(&mut self.arena, slot);
         }
-        self.index.remove(id, slot);
+        self.index.remove(entry);
         self.arena.release(slot);
     }
 

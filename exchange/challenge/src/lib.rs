@@ -2,22 +2,29 @@
 //! the commands.
 
 mod abi;
+#[cfg(not(feature = "own-ring"))]
+mod harness_queue;
+#[cfg(feature = "own-ring")]
+mod own_ring;
 
-use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, ReportType, Transport};
+use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport, report_type};
 use exchange::{
     CancelReason, Capacity, Command, Event, Events, Exchange, Instrument, NewOrder, Side, TimeInForce,
 };
 use std::cell::UnsafeCell;
+#[cfg(not(feature = "own-ring"))]
+use harness_queue::Outlet;
+#[cfg(feature = "own-ring")]
+use own_ring::Outlet;
 use std::ffi::c_void;
 
 /// All orders have one owner.
 const OWNER: u32 = 1;
 
-/// The engine and the transport of its reports.
+/// The engine and the way of its reports.
 struct Adapter {
     exchange: Exchange,
-    transport: Transport,
-    handle: *mut c_void,
+    outlet: Outlet,
 }
 
 /// The adapter of the process, which the harness uses from one thread at a time.
@@ -37,69 +44,55 @@ fn with_adapter<T>(f: impl FnOnce(&mut Adapter) -> T) -> Option<T> {
 }
 
 /// Converts the events of one message into reports.
-struct ReportSink {
-    transport: Transport,
-    handle: *mut c_void,
+struct ReportSink<'a> {
+    outlet: &'a mut Outlet,
     sequence_number: u64,
     /// Quantity of the message's order.
     quantity: u32,
-    /// The report of a rejected message.
-    reject: ReportType,
+    /// The type of the report of a rejected message.
+    reject: u8,
 }
 
-impl ReportSink {
+impl ReportSink<'_> {
     #[inline(always)]
-    fn push(&self, report_type: ReportType, side: u8, order_id: u64, price_ticks: i64, quantity: u32) {
-        self.push_trade(report_type, side, order_id, price_ticks, quantity, (0, 0));
-    }
-
-    #[inline(always)]
-    fn push_trade(
-        &self,
-        report_type: ReportType,
-        side: u8,
-        order_id: u64,
-        price_ticks: i64,
-        quantity: u32,
-        (maker_order_id, taker_order_id): (u64, u64),
-    ) {
-        let report = Report {
+    fn send(&mut self, report_type: u8, side: u8, order_id: u64, price_ticks: i64, quantity: u32) {
+        let sequence_number = self.sequence_number;
+        self.outlet.send(Report {
             report_type,
             side,
-            reserved: [0; 6],
-            sequence_number: self.sequence_number,
+            sequence_number,
             order_id,
             price_ticks,
             quantity,
-            reserved2: 0,
-            maker_order_id,
-            taker_order_id,
-            reserved3: 0,
-        };
-        while (self.transport.push)(self.handle, &report) == 0 {
-            std::hint::spin_loop();
-        }
+            ..Report::default()
+        });
     }
 }
 
-impl Events for ReportSink {
-    #[inline]
+impl Events for ReportSink<'_> {
+    #[inline(always)]
     fn on(&mut self, event: Event) {
         match event {
             Event::Accepted { id, side, price } => {
-                self.push(ReportType::OrderAck, side as u8, id, price, self.quantity);
+                self.send(report_type::ORDER_ACK, side as u8, id, price, self.quantity);
             }
-            Event::Trade { maker, taker, price, quantity, .. } => {
-                self.push_trade(ReportType::Trade, 0, 0, price, quantity as u32, (maker, taker));
-            }
+            Event::Trade { maker, taker, price, quantity, .. } => self.outlet.send(Report {
+                report_type: report_type::TRADE,
+                sequence_number: self.sequence_number,
+                price_ticks: price,
+                quantity: quantity as u32,
+                maker_order_id: maker,
+                taker_order_id: taker,
+                ..Report::default()
+            }),
             Event::Cancelled { id, side, price, leaves, reason } => {
                 let quantity = if reason == CancelReason::Requested { 0 } else { leaves as u32 };
-                self.push(ReportType::CancelAck, side as u8, id, price, quantity);
+                self.send(report_type::CANCEL_ACK, side as u8, id, price, quantity);
             }
             Event::Replaced { id, side, price, leaves } => {
-                self.push(ReportType::ModifyAck, side as u8, id, price, leaves as u32);
+                self.send(report_type::MODIFY_ACK, side as u8, id, price, leaves as u32);
             }
-            Event::Rejected { id, .. } => self.push(self.reject, 0, id, 0, 0),
+            Event::Rejected { id, .. } => self.send(self.reject, 0, id, 0, 0),
             Event::Expired { .. }
             | Event::Reduced { .. }
             | Event::Triggered { .. }
@@ -110,9 +103,8 @@ impl Events for ReportSink {
 
 impl Adapter {
     #[inline(always)]
-    fn apply(&mut self, command: Command, sequence_number: u64, quantity: u32, reject: ReportType) {
-        let (transport, handle) = (self.transport, self.handle);
-        let mut sink = ReportSink { transport, handle, sequence_number, quantity, reject };
+    fn apply(&mut self, command: Command, sequence_number: u64, quantity: u32, reject: u8) {
+        let mut sink = ReportSink { outlet: &mut self.outlet, sequence_number, quantity, reject };
         self.exchange.apply(command, &mut sink);
     }
 }
@@ -131,9 +123,9 @@ pub unsafe extern "C" fn engine_init(_nonce: u64, transport: *const Transport, h
     let exchange =
         Exchange::new(&[instrument], Capacity::for_orders(1 << 17)).expect("a valid configuration");
     // SAFETY: promised by the caller.
-    let transport = unsafe { *transport };
+    let outlet = unsafe { Outlet::new(*transport, handle) };
     // SAFETY: as for `Global`.
-    unsafe { *ADAPTER.0.get() = Some(Adapter { exchange, transport, handle }) };
+    unsafe { *ADAPTER.0.get() = Some(Adapter { exchange, outlet }) };
 }
 
 /// Drops the engine.
@@ -143,9 +135,11 @@ pub extern "C" fn engine_shutdown() {
     unsafe { *ADAPTER.0.get() = None };
 }
 
-/// Does nothing: every call completes its message.
+/// Sends the reports that were collected. Every call has completed its message.
 #[unsafe(no_mangle)]
-pub extern "C" fn engine_flush() {}
+pub extern "C" fn engine_flush() {
+    with_adapter(|adapter| adapter.outlet.publish());
+}
 
 /// Applies a new order.
 ///
@@ -169,7 +163,7 @@ pub unsafe extern "C" fn engine_on_new_order(message: *const NewOrderMessage) {
         ..NewOrder::default()
     };
     let (sequence, quantity) = (message.sequence_number, message.quantity);
-    with_adapter(|adapter| adapter.apply(Command::New(order), sequence, quantity, ReportType::CancelReject));
+    with_adapter(|adapter| adapter.apply(Command::New(order), sequence, quantity, report_type::CANCEL_REJECT));
 }
 
 /// Cancels an order.
@@ -181,7 +175,7 @@ pub unsafe extern "C" fn engine_on_cancel(message: *const CancelMessage) {
     // SAFETY: promised by the caller.
     let message = unsafe { &*message };
     let command = Command::Cancel { id: message.order_id, owner: OWNER };
-    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, ReportType::CancelReject));
+    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::CANCEL_REJECT));
 }
 
 /// Modifies an order. Every modify of the benchmark is a new price or a larger quantity, which
@@ -199,7 +193,7 @@ pub unsafe extern "C" fn engine_on_modify(message: *const ModifyMessage) {
         price: message.new_price_ticks,
         quantity: u64::from(message.new_quantity),
     };
-    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, ReportType::ModifyReject));
+    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::MODIFY_REJECT));
 }
 
 /// Returns the best bid in ticks; `i64::MIN` without bids.

@@ -94,11 +94,15 @@ fn leaked_and_doubly_freed_nodes_are_found() {
 #[test]
 fn missing_or_surplus_index_entry_is_found() {
     let forgets = |exchange: &mut Exchange| {
-        let slot = slot(exchange, 4);
-        exchange.store.index.remove(4, slot);
+        let index = &mut exchange.store.index;
+        let entry = index.find(4, index.home(4), |_| true).expect("order 4 is open");
+        index.remove(entry);
     };
     finds(forgets, |found| matches!(found, Inconsistency::Index { id: 4 }));
-    let knows = |exchange: &mut Exchange| exchange.store.index.insert(77, 3);
+    let knows = |exchange: &mut Exchange| {
+        let index = &mut exchange.store.index;
+        index.insert(index.home(77), 3, u64::from);
+    };
     finds(knows, |found| matches!(found, Inconsistency::Leak { what: "index entries", .. }));
 }
 

@@ -1,0 +1,44 @@
+//! Reports through the queue that the harness provides.
+
+use crate::abi::{Report, Transport};
+use std::ffi::c_void;
+
+/// Reports that are collected before they are pushed. Each push reads and writes words that the
+/// drainer polls, so pushes one after the other are cheaper than pushes between orders. The
+/// harness's last call to the engine pushes what is left.
+const BATCH: usize = 256;
+
+/// The sending end of the harness's queue.
+pub struct Outlet {
+    transport: Transport,
+    queue: *mut c_void,
+    collected: Vec<Report>,
+}
+
+impl Outlet {
+    /// Creates the sending end of a queue.
+    ///
+    /// # Safety
+    /// `queue` is the transport's and valid until the last push.
+    pub unsafe fn new(transport: Transport, queue: *mut c_void) -> Self {
+        Outlet { transport, queue, collected: Vec::with_capacity(BATCH) }
+    }
+
+    /// Sends a report, at the latest with the next [`Outlet::publish`].
+    #[inline(always)]
+    pub fn send(&mut self, report: Report) {
+        if self.collected.len() == BATCH {
+            self.publish();
+        }
+        self.collected.push(report);
+    }
+
+    /// Pushes the reports that were collected. Waits while the queue is full.
+    pub fn publish(&mut self) {
+        for report in self.collected.drain(..) {
+            while (self.transport.push)(self.queue, &report) == 0 {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
