@@ -16,6 +16,7 @@ pub struct Stamp {
 
 /// Errors of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// Each time a value was copied, the writer wrote over it. An honest writer does that only if
     /// it writes more than the board's slots in the time of one copy, again and again.
