@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy --quiet -p launcher --all-targets --features parquet -- -D warnings
 cargo test --quiet -p launcher --features parquet --test all -- exports
-for peers in exchange/challenge exchange/peers journal/peers shm/peers; do
+for peers in exchange/challenge exchange/peers journal/peers shm/peers shm/peers/crash; do
   (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
   echo "$peers: clean"
 done

@@ -131,6 +131,7 @@ use thiserror::Error;
 
 /// Errors of creating, opening or attaching a board.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum BoardError {
     /// Numbers that boards do not have.
     #[error(

@@ -16,6 +16,7 @@ pub struct Stamp {
 
 /// Errors of reading a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// Each time a value was copied, the writer overwrote it. A correct writer does that only if it
     /// writes more than the board's slots in the time of one copy, again and again.

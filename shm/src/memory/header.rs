@@ -101,6 +101,7 @@ const fn entry(hash: u64, name: &str, value: usize) -> u64 {
 
 /// Errors of checking the header of a segment or of a saved log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// Too few bytes for a header.
     #[error("{0} bytes: too short for a bulkhead header ({min} bytes)", min = HEADER_WORDS * 8)]

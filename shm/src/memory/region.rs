@@ -21,6 +21,7 @@ use thiserror::Error;
 
 /// Errors of creating or mapping a region.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RegionError {
     /// Not enough space for a segment; found when it is created, not as a SIGBUS later.
     #[error(
@@ -61,6 +62,9 @@ pub(super) enum Backing {
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
     Map(memmap2::MmapRaw),
+    /// Words of another region.
+    #[cfg(not(loom))]
+    Part(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Arc<Region>),
     /// The control segment, which the crate `shared_memory` maps by its name, and the open file
     /// that has it locked.
     #[cfg(all(feature = "control", not(loom)))]
@@ -115,6 +119,17 @@ impl Region {
             guard: None,
             _backing: Backing::Heap(backing),
         })
+    }
+
+    /// Returns a region of its own that consists of `len` words of this one, from `offset` on.
+    ///
+    /// # Panics
+    /// If they are not inside this region.
+    #[cfg(not(loom))]
+    pub(crate) fn part(self: &Arc<Self>, offset: usize, len: usize) -> Arc<Self> {
+        let start = self.words().slice(offset, len).start;
+        let backing = Backing::Part(Arc::clone(self));
+        Arc::new(Self { start, len, header: OnceLock::new(), guard: None, _backing: backing })
     }
 
     /// Returns all words of the region.

@@ -10,7 +10,7 @@ use crate::memory::calls::checked;
 use crate::memory::{AtomicWords, Region, RegionError};
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
 
@@ -85,8 +85,7 @@ impl Shared {
             move |source: io::Error| RegionError::Os { name, what, source }
         };
         // The mapping above is older than the seals, and stays as it is.
-        let seals = seals | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        flags(write.as_raw_fd(), libc::F_ADD_SEALS, seals).map_err(os("seal it"))?;
+        add_seals(&write, seals | SIZE_SEALS).map_err(os("seal it"))?;
         // Opened again, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
@@ -134,6 +133,23 @@ impl Shared {
     }
 }
 
+/// Seals after which the size of memory is final, and no other seal can be added.
+const SIZE_SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+fn add_seals(memory: &File, seals: i32) -> io::Result<()> {
+    flags(memory.as_raw_fd(), libc::F_ADD_SEALS, seals).map(drop)
+}
+
+/// Makes the size of anonymous memory final.
+pub(crate) fn seal_size(memory: &File) -> io::Result<()> {
+    add_seals(memory, SIZE_SEALS)
+}
+
+/// Returns `true` if the size of anonymous memory is final. An error if it is another kind of file.
+pub(crate) fn is_size_sealed(memory: &File) -> io::Result<bool> {
+    Ok(flags(memory.as_raw_fd(), libc::F_GET_SEALS, 0)? & SIZE_SEALS == SIZE_SEALS)
+}
+
 /// Held while inheritance is changed or queried. Two starts at once would take each other's
 /// descriptors back, and hand them to each other's children. Nothing is kept under the lock, so one
 /// that panicked left nothing half done.
@@ -149,8 +165,9 @@ static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
-pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let set = |flag| files.iter().try_for_each(|file| flags(file.as_raw_fd(), libc::F_SETFD, flag).map(drop));
+pub fn inherited_by<F: AsFd, T>(files: &[F], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let fd = |file: &F| file.as_fd().as_raw_fd();
+    let set = |flag| files.iter().try_for_each(|file| flags(fd(file), libc::F_SETFD, flag).map(drop));
     let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     close_others_on_exec();
     set(0)?;
@@ -178,29 +195,36 @@ fn close_others_on_exec() {
 /// The first number that is not a standard stream's.
 const MIN_INHERITED_FD: i32 = 3;
 
-/// Takes an inherited descriptor of the plan, which must be open and must not be close-on-exec.
+/// Takes an inherited descriptor of the plan: see [`take_inherited`].
 ///
-/// A handle is read from shared memory and can hold any number, so the number alone proves nothing.
+/// # Errors
+/// As [`take_inherited`].
+pub fn take(handle: &Handle) -> io::Result<File> {
+    Ok(take_inherited(handle.fd)?.into())
+}
+
+/// Takes an inherited descriptor, which must be open and must not be close-on-exec.
+///
+/// The number may come from shared memory or a command line, so the number alone proves nothing.
 /// The flag does: a descriptor that came through `exec` cannot have it, and the standard library
 /// sets it on every descriptor that it opens. A file of this process is therefore refused, and so
 /// is a second `take` of one number, since taking sets the flag.
 ///
 /// # Errors
 /// The descriptor is not open, is a standard stream, was not inherited, or was taken before.
-pub fn take(handle: &Handle) -> io::Result<File> {
-    let refused =
-        |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {}: {why}", handle.fd)));
-    if handle.fd < MIN_INHERITED_FD {
+pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd}: {why}")));
+    if fd < MIN_INHERITED_FD {
         return refused("a standard stream is nobody's to take");
     }
     // While a child is being started, descriptors of this process look like inherited ones.
     let _guard = INHERITANCE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    if flags(handle.fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0 {
+    if flags(fd, libc::F_GETFD, 0)? & libc::FD_CLOEXEC != 0 {
         return refused("it was not inherited, or was taken before");
     }
-    flags(handle.fd, libc::F_SETFD, libc::FD_CLOEXEC)?;
+    flags(fd, libc::F_SETFD, libc::FD_CLOEXEC)?;
     // SAFETY: it is open and came through `exec`, since it was not close-on-exec: no object of this
     // process owns it, because those that the standard library makes are. Only this function takes
     // such descriptors, one at a time, and marks what it took.
-    Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

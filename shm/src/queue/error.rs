@@ -96,6 +96,11 @@ pub enum QueueError {
     /// The creator of the queue is alive.
     #[error("cannot take the name {0}: the creator of the queue is alive; end it, or choose another name")]
     Living(String),
+    /// Descriptors that cannot be those of a sealed queue.
+    #[error(
+        "cannot open a queue of these descriptors: {0}; pass those of `MessageQueue::fds`, in their order"
+    )]
+    Descriptors(&'static str),
     /// Files of the queue are missing.
     #[error(
         "cannot open the queue {0}: it is not complete; try again, unless its creator died while creating it"

@@ -9,6 +9,7 @@ use super::sender::Sender;
 use super::technique_queue::Queue;
 use super::waking_mux::WakingMux;
 use core::marker::PhantomData;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Number of producers of a queue made by [`mpsc`].
 pub const MPSC_PRODUCERS: usize = 16;
@@ -47,10 +48,51 @@ pub fn mpsc_of<T: Message>(
     producers: usize,
     capacity: u32,
 ) -> Result<MessageQueue<T>, QueueError> {
-    let slots = u64::from(capacity.max(2)) * payload::slots::<T>() as u64;
-    let slots = u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))?;
-    let queue = Queue::create_typed(name, producers, slots, message_bytes::<T>())?;
+    let queue = Queue::create_typed(name, producers, slots::<T>(capacity)?, message_bytes::<T>())?;
     Ok(MessageQueue { queue, message: PhantomData })
+}
+
+/// Creates a queue of up to `producers` producers without a name: in sealed memory, which exists as
+/// long as a process has it open or mapped. Nothing of it is in `/dev/shm`.
+///
+/// Another process attaches with the descriptors of [`MessageQueue::fds`].
+///
+/// ```
+/// use shm::queue;
+///
+/// let mut queue = queue::sealed::<u64>(1, 8)?;
+/// let mut receiver = queue.receiver()?;
+/// // Duplicated here, in place of sent to another process:
+/// let [memory, pipe] = queue.fds().expect("it is sealed").map(|fd| fd.try_clone_to_owned());
+/// let mut sender = queue::from_fds::<u64>([memory?, pipe?])?.sender()?;
+/// sender.push(&7)?;
+/// assert_eq!(receiver.pop()?, Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`mpsc_of`], without a name.
+pub fn sealed<T: Message>(producers: usize, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
+    let queue = Queue::create_sealed(producers, slots::<T>(capacity)?, message_bytes::<T>())?;
+    Ok(MessageQueue { queue, message: PhantomData })
+}
+
+/// Opens the queue of these descriptors, those of [`MessageQueue::fds`] in their order, to attach
+/// an end of it. They are not trusted: seals, sizes and headers are checked first.
+///
+/// Needs `/proc`: each end opens the pipe again, with flags of its own.
+///
+/// # Errors
+/// [`QueueError::Descriptors`]; [`QueueError::MessageSize`]; memory that is damaged, or of another
+/// build.
+pub fn from_fds<T: Message>(fds: [OwnedFd; 2]) -> Result<MessageQueue<T>, QueueError> {
+    check_type(Queue::from_fds(fds)?)
+}
+
+/// Returns the number of slots for `capacity` messages.
+fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
+    let slots = u64::from(capacity.max(2)) * payload::slots::<T>() as u64;
+    u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))
 }
 
 /// Opens the queue that another process has created under a name, to attach an end of it.
@@ -59,10 +101,14 @@ pub fn mpsc_of<T: Message>(
 /// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;
 /// [`QueueError::MessageSize`]: its messages have another size than `T`; a queue of another build.
 pub fn open<T: Message>(name: &str) -> Result<MessageQueue<T>, QueueError> {
-    let queue = Queue::open_any(name)?;
+    check_type(Queue::open_any(name)?)
+}
+
+/// Checks that a queue has messages of that size.
+fn check_type<T: Message>(queue: Queue<WakingMux>) -> Result<MessageQueue<T>, QueueError> {
     let (expected, found) = (message_bytes::<T>(), queue.descriptor.message_bytes);
     if expected != found {
-        return Err(QueueError::MessageSize { name: name.into(), expected, found });
+        return Err(QueueError::MessageSize { name: queue.label().into(), expected, found });
     }
     Ok(MessageQueue { queue, message: PhantomData })
 }
@@ -79,9 +125,20 @@ pub struct MessageQueue<T> {
 }
 
 impl<T: Message> MessageQueue<T> {
-    /// Returns the name by which other processes open it.
-    pub fn name(&self) -> &str {
-        self.queue.label()
+    /// Returns the name by which other processes open it; `None` if it is [`sealed`].
+    pub fn name(&self) -> Option<&str> {
+        self.queue.name()
+    }
+
+    /// Returns the descriptors by which other processes open a [`sealed`] queue, its memory and its
+    /// pipe; `None` if it has a name.
+    ///
+    /// Send duplicates of them over a Unix socket (`SCM_RIGHTS`), or let a child inherit them:
+    /// [`inherited_by`](crate::memory::sealed::inherited_by), and in the child
+    /// [`take_inherited`](crate::memory::sealed::take_inherited). Their holder may read and write
+    /// the whole queue.
+    pub fn fds(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        self.queue.fds()
     }
 
     /// Returns the states of all producers, in the order of their indices.
@@ -116,7 +173,7 @@ impl<T: Message> MessageQueue<T> {
                 return Sender::attach(&mut self.queue, index, lock);
             }
         }
-        Err(QueueError::NoFreeProducer { name: self.name().into(), producers: self.queue.producers() })
+        Err(QueueError::NoFreeProducer { name: self.queue.label().into(), producers: self.queue.producers() })
     }
 
     /// Attaches a sender in place of a crashed producer, and continues after its last message. What
@@ -166,7 +223,7 @@ impl<T: Message> MessageQueue<T> {
             return Err(QueueError::Attached { end: "receiver".into(), pid });
         };
         if !can_succeed && state(&self.queue) != EndState::Free {
-            return Err(QueueError::ReceiverCrashed(self.name().into()));
+            return Err(QueueError::ReceiverCrashed(self.queue.label().into()));
         }
         Receiver::attach(self.queue.duplicate()?, lock)
     }

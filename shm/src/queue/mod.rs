@@ -25,7 +25,8 @@
 //! - **Memory ordering**: everything a sender did before its push happens before everything the
 //!   receiver does after the pop that returns the message (Release and Acquire).
 //! - **Waiting**: [`Receiver::pop_timeout`] sleeps in the kernel. The receiver's file descriptor
-//!   works with epoll and with tokio's `AsyncFd`: see [`Receiver::prepare_wait`].
+//!   works with epoll and with tokio's `AsyncFd`: see [`Receiver::prepare_wait`], and the example
+//!   `tokio_consumer`.
 //! - **Liveness** is exact: each attached end holds a file lock (OFD), which the kernel releases
 //!   when its process ends. No process id or timeout decides that a process is dead.
 //!
@@ -92,7 +93,8 @@
 //! long as its handle exists; the kernel releases the lock when the process dies. Creating a queue,
 //! and [`remove`], remove the files of a queue without a live creator, each one only if it is the
 //! queue's. A process that attaches maps all rings, and can damage them: rights for each process
-//! are for a run to give, see the crate `protocol`.
+//! are for a run to give, see the crate `protocol`. A queue that is [`sealed`] has no name and no
+//! file: its descriptors are sent or inherited.
 
 mod descriptor;
 mod error;
@@ -102,6 +104,9 @@ mod message_queue;
 mod names;
 mod payload;
 mod receiver;
+mod sealed_queue;
+#[cfg(all(test, not(miri)))]
+mod sealed_tests;
 mod sender;
 mod technique_queue;
 #[cfg(all(test, not(miri)))]
@@ -115,7 +120,7 @@ pub use crate::ring::Full;
 pub use error::{MAX_PRODUCERS, ProducerFault, QueueError};
 pub use leftovers::{dead, leftovers, remove};
 pub use liveness::ProducerState;
-pub use message_queue::{MPSC_PRODUCERS, MessageQueue, mpsc, mpsc_of, open, spsc};
+pub use message_queue::{MPSC_PRODUCERS, MessageQueue, from_fds, mpsc, mpsc_of, open, sealed, spsc};
 pub use names::PREFIX;
 pub use payload::{MAX_MESSAGE_BYTES, Message};
 pub use receiver::Receiver;

@@ -35,7 +35,8 @@ pub struct Receiver<T> {
 
 impl<T: Message> Receiver<T> {
     pub(super) fn attach(mut queue: Queue<WakingMux>, lock: File) -> Result<Self, QueueError> {
-        let waiter = Waiter::attach(&mut queue.attached)?;
+        let fifo = queue.open_fifo()?;
+        let waiter = Waiter::attach(&mut queue.attached, fifo)?;
         let mut mux = WakingMux::consumer(&queue.spec, &mut queue.attached)?;
         for index in 0..queue.producers() {
             if descriptor::end_state(&queue.words, QueueEnd::Producer(index)) == EndState::Retired {

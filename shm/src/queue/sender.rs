@@ -26,7 +26,8 @@ pub struct Sender<T> {
 
 impl<T: Message> Sender<T> {
     pub(super) fn attach(queue: &mut Queue<WakingMux>, index: usize, lock: File) -> Result<Self, QueueError> {
-        let waker = Waker::attach(&mut queue.attached)?;
+        let fifo = queue.open_fifo()?;
+        let waker = Waker::attach(&mut queue.attached, fifo)?;
         // It continues after what is there.
         let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
         descriptor::take_over_end(&queue.words, QueueEnd::Producer(index));

@@ -4,6 +4,8 @@ use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescri
 use super::error::{MAX_PRODUCERS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
+use super::sealed_queue::{SEALED, SealedMemory};
+use super::wake::{self, FIFO};
 use crate::attached::{Access, Attached, Peers, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::owned::OwnedSegment;
@@ -31,7 +33,7 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
 /// A queue of one technique, from which its ends are attached: at most one consumer, and one of
 /// each producer.
 pub struct Queue<T: Link> {
-    /// `None` on the heap.
+    /// `None` on the heap and in sealed memory.
     name: Option<String>,
     pub(super) attached: Attached<'static>,
     pub(super) spec: LinkSpec<'static>,
@@ -39,7 +41,9 @@ pub struct Queue<T: Link> {
     pub(super) descriptor: QueueDescriptor,
     pub(super) words: AtomicWords,
     /// The descriptor's file; `None` on the heap.
-    file: Option<File>,
+    pub(super) file: Option<File>,
+    /// `None` unless the queue is in sealed memory.
+    pub(super) sealed: Option<SealedMemory>,
     /// The lock of the creator, and the files to remove when this is dropped.
     owned: Option<OwnedSegment>,
     pub(super) names: Vec<String>,
@@ -76,7 +80,11 @@ impl Source for QueueSource {
 }
 
 /// Returns the descriptor of a new queue.
-fn describe<T: Link>(name: &str, producers: usize, capacity: u32) -> Result<QueueDescriptor, QueueError> {
+pub(super) fn describe<T: Link>(
+    name: &str,
+    producers: usize,
+    capacity: u32,
+) -> Result<QueueDescriptor, QueueError> {
     if !capacity.is_power_of_two() || !(2..=1 << 20).contains(&capacity) {
         return Err(QueueError::Capacity(capacity));
     }
@@ -86,12 +94,12 @@ fn describe<T: Link>(name: &str, producers: usize, capacity: u32) -> Result<Queu
     Ok(QueueDescriptor::new(name, T::INFO.name, producers, capacity))
 }
 
-const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
+pub(super) const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
     LinkSpec { name: "queue", producers, capacity }
 }
 
 impl<T: Link> Queue<T> {
-    fn new(name: &str, capacity: u32, descriptor: QueueDescriptor, words: AtomicWords) -> Self {
+    pub(super) fn new(name: &str, capacity: u32, descriptor: QueueDescriptor, words: AtomicWords) -> Self {
         let spec = link_spec(descriptor.producers, capacity);
         let names = QueueSource { queue: name.into(), words: words.clone(), producers: descriptor.producers };
         let attached = Attached::new(names);
@@ -103,6 +111,7 @@ impl<T: Link> Queue<T> {
             descriptor,
             words,
             file: None,
+            sealed: None,
             owned: None,
             names: Vec::new(),
             technique,
@@ -241,6 +250,9 @@ impl<T: Link> Queue<T> {
     /// Returns another handle of the queue, with the geometry of this one.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let (name, spec) = (self.label(), &self.spec);
+        if let (Some(file), Some(sealed)) = (&self.file, &self.sealed) {
+            return Self::from_sealed(self.descriptor.clone(), reopen(file, name)?, sealed.duplicate()?);
+        }
         let mut queue = Self::new(name, spec.capacity, self.descriptor.clone(), self.words.clone());
         queue.name.clone_from(&self.name);
         queue.file = self.file.as_ref().map(|file| reopen(file, name)).transpose()?;
@@ -249,7 +261,16 @@ impl<T: Link> Queue<T> {
 
     /// Returns the queue's name for messages.
     pub(super) fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or("on the heap")
+        let unnamed = if self.sealed.is_some() { SEALED } else { "on the heap" };
+        self.name.as_deref().unwrap_or(unnamed)
+    }
+
+    /// Opens what wakes the receiver, for an end of the queue.
+    pub(super) fn open_fifo(&self) -> Result<File, QueueError> {
+        match &self.sealed {
+            Some(sealed) => sealed.open_pipe(),
+            None => Ok(wake::open_fifo(&self.attached.name(FIFO))?),
+        }
     }
 
     /// Takes the lock of an end until the returned file is closed; `None` if another process or
@@ -272,7 +293,7 @@ impl<T: Link> Queue<T> {
         move |source| RegionError::Os { name, what, source }.into()
     }
 
-    /// Returns the name by which other processes open it; `None` on the heap.
+    /// Returns the name by which other processes open it; `None` without a name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }

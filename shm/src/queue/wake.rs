@@ -14,7 +14,7 @@ use crate::sync::{Ordering, fence};
 use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 /// Name of the flag's segment within the queue.
@@ -28,18 +28,31 @@ pub const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Bytes read from the FIFO after a wait: senders write one each, a hostile one any number.
 const MAX_DRAINED: usize = 4096;
 
-/// Opens the FIFO for both directions: neither open nor write waits for the other end.
-fn open_fifo(attached: &Attached<'_>) -> Result<File, RegionError> {
-    let name = attached.name(FIFO);
+/// Opens a FIFO for both directions: neither open nor write waits for the other end.
+fn open_both_ways(path: &str, flags: i32) -> io::Result<File> {
+    File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK | flags).open(path)
+}
+
+/// Opens the FIFO of a queue with a name.
+pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
     let open = || {
-        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-        let fifo =
-            File::options().read(true).write(true).custom_flags(flags).open(format!("{SHM_DIR}/{name}"))?;
+        let fifo = open_both_ways(&format!("{SHM_DIR}/{name}"), libc::O_NOFOLLOW)?;
         let facts = fifo.metadata()?;
         let is_ours = facts.file_type().is_fifo() && facts.uid() == effective_user();
         if is_ours { Ok(fifo) } else { Err(io::Error::other("not a FIFO of this user")) }
     };
-    open().map_err(|source| RegionError::Os { name: name.clone(), what: "open it", source })
+    open().map_err(|source| RegionError::Os { name: name.into(), what: "open it", source })
+}
+
+/// Opens a pipe again: the flags of the result are not shared with other processes.
+///
+/// # Errors
+/// It is not a pipe; what the system refused.
+pub(super) fn reopen_pipe(pipe: &File) -> io::Result<File> {
+    if !pipe.metadata()?.file_type().is_fifo() {
+        return Err(io::Error::other("it is not a pipe"));
+    }
+    open_both_ways(&format!("/proc/self/fd/{}", pipe.as_raw_fd()), 0)
 }
 
 /// The sender's side: wakes the receiver.
@@ -51,9 +64,9 @@ pub(super) struct Waker {
 }
 
 impl Waker {
-    pub(super) fn attach(attached: &mut Attached<'_>) -> Result<Self, RegionError> {
+    pub(super) fn attach(attached: &mut Attached<'_>, fifo: File) -> Result<Self, RegionError> {
         let flag = ReadOnlyWords::from(attached.region(FLAG, bell::KIND)?.words().slice(BELL, 1));
-        Ok(Self { flag, fifo: open_fifo(attached)?, announced: 0 })
+        Ok(Self { flag, fifo, announced: 0 })
     }
 
     /// Wakes the receiver if it waits or is about to. To be called after the message was published.
@@ -84,9 +97,9 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn attach(attached: &mut Attached<'_>) -> Result<Self, RegionError> {
+    pub(super) fn attach(attached: &mut Attached<'_>, fifo: File) -> Result<Self, RegionError> {
         let listener = Listener::new(&attached.region(FLAG, bell::KIND)?.words());
-        Ok(Self { listener, fifo: open_fifo(attached)?, is_armed: false })
+        Ok(Self { listener, fifo, is_armed: false })
     }
 
     /// Asks senders for a wake-up. The receiver must check its rings after this and before it

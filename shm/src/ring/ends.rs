@@ -13,6 +13,7 @@ use thiserror::Error;
 /// process id of 32 bits took two thirds of a stream's rate; see "where the nanoseconds go" in the
 /// book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PeerFault {
     /// A slot's sequence is none that an honest producer could have left there.
     #[error("invalid sequence {found} on message {position}")]

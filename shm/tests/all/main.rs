@@ -9,6 +9,7 @@
 //! | `successors` | successors of crashed ends of the SPSC ring |
 //! | `doorbell` | a sender's spurious wake-ups do not lose another's |
 //! | `descriptors` | what a process inherits, and with which rights |
+//! | `examples` | the examples, as programs |
 //! | `truncated` | memory that is taken away while it is mapped |
 //!
 //! Whatever changes the process itself (limits, descriptors) happens in a child: this binary
@@ -24,6 +25,8 @@ mod common;
 mod descriptors;
 #[cfg(not(miri))]
 mod doorbell;
+#[cfg(not(miri))]
+mod examples;
 mod properties;
 #[cfg(not(miri))]
 mod queues;

@@ -2,10 +2,12 @@
 
 use crate::common::itself;
 use shm::memory::SHM_DIR;
+use shm::memory::sealed::{inherited_by, take_inherited};
 use shm::queue::{self, MessageQueue, ProducerState, QueueError, Receiver};
 use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::parent_id;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const NAME: &str = "BULKHEAD_TEST_QUEUE";
@@ -52,7 +54,14 @@ fn end_of_a_queue() {
         }
         return;
     }
-    let mut queue = queue::open::<Numbered>(&name).unwrap();
+    let mut queue = match name.split_once(' ') {
+        // Two inherited descriptors.
+        Some((memory, pipe)) => {
+            let fds = [memory, pipe].map(|fd| take_inherited(fd.parse().unwrap()).unwrap());
+            queue::from_fds::<Numbered>(fds).unwrap()
+        }
+        None => queue::open::<Numbered>(&name).unwrap(),
+    };
     if role == "receiver" {
         let mut receiver = queue.receiver().unwrap();
         let mut taken = 0;
@@ -76,10 +85,15 @@ fn end_of_a_queue() {
     }
 }
 
-fn start(name: &str, number: u64, role: &str) -> Child {
+fn command(name: &str, number: u64, role: &str) -> Command {
     let mut child = itself("queues::end_of_a_queue");
     child.env(NAME, name).env(NUMBER, number.to_string()).env(ROLE, role);
-    child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    child.stdout(Stdio::null()).stderr(Stdio::null());
+    child
+}
+
+fn start(name: &str, number: u64, role: &str) -> Child {
+    command(name, number, role).spawn().unwrap()
 }
 
 fn kill(mut child: Child) {
@@ -156,10 +170,27 @@ fn killed_senders_are_dead_and_their_messages_arrive() {
 fn killed_sender_is_inherited_while_the_receiver_polls() {
     let name = name("heirs");
     let mut queue = queue::spsc::<Numbered>(&name, 16).unwrap();
+    replace_senders(&mut queue, |number, role| start(&name, number, role));
+    drop(queue);
+    assert_eq!(files(&name), 0);
+}
+
+#[test]
+fn killed_sender_of_sealed_queue_is_inherited() {
+    let mut queue = queue::sealed::<Numbered>(1, 16).unwrap();
+    let fds = queue.fds().unwrap().map(|fd| fd.try_clone_to_owned().unwrap());
+    let numbers = format!("{} {}", fds[0].as_raw_fd(), fds[1].as_raw_fd());
+    replace_senders(&mut queue, |number, role| {
+        inherited_by(&fds, || command(&numbers, number, role).spawn()).unwrap()
+    });
+}
+
+/// Kills a sender and several successors while they send.
+fn replace_senders(queue: &mut MessageQueue<Numbered>, start: impl Fn(u64, &str) -> Child) {
     let mut receiver = queue.receiver().unwrap();
     let mut received = Received::default();
     for number in 0..6 {
-        let child = start(&name, number, if number == 0 { "sender" } else { "heir" });
+        let child = start(number, if number == 0 { "sender" } else { "heir" });
         let before = received.0.get(&number).copied();
         assert_eq!(before, None);
         until("it sends", || {
@@ -170,8 +201,6 @@ fn killed_sender_is_inherited_while_the_receiver_polls() {
     }
     received.drain(&mut receiver);
     assert_eq!(received.0.len(), 6);
-    drop((receiver, queue));
-    assert_eq!(files(&name), 0);
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! iceoryx2: publish-subscribe without overflow. A successor is another node with another port;
+//! stale resources of dead nodes are removed by the library when a node is created or dropped.
+
+use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
+use iceoryx2::node::Node;
+use iceoryx2::port::publisher::Publisher;
+use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::prelude::{
+    BackpressureStrategy, Config, FileName, LogLevel, NodeBuilder, SemanticString, ServiceName, ipc,
+    set_log_level,
+};
+use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
+
+type Ipc = ipc::Service;
+type Service = PortFactory<Ipc, Message, ()>;
+
+pub struct Iceoryx;
+
+/// A node whose files are in that folder; what is not is in `/dev/shm` and begins with the folder's
+/// name, so that it can be removed.
+fn service(place: &std::path::Path) -> Result<(Service, Node<Ipc>), String> {
+    set_log_level(LogLevel::Fatal);
+    let mut config = Config::default();
+    let path = place.display().to_string();
+    config.global.set_root_path(&iceoryx2::prelude::Path::new(path.as_bytes()).map_err(text)?);
+    config.global.prefix = FileName::new(format!("{}_", name(place)).as_bytes()).map_err(text)?;
+    let node = NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?;
+    let service = ServiceName::new(&name(place)).map_err(text)?;
+    let builder = node.service_builder(&service).publish_subscribe::<Message>();
+    let builder = builder.enable_safe_overflow(false).subscriber_max_buffer_size(CAPACITY).history_size(0);
+    let service = builder.max_publishers(4).max_subscribers(4).max_nodes(8).open_or_create();
+    Ok((service.map_err(text)?, node))
+}
+
+impl Peer for Iceoryx {
+    const CRATE: &'static str = "iceoryx2";
+    const KIND: &'static str = "publish-subscribe";
+    const CREATOR: End = End::Receiver;
+    const HAS_MANY_SENDERS: bool = true;
+    type Sender = (Publisher<Ipc, Message, ()>, Service, Node<Ipc>);
+    type Receiver = (Subscriber<Ipc, Message, ()>, Service, Node<Ipc>);
+
+    fn sender(place: &std::path::Path, _: Attach) -> Result<Self::Sender, String> {
+        let (service, node) = service(place)?;
+        let builder = service.publisher_builder().backpressure_strategy(BackpressureStrategy::DiscardData);
+        let publisher = builder.create().map_err(text)?;
+        Ok((publisher, service, node))
+    }
+
+    fn receiver(place: &std::path::Path, _: Attach) -> Result<Self::Receiver, String> {
+        let (service, node) = service(place)?;
+        let subscriber = service.subscriber_builder().create().map_err(text)?;
+        Ok((subscriber, service, node))
+    }
+
+    fn push((publisher, ..): &mut Self::Sender, message: &Message) -> Result<bool, String> {
+        let sample = publisher.loan_uninit().map_err(text)?;
+        Ok(sample.write_payload(*message).send().map_err(text)? > 0)
+    }
+
+    fn pop((subscriber, ..): &mut Self::Receiver) -> Result<Option<Message>, String> {
+        let Some(sample) = subscriber.receive().map_err(text)? else { return Ok(None) };
+        Ok(Some(*sample.payload()))
+    }
+}

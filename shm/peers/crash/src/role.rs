@@ -1,0 +1,108 @@
+//! A process with one end of a transport, which does what its standard input says.
+//!
+//! ```text
+//! push N      sends N messages                 → pushed ACCEPTED [error]
+//! fill        sends until there is no room     → pushed ACCEPTED [error]
+//! drain       takes until nothing comes        → popped SENDER:NUMBER … [error]
+//! take N      takes at most N messages         → popped SENDER:NUMBER … [error]
+//! poll MS     takes for that long              → popped SENDER:NUMBER … [error]
+//! step        one push or pop between traps    → stepped
+//! exit        drops its end                    → bye
+//! ```
+//!
+//! `?` stands for a message that no sender has made.
+
+use crate::peer::{Attach, CAPACITY, Peer, decode, message};
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Pauses of a receiver that finds nothing, before it says so.
+const LOOKS: usize = 3;
+
+/// Tells the tracer where it is.
+#[inline(always)]
+fn trap() {
+    // SAFETY: the tracer, which has asked for it, continues after the instruction.
+    unsafe { core::arch::asm!("int3") };
+}
+
+fn say(line: &str) {
+    // The tracer may be gone, which ends this process with the next command.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Carries out each command; the end is dropped at the last one.
+fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u64) -> String) {
+    let mut end = match attached {
+        Ok(end) => end,
+        Err(error) => return say(&format!("refused {error}")),
+    };
+    say("ready");
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
+        if word == "exit" {
+            break;
+        }
+        say(&command(&mut end, word, number.parse().unwrap_or(0)));
+    }
+    drop(end);
+    say("bye");
+}
+
+/// Sends as commanded.
+pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
+    let mut next = 0;
+    serve(P::sender(place, attach), |sender, word, number| {
+        if word == "step" {
+            let message = message(id, next);
+            trap();
+            let _ = P::push(sender, &message);
+            trap();
+            return "stepped".into();
+        }
+        let first = next;
+        let count = if word == "fill" { 4 * CAPACITY as u64 } else { number };
+        while next < first + count {
+            match P::push(sender, &message(id, next)) {
+                Ok(true) => next += 1,
+                Ok(false) => break,
+                Err(error) => return format!("pushed {} {error}", next - first),
+            }
+        }
+        format!("pushed {}", next - first)
+    });
+}
+
+/// Receives as commanded.
+pub fn receiver<P: Peer>(place: &Path, attach: Attach) {
+    serve(P::receiver(place, attach), |receiver, word, number| {
+        if word == "step" {
+            trap();
+            let _ = P::pop(receiver);
+            trap();
+            return "stepped".into();
+        }
+        let mut line = String::from("popped");
+        let end = Instant::now() + Duration::from_millis(if word == "poll" { number } else { 0 });
+        let limit = if word == "take" { number as usize } else { 16 * CAPACITY };
+        let (mut looks, mut taken) = (0, 0);
+        while taken < limit && (looks < LOOKS || (word == "poll" && Instant::now() < end)) {
+            match P::pop(receiver) {
+                Ok(Some(found)) => {
+                    taken += 1;
+                    match decode(&found) {
+                        Some((sender, number)) => line += &format!(" {sender}:{number}"),
+                        None => line += " ?",
+                    }
+                }
+                Ok(None) => {
+                    looks += 1;
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                Err(error) => return format!("{line} {error}").replace('\n', " "),
+            }
+        }
+        line
+    });
+}
