@@ -44,6 +44,7 @@ impl Contender {
 const ALL: &[Contender] = &[
     Contender::new::<peers::bulkhead::Bulkhead<1>>("bulkhead-spsc"),
     Contender::new::<peers::bulkhead::Bulkhead<3>>("bulkhead-mpsc"),
+    Contender::new::<peers::control::Control>("control"),
     Contender::new::<peers::shaq::Spsc>("shaq-spsc"),
     Contender::new::<peers::shaq::Mpmc>("shaq-mpmc"),
     Contender::new::<peers::ringfire::Spmc>("ringfire-spmc"),

@@ -1,6 +1,7 @@
 //! The transports, a file each.
 
 pub mod bulkhead;
+pub mod control;
 #[cfg(feature = "iceoryx2")]
 pub mod iceoryx;
 pub mod interprocess;
