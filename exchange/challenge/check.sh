@@ -28,7 +28,7 @@ for engine in bulkhead bulkhead_ring; do
       count "$engine $scenario $mode" is_valid --engine "./${engine}_adapter.so" --scenario "$scenario" --mode $mode
     done
   done
-  count "$engine conformance cases" python3 scripts/conformance_check.py "${engine}_adapter.so"
+  count "$engine conformance cases" python3 scripts/conformance_check.py "./${engine}_adapter.so"
 done
 for seed in $(seq 101 $((100 + seeds))); do
   # One scenario a seed, in turn.
