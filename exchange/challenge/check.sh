@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks that both adapters are correct: the published hashes and the audits of the five scenarios,
 # the benchmark's conformance cases, and further seeds against its liquibook adapter.
-# check.sh BENCHMARK [SEEDS]: the folder of a built clone with liquibook_adapter.so; 20 seeds.
+# check.sh BENCHMARK [SEEDS]: the folder of a built clone with liquibook_adapter.so; 20 seeds of
+# COUNT (50,000) new orders. The audit of the static scenario takes liquibook minutes.
 set -u
 clone=$(cd "${1:?check.sh BENCHMARK [SEEDS]}" && pwd)
 seeds=${2:-20}
@@ -27,17 +28,17 @@ for engine in bulkhead bulkhead_ring; do
       count "$engine $scenario $mode" is_valid --engine "./${engine}_adapter.so" --scenario "$scenario" --mode $mode
     done
   done
-  count "$engine conformance cases" python3 scripts/conformance_check.py "${engine}_adapter.so"
+  count "$engine conformance cases" python3 scripts/conformance_check.py "./${engine}_adapter.so"
 done
 for seed in $(seq 101 $((100 + seeds))); do
   # One scenario a seed, in turn.
   scenario=$(echo $scenarios | cut -d' ' -f$((seed % 5 + 1)))
-  run="--scenario $scenario --seed $seed --count ${COUNT:-1000000}"
+  run="--scenario $scenario --seed $seed --count ${COUNT:-50000}"
   expected=$(hash_of --baseline liquibook $run)
   for engine in bulkhead bulkhead_ring; do
     count "$engine $scenario seed $seed" test -n "$expected" -a "$(hash_of --engine "./${engine}_adapter.so" $run)" = "$expected"
   done
-  rm -f "orders_${scenario}_s${seed}_n${COUNT:-1000000}.bin"
+  rm -f "orders_${scenario}_s${seed}_n${COUNT:-50000}.bin"
 done
 echo "$failures failures"
 [ "$failures" = 0 ]
