@@ -64,12 +64,12 @@
 //!
 //! The writer writes version v into its slot, then stores v as the cell's version (Release). A
 //! reader loads v (Acquire), so it sees all of the slot's words. It copies them, then loads the
-//! version again: w. The slot is written next for version v + slots, and that write begins after v
-//! + slots − 1 was stored: with a Release fence between that store and the first word. If the copy
-//! has any word of that write, the reader's Acquire fence after the copy pairs with that fence, and
-//! w is at least v + slots − 1. So if w − v < slots − 1, the copy has none, and is whole. It is
-//! what the writer passed to one `write`, and nothing else is returned. Versions are never used
-//! again: they end at 2^56, before which nothing wraps.
+//! version again: w. The slot is written next for version v + slots, and that write begins after
+//! v + slots − 1 was stored: with a Release fence between that store and the first word. If the
+//! copy has any word of that write, the reader's Acquire fence after the copy pairs with that
+//! fence, and w is at least v + slots − 1. So if w − v < slots − 1, the copy has none, and is
+//! whole. It is what the writer passed to one `write`, and nothing else is returned. Versions are
+//! never used again: they end at 2^56, before which nothing wraps.
 //!
 //! # Why no end waits
 //!
