@@ -1,19 +1,22 @@
 //! A link: sessions over a transport that may lose, double, delay and reorder frames. Messages are
 //! delivered exactly once and in order, or their outcome is reported to the sender.
 //!
-//! ```text far                                                engine │ Hello     attempt 7, ask: of
-//! session 3?            │  Down: accepts later Hellos only │
-//! ─────────────────────────────────────────────────▶ │  session 4: session 3 is fenced │ Welcome
-//! attempt 7, session 4, of 3: taken 12     │  Opening │
-//! ◀───────────────────────────────────────────────── │ │ Up        of 3: 1 to 12 were taken, 13
-//! lost        │ │ Heartbeat session 4, of 2: taken 9                 │ │
-//! ─────────────────────────────────────────────────▶ │  Up │ Data, Heartbeat, with what was taken,
-//! both ways    │ ```
+//! ```text
+//! far                                                engine
+//!  │ Hello     attempt 7, ask: of session 3?            │  Down: accepts later Hellos only
+//!  │ ─────────────────────────────────────────────────▶ │  session 4: session 3 is fenced
+//!  │ Welcome   attempt 7, session 4, of 3: taken 12     │  Opening
+//!  │ ◀───────────────────────────────────────────────── │
+//!  │ Up        of 3: 1 to 12 were taken, 13 lost        │
+//!  │ Heartbeat session 4, of 2: taken 9                 │
+//!  │ ─────────────────────────────────────────────────▶ │  Up
+//!  │ Data, Heartbeat, with what was taken, both ways    │
+//! ```
 //! - The engine's side numbers the sessions, with the strategy's epoch in the upper 16 bits, so
 //!   that numbers grow over restarts.
-//! - Within a session messages are numbered from
-//! 1. A repeated message is ignored; a missing one ends the session. Every other frame has the
-//! number of messages sent, so that the loss of the last one is detected too.
+//! - Within a session messages are numbered from 1. A repeated message is ignored; a missing one
+//!   ends the session. Every other frame has the number of messages sent, so that the loss of the
+//!   last one is detected too.
 //! - A session ends by silence, a gap, a later attempt or an invalid frame. Its later frames are
 //!   ignored.
 //! - Neither side is up before it has learned what the other took in the previous session: messages

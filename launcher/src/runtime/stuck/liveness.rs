@@ -5,11 +5,13 @@
 //! launcher, on its own clock, sees it *change*. A silent thread is excused only by facts that the
 //! launcher observes itself:
 //!
-//! | fact | the deadline | |---|---| | the barrier is closed | none here: `--start-timeout` | | the
-//! process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] | | all its threads
-//! report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer | | starved in the
-//! second half of the deadline | up to [`STARVED_LIMITS`] times the plan's | | anything else,
-//! whatever state it reports | the plan's |
+//! | fact | the deadline |
+//! |---|---|
+//! | the barrier is closed | none here: `--start-timeout` |
+//! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
+//! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
+//! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
+//! | anything else, whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
 //! a thread of its own process is queried.

@@ -22,11 +22,12 @@
 //!
 //! **What a dead producer leaves**, and what [`retire`](super::SharedQueue::retire) does:
 //!
-//! | died at | in the ring | repair | |---|---|---| | entered, or before the CAS | nothing, or an
-//! announcement | none: the tail is not past it | | announced, CAS failed | an announcement of
-//! another's position | none, once that is written | | claimed, half-written, written | a position
-//! that is never written | the consumer skips it | | published | a whole message | none: the stamp
-//! shows it, or it is taken already |
+//! | died at | in the ring | repair |
+//! |---|---|---|
+//! | entered, or before the CAS | nothing, or an announcement | none: the tail is not past it |
+//! | announced, CAS failed | an announcement of another's position | none, once that is written |
+//! | claimed, half-written, written | a position that is never written | the consumer skips it |
+//! | published | a whole message | none: the stamp shows it, or it is taken already |
 //!
 //! No other message is lost: the consumer waits at the unwritten position until no live producer
 //! announces it, and skips it. It cannot be that of a slow producer: see `intent.rs`. The crashed
