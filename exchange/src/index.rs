@@ -225,8 +225,8 @@ impl Index {
     }
 
     /// Inserts an id that is not in the index, whose home was computed after the last insertion.
-    /// `id_of` returns the order id of an open node. There is always a free slot: at most half are in
-    /// use.
+    /// `id_of` returns the order id of an open node. There is always a free slot: at most half are
+    /// used.
     #[inline]
     pub(crate) fn insert(&mut self, home: Home, slot: u32, id_of: impl Fn(u32) -> u64) {
         self.insert_in_table(home, slot);

@@ -104,6 +104,7 @@ mod message_queue;
 mod names;
 mod payload;
 mod receiver;
+mod sealed_memory;
 mod sealed_queue;
 #[cfg(all(test, not(miri)))]
 mod sealed_tests;

@@ -12,6 +12,7 @@
 
 use super::descriptor::{self, QueueDescriptor};
 use super::error::QueueError;
+use super::sealed_memory::{MEMORY, SEALED, SealedMemory, os};
 use super::technique_queue::{Queue, describe, link_spec};
 use super::wake;
 use crate::memory::header::HEADER_WORDS;
@@ -25,36 +26,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::sync::Arc;
 
-/// What stands for the name of a queue in sealed memory, in its headers and in messages.
-pub(super) const SEALED: &str = "sealed";
-/// Name of its memory in `/proc`.
-const MEMORY: &str = "bulkhead-queue.sealed";
 /// Segments begin at a multiple of this, a pair of cache lines.
 const ALIGNMENT_WORDS: usize = 16;
 /// The word of a header that holds the segment's size in bytes.
 const BYTES: usize = 3;
-
-/// The memory and the pipe of a queue without a name.
-pub(super) struct SealedMemory {
-    region: Arc<Region>,
-    pipe: File,
-}
-
-impl SealedMemory {
-    /// Opens the pipe, for an end of the queue.
-    pub(super) fn open_pipe(&self) -> Result<File, QueueError> {
-        Ok(wake::reopen_pipe(&self.pipe).map_err(os("open its pipe again"))?)
-    }
-
-    pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
-        let pipe = self.pipe.try_clone().map_err(os("duplicate its pipe"))?;
-        Ok(Self { region: Arc::clone(&self.region), pipe })
-    }
-}
-
-fn os(what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
-    move |source| RegionError::Os { name: MEMORY.into(), what, source }
-}
 
 fn header_error(source: HeaderError) -> QueueError {
     RegionError::Header { name: MEMORY.into(), source }.into()

@@ -4,7 +4,7 @@ use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescri
 use super::error::{MAX_PRODUCERS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
-use super::sealed_queue::{SEALED, SealedMemory};
+use super::sealed_memory::{SEALED, SealedMemory};
 use super::wake::{self, FIFO};
 use crate::attached::{Access, Attached, Peers, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};

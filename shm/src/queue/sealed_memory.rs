@@ -1,0 +1,37 @@
+//! The memory and the pipe of a queue in sealed memory.
+
+use super::error::QueueError;
+use super::wake;
+use crate::memory::{Region, RegionError};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// What stands for the name of a queue in sealed memory, in its headers and in messages.
+pub(super) const SEALED: &str = "sealed";
+/// Name of its memory in `/proc`.
+pub(super) const MEMORY: &str = "bulkhead-queue.sealed";
+
+/// The memory and the pipe of a queue without a name.
+pub(super) struct SealedMemory {
+    pub(super) region: Arc<Region>,
+    pub(super) pipe: File,
+}
+
+impl SealedMemory {
+    /// Opens the pipe, for an end of the queue.
+    pub(super) fn open_pipe(&self) -> Result<File, QueueError> {
+        Ok(wake::reopen_pipe(&self.pipe).map_err(os("open its pipe again"))?)
+    }
+
+    /// Makes a second handle of the same memory and pipe.
+    pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
+        let pipe = self.pipe.try_clone().map_err(os("duplicate its pipe"))?;
+        Ok(Self { region: Arc::clone(&self.region), pipe })
+    }
+}
+
+/// Makes an error of the operating system name the memory.
+pub(super) fn os(what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
+    move |source| RegionError::Os { name: MEMORY.into(), what, source }
+}
