@@ -240,9 +240,12 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     let out = tempfile::tempdir().unwrap();
     let words = "compare --a isolation=thread --b isolation=process --repeats 5 --json";
     let report: Value = serde_json::from_str(&ok(&launcher(&out, words, TINY).output().unwrap())).unwrap();
-    assert_eq!(pairs_and_moved(&report["comparisons"][0]), 5);
     let folder = only(&out);
     let sweep = json(&folder.join("sweep.json"));
+    // Pairs that dropped out were replaced: three at most.
+    let repeats = sweep["repeats"].as_u64().unwrap();
+    assert!((5..=8).contains(&repeats), "{repeats} repeats");
+    assert_eq!(pairs_and_moved(&report["comparisons"][0]), repeats);
     let begun = |point: usize, repeat: usize| -> String {
         sweep["points"][point]["runs"][repeat]["outline"]["run"].as_str().unwrap().to_owned()
     };
