@@ -74,6 +74,8 @@ shortened() {
       [[ $kind == contain ]] && command=$(sed -E 's/--fault "([a-z]+;[a-z]+);[a-z;]+"/--fault "\1"/; s/--fault ([a-z]+,[a-z]+),[a-z,]+/--fault \1/' <<<"$command")
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
       [[ $kind == contain ]] && command=${command/--isolation thread,process/--isolation process}
+      # A core for each role of the seed's set-up is more than most machines have.
+      [ "$(nproc)" -ge 15 ] || command=${command/--threading dedicated/--threading auto}
       # A recording takes as long as the morning did.
       [[ $command == *--schedule* && $command != *--speed* ]] && command+=" --speed 50"
       # Two of the amounts of work, with every technique.
