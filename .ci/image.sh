@@ -21,10 +21,11 @@ elif command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
   # `buildah run` takes no entry point: it is named.
   run() { "${store[@]}" run --isolation chroot --volume "$work/runs:/data/runs" "$container" -- /launcher "$@"; }
 else
-  skip "no Docker daemon answers, and there is no buildah (apt-get install buildah) or no root"
+  skip "it needs a Docker daemon, or buildah and root (apt-get install buildah)"
 fi
 
-bash packaging/release.sh "$work/release" || skip "no static build"
+rustup target add "$(uname -m)-unknown-linux-musl" >/dev/null 2>&1 || skip "rustup could not add the target for a static build"
+bash packaging/release.sh "$work/release"
 build "$(find "$work/release" -mindepth 1 -maxdepth 1 -type d)"
 run run --technique spsc-mux --strategies 1 --venues 1 --orders 2k --window 200ms --delay 1ms --json >"$work/summary.json"
 perl -MJSON::PP -0777 -ne 'my $s = decode_json($_); $s->{valid} && $s->{orders}{returned} == 2000 or die "the run in the image is not valid\n"' \
