@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The packages that others can depend on, as a registry has them: each passes `cargo publish --dry-run` (`cargo package` where no registry can be
-# reached), in the order in which they would be published; a new crate that depends on it runs the README's first example, once over the path and once
-# over the unpacked archive; and the archive's own examples run.
+# The packages that others can depend on, as a registry has them: each passes `cargo publish
+# --dry-run` (`cargo package` where no registry can be reached), in the order in which they would be
+# published; a new crate that depends on it runs the README's first example, once over the path and
+# once over the unpacked archive; and the archive's own examples run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

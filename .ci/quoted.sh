@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs every command that the README or the book quotes, shortened, through the same code: fewer orders, shorter windows, fewer
-# repeats; no other path. A command counts if it stands behind `$ ` in a console block, or in backticks with all its arguments
-# (no placeholder in capitals); the tutorial's console blocks are for `.ci/tutorial.sh`. `.ci/quoted.sh --list` only prints them, as they are quoted and as they are run.
+# Runs every command that the README or the book quotes, shortened, through the same code: fewer
+# orders, shorter windows, fewer repeats; no other path. A command counts if it stands behind `$ `
+# in a console block, or in backticks with all its arguments (no placeholder in capitals); the
+# tutorial's console blocks are for `.ci/tutorial.sh`. `.ci/quoted.sh --list` only prints them, as
+# they are quoted and as they are run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/quoted-runs

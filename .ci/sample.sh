@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes docs/src/sample/report.html: the page of a run in which one of five strategies is killed and restarted, and four go on.
+# Makes docs/src/sample/report.html: the page of a run in which one of five strategies is killed and
+# restarted, and four go on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${1:-target/release/launcher}

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tutorial's commands word for word, in an empty folder that holds a clone of this repository. `--list` only prints them.
+# Runs the tutorial's commands word for word, in an empty folder that holds a clone of this
+# repository. `--list` only prints them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD page=docs/src/tutorial.md

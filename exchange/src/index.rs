@@ -175,7 +175,7 @@ impl Index {
         self.table.home(id)
     }
 
-    /// Finds an id. `is` tells whether a node has it.
+    /// Finds an id. `is` returns `true` for the node that has it.
     #[inline]
     pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let found = self.find_in(self.table, home, &is);

@@ -1,6 +1,6 @@
 //! `flow.csv`: the orders that a run sent, as `launcher run --schedule` reads them.
 //!
-//! The stamps say which orders were sent and when they were due. What they were is in the schedule,
+//! The stamps have which orders were sent and when they were due. What they were is in the schedule,
 //! which is made again from the run's settings and must have the hash in the run's record. So a run
 //! writes nothing more while it is measured. Strategies that decide on orders themselves leave no
 //! such trace: their runs are refused.
@@ -87,7 +87,7 @@ fn sent_orders(record: &RunRecord, schedule: &Schedule, merged: &MergedRun) -> V
 }
 
 /// Finds the entries of a strategy that orders belong to, in the order in which they were sent. A
-/// restarted strategy has skipped some: the due time tells which.
+/// restarted strategy has skipped some: the due time shows which.
 struct EntryFinder {
     time: Timebase,
     due_times_ns: Vec<u64>,

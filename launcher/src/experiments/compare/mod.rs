@@ -117,7 +117,7 @@ fn usage<T>(message: &str) -> Result<T> {
     Err(UsageError(message.into()).into())
 }
 
-/// What the flags say of both sides.
+/// Reads both sides from the flags.
 fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelector>)> {
     let side = |flag: &str, text: &Option<String>| {
         text.as_deref().map(|text| selector::read(flag, text)).transpose()
