@@ -1,9 +1,9 @@
 //! `flow.csv`: the orders that a run sent, as `launcher run --schedule` reads them.
 //!
-//! The stamps have which orders were sent and when they were due. What they were is in the schedule,
-//! which is made again from the run's settings and must have the hash in the run's record. So a run
-//! writes nothing more while it is measured. Strategies that decide on orders themselves leave no
-//! such trace: their runs are refused.
+//! The stamps show which orders were sent and when they were due. The rest of each is in the
+//! schedule, which is made again from the run's settings and must have the hash in the run's
+//! record. So a run writes nothing more while it is measured. Strategies that decide on orders
+//! themselves leave no such trace: their runs are refused.
 
 use crate::config::{CONFIG_FILE, Settings, UsageError};
 use crate::planner::{Input, Resolved};
