@@ -187,6 +187,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "millions of rounds: minutes there")]
     fn work_takes_requested_time_at_any_round_cost() {
         for look in [7, 20, 35] {
             for wanted_ns in [100, 500, 1_500] {
@@ -207,6 +208,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "millions of rounds: minutes there")]
     fn preempted_time_does_not_count_as_work() {
         let clock = AdvancingClock { look: 20, interrupted_every: 777, ..AdvancingClock::default() };
         let (_, said) = took(500, &clock);
