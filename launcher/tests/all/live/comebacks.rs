@@ -184,9 +184,10 @@ fn unwritable_journal_disk_ends_run_with_reason() {
     let script = "out=$0; disk=$1; journal=$2; next=$3; shift 3; \"$@\" & pid=$!; \
         until [ -e \"$(echo $out/*/$journal)/$next\" ]; do sleep 0.01; done; \
         mount -t tmpfs -o \"$disk\" tmpfs $out/*/$journal; wait $pid";
-    let disks = [("size=1m", "No space left on device"), ("ro", "Read-only file system")];
-    let roles = [("exchange-0", "journal-venue-0"), ("engine", "journal-engine")];
-    for ((disk, says), (role, journal)) in disks.into_iter().flat_map(|disk| roles.map(|role| (disk, role))) {
+    for (disk, says, role, journal) in [
+        ("size=1m", "No space left on device", "exchange-0", "journal-venue-0"),
+        ("ro", "Read-only file system", "engine", "journal-engine"),
+    ] {
         let launcher = Launcher::new();
         let out = launcher.out.path().to_str().unwrap();
         let run = launcher.run(&[&BASE[..], &MANY_SEGMENTS].concat());

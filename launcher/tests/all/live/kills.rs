@@ -11,7 +11,7 @@ use system::process;
 
 /// Deaths that are wanted of each role.
 fn wanted() -> usize {
-    if slow() { 1000 } else { 30 }
+    if slow() { 1000 } else { 12 }
 }
 
 /// A run's folder, and the run under load.

@@ -224,13 +224,11 @@ fn a_locked_desk_is_named_by_command_and_run() {
 
 #[test]
 fn kill_and_death_cancel_at_faulty_venue() {
-    for venue in ["delay", "book"] {
-        let slow = kills_while("slow:venue-0@0s; slow:venue-1@0s", venue, "20s");
-        assert!(slow > 100, "{venue}: what is cancelled late is cancelled all the same: {slow}");
-        let faults = "disconnect:venue-1@500ms for 600ms; disconnect:venue-0@1s for 300ms";
-        let down = kills_while(faults, venue, "20s");
-        assert!(down > 20, "{venue}: {down}");
-    }
+    let slow = kills_while("slow:venue-0@0s; slow:venue-1@0s", "book", "20s");
+    assert!(slow > 100, "an order that is cancelled late is cancelled: {slow}");
+    let faults = "disconnect:venue-1@500ms for 600ms; disconnect:venue-0@1s for 300ms";
+    let down = kills_while(faults, "delay", "20s");
+    assert!(down > 20, "{down}");
     kills_while("mute:venue-1@500ms for 600ms", "delay,book", "1s");
 }
 

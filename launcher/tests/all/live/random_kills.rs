@@ -13,7 +13,7 @@ use system::process;
 
 /// Kills that are wanted.
 fn wanted() -> u64 {
-    if slow() { 200 } else { 12 }
+    if slow() { 200 } else { 8 }
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): a number drawn from a seed.

@@ -151,20 +151,19 @@ fn stopped_spiller_loses_records_and_reports_it() {
 fn a_strategy_goes_on_where_its_log_has_left() {
     let launcher = Launcher::new();
     let faults = ["--on-death", "restart", "--fault", "kill:strategy-0@2s; kill:strategy-0@4500ms"];
-    for more in [&[][..], &["--isolation", "sandbox", "--allow-weaker-sandbox"]] {
-        let running = launcher.start(&[&spilled(&faults)[..], more].concat());
-        let pid = running.pid();
-        let (_, _, stderr) = running.end();
-        let folder = launcher.folders().pop().unwrap();
-        let (summary, lost) = honest(&folder);
-        if !lost {
-            assert_eq!(summary["incidents"].as_array().map(Vec::len), Some(2), "{stderr}{summary:#}");
-            let sent = summary["orders"]["sent"].as_u64().unwrap();
-            assert!((20_000..=60_000).contains(&sent), "nothing is sent twice: {sent}");
-            assert_eq!(points(&folder)[&("strategy-0".into(), Point::StrategySend as u8)], sent);
-        }
-        assert_nothing_left(pid);
+    let sandbox = ["--isolation", "sandbox", "--allow-weaker-sandbox"];
+    let running = launcher.start(&[&spilled(&faults)[..], &sandbox].concat());
+    let pid = running.pid();
+    let (_, _, stderr) = running.end();
+    let folder = launcher.folders().pop().unwrap();
+    let (summary, lost) = honest(&folder);
+    if !lost {
+        assert_eq!(summary["incidents"].as_array().map(Vec::len), Some(2), "{stderr}{summary:#}");
+        let sent = summary["orders"]["sent"].as_u64().unwrap();
+        assert!((20_000..=60_000).contains(&sent), "nothing is sent twice: {sent}");
+        assert_eq!(points(&folder)[&("strategy-0".into(), Point::StrategySend as u8)], sent);
     }
+    assert_nothing_left(pid);
 }
 
 #[test]

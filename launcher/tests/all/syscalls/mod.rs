@@ -28,20 +28,20 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn killed_anywhere_the_next_start_is_clean() {
-    levels("process", false, (4, 128));
+    levels("process", false, (12, 512));
 }
 
 #[test]
 fn killed_anywhere_with_threads_the_next_start_is_clean() {
-    levels("thread", false, (8, 128));
+    levels("thread", false, (24, 512));
 }
 
 #[test]
 fn sandboxed_launcher_killed_anywhere_leaves_clean_start() {
-    levels("sandbox", false, (8, 128));
+    levels("sandbox", false, (24, 512));
 }
 
 #[test]
 fn interrupted_and_killed_anywhere_the_next_start_is_clean() {
-    levels("process", true, (8, 128));
+    levels("process", true, (24, 512));
 }
