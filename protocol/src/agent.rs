@@ -29,7 +29,8 @@ pub struct Cycle<C> {
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Stamps a point: reads the clock, logs the time, and returns it.
+    /// Stamps a point of an order's path: logs the order and the current time, and returns the
+    /// time.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -62,7 +63,7 @@ impl<C: Clock> Cycle<C> {
     }
 }
 
-/// A role of a run, as a duty cycle.
+/// A unit of work that a thread calls in a loop, such as a strategy, the orchestrator or a gateway.
 pub trait Agent<C: Clock> {
     /// Does the work available now, in bounded time, and returns its amount; 0 lets the thread
     /// idle.
@@ -88,8 +89,8 @@ pub trait Agent<C: Clock> {
         None
     }
 
-    /// Appends the records that are final only at the end, such as checksums. Called once, after
-    /// the last duty cycle.
+    /// Appends the agent's final records, such as checksums, to the stamp log at the end of the
+    /// run. Called once, after the last duty cycle.
     fn seal(&self, log: &mut StampLog) {
         let _ = log;
     }
@@ -102,8 +103,8 @@ pub trait Agent<C: Clock> {
         let _ = round;
     }
 
-    /// Takes the next slot of the thread's counters and stores the agent's own counters there.
-    /// Called after each duty cycle with work.
+    /// Publishes the agent's counters in its part of the thread's shared segment. Called after each
+    /// duty cycle with work.
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         let _ = slots.next_agent();
     }
@@ -147,8 +148,8 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Publishes the agent's counters and then the state `Running`: the counters of a restarted
-    /// agent do not start at zero.
+    /// Starts the agent: publishes its counters and then the state `Running`. A restarted agent's
+    /// counters do not start at zero.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -227,8 +228,8 @@ impl DutyCycle {
         self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Seals the log and stores the final counters. The caller sets [`ThreadState::Done`], after
-    /// its own final values.
+    /// Appends the agent's final records to the stamp log and stores its final counters. The caller
+    /// sets [`ThreadState::Done`], after its own final values.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -342,7 +343,7 @@ impl AgentRunner {
         turn
     }
 
-    /// Idles after a [`CycleOutcome::Idle`], for at most `max_ns` nanoseconds.
+    /// Waits after a duty cycle without work, for at most `max_ns` nanoseconds.
     #[inline(always)]
     pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, max_ns: u64, clock: &C) {
         let gives_core = I::CAN_YIELD && idle.can_yield();
@@ -356,8 +357,8 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a [`CycleOutcome::Busy`]. If the thread had slept before that
-    /// cycle, a message may have waited, so the sleep is logged.
+    /// Resets the idle strategy after a duty cycle that did work. If the thread had slept before
+    /// that cycle, a message may have waited, so the sleep is logged.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {
@@ -369,8 +370,8 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Seals the log, stores the final counters, and publishes that the thread is done or why it
-    /// failed.
+    /// Appends the final records, stores the final counters, and publishes that the thread is done
+    /// or why it failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);
         self.duty_cycle.end(agent, cycle, status);

@@ -57,7 +57,7 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 )
 .of_slots(HEADER_WORDS, 1);
 
-/// A command of an operator.
+/// A command of an operator to the running engine: stop trading, resume it, or change a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Refuse new orders from now on, and cancel open ones at their venues.
@@ -157,7 +157,7 @@ pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
-    /// Wraps the commands segment.
+    /// Creates the operators' end of the command channel over its segment of commands.
     ///
     /// # Panics
     /// If the segment is shorter than [`COMMANDS_WORDS`].
@@ -222,7 +222,7 @@ pub struct CommandChannel {
 }
 
 impl CommandChannel {
-    /// Wraps the commands and the answers segment.
+    /// Creates the engine's end of the command channel over its segments of commands and answers.
     ///
     /// # Panics
     /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
@@ -278,7 +278,7 @@ impl CommandChannel {
         self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
     }
 
-    /// Copies an answer that was given elsewhere, unless the command is already answered.
+    /// Copies an answer that a crashed predecessor gave, unless the command is already answered.
     pub fn restore_answer(&self, number: u32, answer: CommandAnswer) {
         self.answer(number, answer);
         if answer.status == CommandStatus::Done {
@@ -336,7 +336,7 @@ fn answer_offset(number: u32) -> Option<usize> {
 pub struct CommandAnswers(ReadOnlyWords);
 
 impl CommandAnswers {
-    /// Wraps the segment with the engine's answers.
+    /// Creates the operators' view over the segment with the engine's answers.
     ///
     /// # Panics
     /// If the segment is shorter than [`ANSWERS_WORDS`].

@@ -31,15 +31,16 @@ use system::process;
 pub const STATE: usize = HEADER_WORDS;
 /// Offset of the start ticks (words).
 pub const START: usize = HEADER_WORDS + 1;
-/// Offset of the count of fences and revivals (words); see `supervision`.
+/// Offset (words) of a counter that rises whenever a strategy or gateway is declared dead or is
+/// restarted.
 pub const GENERATION: usize = HEADER_WORDS + 2;
-/// Offset of the strategies' fences (words), one word each.
+/// Offset (words) of one word for each strategy: its current incarnation and whether that is dead.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Offset of the gateways' fences (words), one word each.
+/// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset of the process ids (words), one word each: the process id in the lower half, the lower
-/// half of its start time (clock ticks since boot) in the upper half; 0 while the process is not
-/// started.
+/// Offset of the process ids (words), one word for each process. The process id is in the lower
+/// half, the lower half of its start time (clock ticks since boot) in the upper half; 0 while the
+/// process is not started.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -99,7 +100,7 @@ pub struct ControlWriter {
 }
 
 impl Control {
-    /// Wraps the words of a control segment.
+    /// Creates the read-only view over the words of a control segment.
     ///
     /// # Panics
     /// If there are not more words than [`PLAN`]; the header is checked before this.
@@ -179,7 +180,7 @@ impl Control {
 }
 
 impl ControlWriter {
-    /// Wraps the words of a control segment.
+    /// Creates the launcher's end over the words of a control segment.
     ///
     /// # Panics
     /// If there are not more words than [`PLAN`].

@@ -103,7 +103,7 @@ pub struct AgentCounters {
 }
 
 impl ThreadCounters {
-    /// Makes counters of words that were copied out; missing words are 0. Any values are valid.
+    /// Decodes a thread's counters from copied words; missing words are 0. Any values are valid.
     pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
         Self(words.into_iter().take(COUNTER_WORDS).collect())
     }

@@ -37,7 +37,7 @@ pub enum StageLocation {
     Venue,
 }
 
-/// The static information about a stage.
+/// Name, scope, start point and end point of a stage of an order's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageInfo {
     /// The name of the stage in summaries, tables and charts.
@@ -82,7 +82,7 @@ macro_rules! stages {
                 }
             }
 
-            /// Returns the name of the stage in summaries, tables and charts.
+            /// Returns the stage's name in summaries, tables and charts.
             pub const fn name(self) -> &'static str {
                 self.info().name
             }
@@ -124,7 +124,7 @@ stages! {
 /// Number of points of the whole path.
 const POINTS: usize = Stage::ALL.len() + 1;
 
-/// The points of the whole path, from the beginning of the first stage to the end of the last one.
+/// All stamped points of an order's path, in order.
 pub const PATH: [Point; POINTS] = {
     let mut path = [Stage::ALL[0].info().from; POINTS];
     let mut index = 0;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 use system::process;
 
-/// How long the agents have to end on their own.
+/// Time that agents have to end by themselves after the launcher's death.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// Name of the watching thread.
 const NAME: &str = "watch";

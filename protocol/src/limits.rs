@@ -55,8 +55,8 @@ impl LimitUnit {
     }
 }
 
-/// The domain of a limit: what has a limit of its own. [`Scope::All`] sets the limit of every
-/// member.
+/// The kind of entity that has a limit of its own, such as each strategy or each instrument.
+/// [`Scope::All`] sets the limit of every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has its own.
@@ -93,7 +93,7 @@ impl LimitDomain {
     }
 }
 
-/// The static information about a risk control.
+/// Domain, unit and valid range of a risk control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
     /// The domain of the limit.
@@ -121,7 +121,7 @@ macro_rules! controls {
         }
 
         impl RiskControl {
-            /// Returns the static information about the control.
+            /// Returns domain, unit and valid range of the control.
             pub const fn info(self) -> &'static RiskControlInfo {
                 match self {
                     $(RiskControl::$variant => &RiskControlInfo {
@@ -222,7 +222,8 @@ impl RiskControl {
     }
 }
 
-/// The setting of a limit for a scope. A later setting overrides an earlier one where both apply.
+/// A limit with its scope, as set in a configuration or by an operator. A later setting overrides
+/// an earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {

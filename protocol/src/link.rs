@@ -64,7 +64,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Makes a contended hand-off, carried by the technique under test.
+    /// Describes a link from several writers to one reader, which the technique under test carries.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,
@@ -82,7 +82,7 @@ impl LinkPlan {
         }
     }
 
-    /// Makes a ring from one role to another.
+    /// Describes a ring from one role to another.
     pub fn one_to_one(name: String, writer: Role, reader: Role, slots: u32) -> Self {
         Self {
             name,
@@ -95,7 +95,7 @@ impl LinkPlan {
         }
     }
 
-    /// Returns the link as a technique's specification.
+    /// Converts the link to the specification from which a technique builds its ends.
     pub fn spec(&self) -> LinkSpec<'_> {
         LinkSpec { name: &self.name, producers: self.writers.len(), capacity: self.slots }
     }

@@ -20,7 +20,7 @@ pub struct PriorLog {
     spilled: Option<(ReadOnlyWords, LogRing)>,
 }
 
-/// A cursor in a log, with the totals of all records before it.
+/// A position in a stamp log, with the totals of all records before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogCursor {
     location: SpillLocation,
@@ -55,8 +55,8 @@ impl PriorLog {
         self.spilled.as_ref().map(|(spilled, ring)| UnspilledTail::new(&self.log, spilled, *ring))
     }
 
-    /// Adds the records after the cursor to its totals, and advances it. The log may still be
-    /// written. For a spilled log this reads only the part in memory.
+    /// Counts the log's records after the cursor's position into its totals, and advances it. The
+    /// log may still be written. For a spilled log this reads only the part in memory.
     pub fn scan(&self, tally: &mut LogCursor) {
         let LogCursor { location: place, next, totals: sums } = tally;
         if let Some(rest) = self.unspilled_tail() {
@@ -80,10 +80,10 @@ impl PriorLog {
         self.spilled.is_some() && status::read(&self.log).lost().records > 0
     }
 
-    /// Searches the log backwards for keys ([`stamps::key_with`]) until `is_over` returns `true`.
-    /// Returns the keys found and the number of records read. `is_over` is called once before the
-    /// first record (`None`), and after each record with its key, the newest first. `saved` reads
-    /// the keys of a chunk that has left memory.
+    /// Searches the log backwards for record keys ([`stamps::key_with`]) until `is_over` returns
+    /// `true`. Returns the keys found and the number of records read. `is_over` is called once
+    /// before the first record (`None`), and after each record with its key, the newest first.
+    /// `saved` reads the keys of a chunk that has left memory.
     ///
     /// # Errors
     /// An error of `saved`.
@@ -112,8 +112,7 @@ impl PriorLog {
     }
 }
 
-/// Returns the number of records of a point that earlier, ended incarnations of a thread have
-/// logged.
+/// Returns how many records of a stamp point the ended incarnations of a thread have logged.
 ///
 /// # Errors
 /// As [`Attached::region`].

@@ -94,7 +94,7 @@ impl TopOfBook {
     }
 }
 
-/// A top-of-book update, as a strategy receives it.
+/// A top-of-book update from an exchange, as a strategy receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketTick {
     /// The venue's index.
@@ -153,9 +153,9 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next update that is newer than the last one of its instrument; `None` if this
-    /// duty cycle has polled its share of cells, and the next call starts a new one. An unchanged
-    /// cell costs one load, without system calls and allocations.
+    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share of
+    /// instruments. The next call then starts a new one. An unchanged cell costs one load, without
+    /// system calls and allocations.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {

@@ -343,9 +343,9 @@ impl Plan {
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks that every process can derive its setup from this plan: the topology (each role has
-    /// one thread, each thread one process, each link ends that run), and the requirements of the
-    /// workload.
+    /// Checks that the plan is consistent, so that each process can derive its setup from it. That
+    /// is the topology (each role has one thread, each thread one process, each link ends that
+    /// run), and the requirements of the workload.
     ///
     /// # Errors
     /// The first violation that was found.

@@ -7,10 +7,10 @@ use crate::record::{Point, Record, TopOfBookWritten, code_of};
 use crate::wire::{ID_WIDTH, OrderId};
 use shm::sync::{AtomicU64, Ordering};
 
-/// Number of codes: a point's code has six bits; loom uses one point.
+/// Number of codes that a stamp point can have: six bits; loom uses one point.
 pub(crate) const POINTS: usize = if cfg!(loom) { 2 } else { 1 << (64 - ID_WIDTH) };
 
-/// The totals of a log's records by point, from its beginning up to some position.
+/// Number and last order of a stamp log's records for each stamp point, up to some position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointTotals {
     counts: [u64; POINTS],
@@ -25,7 +25,8 @@ impl PointTotals {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Adds the next record by its key. Any word is accepted and counted under its code.
+    /// Counts the log's next record, given its key word. Any word is accepted and counted under its
+    /// code.
     pub fn add(&mut self, key: u64) {
         let code = usize::from(code_of(key));
         if let (Some(count), Some(last)) = (self.counts.get_mut(code), self.last.get_mut(code)) {
@@ -61,7 +62,7 @@ impl PointTotals {
         2 * POINTS + instruments
     }
 
-    /// Reads the totals from a table, word by word with `load`.
+    /// Reads the totals from a table in shared memory, word by word with `load`.
     pub(crate) fn from_table(instruments: usize, load: impl Fn(usize) -> u64) -> Self {
         Self {
             counts: core::array::from_fn(&load),
@@ -70,7 +71,8 @@ impl PointTotals {
         }
     }
 
-    /// Writes the table of totals. A reader that sees one of its words sees all earlier stores.
+    /// Writes the totals to a table in shared memory. A reader that sees one of its words sees all
+    /// earlier stores.
     pub(crate) fn store(&self, table: &[AtomicU64]) {
         let words = self.counts.iter().chain(&self.last).chain(&self.versions);
         for (word, value) in table.iter().zip(words) {

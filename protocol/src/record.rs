@@ -21,8 +21,8 @@ pub const RECORD_WORDS: usize = 2;
 /// Bytes of a stamp log's record.
 pub const RECORD_BYTES: usize = 16;
 
-/// The kind of a record: the point of an order's path, or another event. The first eight are the
-/// stamps t1 to t8 of the round trip.
+/// The kind of a stamp-log record: a point of an order's path, or another event. The first eight
+/// are the stamps t1 to t8 of the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Point {
@@ -157,7 +157,7 @@ impl Point {
         ][self as usize - 1]
     }
 
-    /// Returns `true` if its records are about an order.
+    /// Returns `true` if records of this kind are about an order.
     pub const fn is_of_order(self) -> bool {
         !matches!(
             self,
@@ -171,7 +171,7 @@ impl Point {
         )
     }
 
-    /// Returns `true` if its records hold a time, in ticks.
+    /// Returns `true` if records of this kind hold a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(
             self,
@@ -185,8 +185,8 @@ impl Point {
         )
     }
 
-    /// Returns `true` if the time is read when the record is appended, so that these times never
-    /// decrease within a log. `false` for times that are appended later: a schedule
+    /// Returns `true` if records of this kind are timed when they are appended. Then these times
+    /// never decrease within a log. `false` for times that are appended later: a schedule
     /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), the end of a gap or a sleep, and
     /// the write of a top of book.
     pub const fn is_stamped_when_logged(self) -> bool {
@@ -194,7 +194,8 @@ impl Point {
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
     }
 
-    /// Returns `true` if a run with that setting stamps this point.
+    /// Returns `true` if a run stamps this point with the setting `stamps`: all points, or only the
+    /// ends.
     pub const fn is_stamped_with(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
         matches!(stamps, Stamps::All)
@@ -233,8 +234,9 @@ impl Point {
     }
 }
 
-/// The figure that a record of [`Point::Position`] holds; the code is the record's detail. The
-/// order id is the account: the strategy, and the instrument as its sequence.
+/// A field of a strategy's position as the engine logs it; its code is the detail of a
+/// [`Point::Position`] record. The order id is the account: the strategy, and the instrument as its
+/// sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
@@ -386,25 +388,25 @@ impl TopOfBookWritten {
 /// The position of the detail in a key (bits).
 const DETAIL_SHIFT: u32 = 32;
 
-/// Returns the point of a key; `None` if its code is unknown.
+/// Decodes the stamp point from a record's key word; `None` if its code is unknown.
 #[inline]
 pub const fn point_of(key: u64) -> Option<Point> {
     Point::from_code(code_of(key))
 }
 
-/// Returns the code of a key's point, known or not.
+/// Returns the code of the stamp point in a record's key word, known or not.
 #[inline]
 pub const fn code_of(key: u64) -> u8 {
     (key >> ID_WIDTH) as u8
 }
 
-/// Returns the key word of a record without a detail.
+/// Encodes stamp point and order id as a record's key word, without a detail.
 #[inline]
 pub const fn key(point: Point, id: OrderId) -> u64 {
     ((point as u64) << ID_WIDTH) | id.word()
 }
 
-/// Returns the key word of a record.
+/// Encodes stamp point, order id and detail as a record's key word.
 #[inline]
 pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
     key(point, id) | ((detail as u64) << DETAIL_SHIFT)

@@ -25,7 +25,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $fix,)+ }
             }
 
-            /// Returns the name in tables and files.
+            /// Returns the reason's name in tables and files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }

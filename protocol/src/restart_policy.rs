@@ -13,9 +13,9 @@ impl Plan {
             && trading.journal != Journaling::None
     }
 
-    /// Returns `true` if the engine is restarted. This requires restartable exchanges, and that its
-    /// state at the venues is in rings that survive it, each with one writer and one reader: the
-    /// counts then show how far a crashed engine had come.
+    /// Returns `true` if the engine is restarted after a crash. This requires restartable
+    /// exchanges, and that its state at the venues is in rings that survive it, each with one
+    /// writer and one reader: the counts then show how far a crashed engine had come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.info();
@@ -71,8 +71,8 @@ impl Plan {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 
-    /// Returns `true` if a process writes the journal of an exchange: it keeps opening files, and
-    /// has threads for them.
+    /// Returns `true` if a process writes the journal of an exchange. It then keeps opening files,
+    /// and has threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)

@@ -58,7 +58,7 @@ impl Role {
         }
     }
 
-    /// Returns the static information about its kind.
+    /// Returns the static information about the role's kind.
     pub const fn info(self) -> &'static RoleInfo {
         self.kind().info()
     }
@@ -161,7 +161,8 @@ impl RoleKind {
 }
 
 impl RoleInfo {
-    /// Returns the points that the role's log may contain, a bit each; the lowest is for code 1.
+    /// Returns a bit mask of the stamp points that a role's log may contain; the lowest bit is for
+    /// code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {

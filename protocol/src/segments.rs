@@ -58,8 +58,8 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
 
-/// Returns the header of a thread's saved log: that of its segment, or, for a spilled log, one with
-/// the capacity of the whole log.
+/// Returns the header of a thread's saved log. It is that of its segment, or, for a spilled log,
+/// one with the capacity of the whole log.
 ///
 /// # Panics
 /// If the plan has no such thread.
@@ -212,8 +212,8 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
 /// The prefix of the address of a control segment that is handed over.
 const HANDLE_PREFIX: &str = "fd:";
 
-/// Returns the address by which a child finds its control segment: the run's id, or an inherited
-/// file descriptor as `fd:N`.
+/// Returns the address by which a child process finds its run: the run's id, or an inherited
+/// descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
@@ -389,7 +389,7 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, Reg
     attached.view(&thread_segment(name), status::KIND)
 }
 
-/// Attaches the spiller's state of a thread's log, read-only.
+/// Attaches, read-only, the state of the process that moves a thread's stamp log to disk.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -397,7 +397,7 @@ pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords,
     attached.view(&spilled_segment(name), SPILLED_KIND)
 }
 
-/// Attaches the spiller's state of a thread's log for the spiller itself.
+/// Attaches the state of moving a thread's stamp log to disk, for the process that does it.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -425,7 +425,8 @@ pub fn stamp_log(
     Ok(log.with_stamps(plan.stamps).with_sleep_records(thread.sleep_records))
 }
 
-/// Returns the ring of a thread's log; `None` if its log is not spilled.
+/// Returns the chunk ring of a thread's stamp log; `None` if the log is not moved to disk during
+/// the run.
 pub(crate) fn log_ring(plan: &Plan, thread: &ThreadPlan) -> Option<LogRing> {
     let index = plan.threads.iter().position(|other| other.name == thread.name);
     topology::log_ring(plan, index.expect("a thread of the plan"))

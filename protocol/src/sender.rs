@@ -9,7 +9,7 @@ use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use std::collections::VecDeque;
 
-/// The outcome of a push.
+/// The outcome of sending a message: it is in the ring, in the queue, or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SendOutcome {
@@ -21,7 +21,8 @@ pub enum SendOutcome {
     Dropped,
 }
 
-/// A sender over a technique's producer, with a queue.
+/// The sending end of a link: a ring's producer, and a queue for messages that the full ring
+/// refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The doorbell of the receiver's thread, if it parks.

@@ -67,7 +67,7 @@ pub const SPILLED_KIND: SegmentKind = SegmentKind::new(
     &[("freed", FREED), ("saved", SAVED), ("tables", TABLES), ("points", POINTS)],
 );
 
-/// The plan's setting that a run's logs are spilled.
+/// The setting that stamp logs are moved to disk during a run, with the number of chunks in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spill {
     /// Number of chunks of each thread's ring, in the order of the plan's threads, at least two.
@@ -77,8 +77,8 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Returns `true` if there is a valid ring for each of these logs, given by their capacity in
-    /// records: logs have whole chunks, and at least two of them are in memory.
+    /// Returns `true` if logs of these capacities (records) can each be a ring of at least two
+    /// whole chunks.
     pub fn fits(&self, logs: impl ExactSizeIterator<Item = u64>) -> bool {
         let is_whole = |records: u64| records.is_multiple_of(CHUNK_RECORDS);
         let is_one = |chunks: u32, records: u64| (2..=records / CHUNK_RECORDS).contains(&u64::from(chunks));
@@ -141,7 +141,7 @@ fn count_chunk_records(key: impl Fn(usize) -> u64) -> usize {
     low
 }
 
-/// The thread's end of a ring: rotates to the next chunk, and records losses.
+/// The logging thread's end of a ring of log chunks: rotates to the next chunk, and records losses.
 pub(crate) struct ChunkRotator {
     segment: AtomicWords,
     ring: LogRing,
@@ -151,8 +151,8 @@ pub(crate) struct ChunkRotator {
 }
 
 impl ChunkRotator {
-    /// Attaches to the ring in a thread's segment and the spiller's segment. Continues in the chunk
-    /// in which an earlier incarnation ended.
+    /// Attaches to the ring of log chunks in a thread's segment and the spiller's segment.
+    /// Continues in the chunk in which an earlier incarnation ended.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -189,7 +189,8 @@ impl ChunkRotator {
         Some(self.segment.slice(self.ring.chunk_offset(next), CHUNK_WORDS))
     }
 
-    /// Records that a record was lost after the current chunk; `records` is the total so far.
+    /// Notes in shared memory that a record was lost after the current chunk; `records` is the
+    /// total so far.
     pub fn record_loss(&self, records: u64) {
         let place = (self.at + 1).saturating_mul(CHUNK_RECORDS);
         // Relaxed: only this thread writes these words.

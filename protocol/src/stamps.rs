@@ -97,7 +97,7 @@ impl StampLog {
         Self { ends_only: stamps == Stamps::Ends, ..self }
     }
 
-    /// Sets the capacity for sleeps; it is 0 by default.
+    /// Sets how many records of sleeps the log can hold; it is 0 by default.
     #[must_use]
     pub fn with_sleep_records(self, sleeps: u64) -> Self {
         Self { sleeps: self.sleeps.with_capacity(sleeps), ..self }
@@ -172,9 +172,9 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Keeps a gap of the thread or counts it as dropped, by the rule of [`crate::gaps`].
-    /// `min_ticks` is [`MIN_NS`](crate::gaps::MIN_NS) in ticks. `events` is called only for a gap
-    /// that is kept.
+    /// Logs a time in which the thread did not run, or counts it as dropped, by the rule of
+    /// [`crate::gaps`]. `min_ticks` is [`MIN_NS`](crate::gaps::MIN_NS) in ticks. `events` is called
+    /// only for a gap that is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -188,7 +188,7 @@ impl StampLog {
         }
     }
 
-    /// Appends a gap of the thread, if its quota is not used up: the space for orders is reserved.
+    /// Logs a time in which the thread did not run, if the log still has capacity for it.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.try_reserve() {
@@ -196,7 +196,7 @@ impl StampLog {
         }
     }
 
-    /// Keeps a sleep that was followed by work, or counts it as dropped, as [`StampLog::offer_gap`]
+    /// Logs a sleep that was followed by work, or counts it as dropped, as [`StampLog::offer_gap`]
     /// does for gaps.
     #[cold]
     pub fn offer_sleep(&mut self, ended: u64, ticks: u64, least: &[u64; LEVELS]) {
@@ -205,7 +205,7 @@ impl StampLog {
         }
     }
 
-    /// Returns the number of records that found the log full.
+    /// Returns the number of records lost because the log was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -233,12 +233,12 @@ pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
 
-/// Returns the number of a log's records of one point.
+/// Returns how many records of a stamp point a log holds.
 pub fn count_point(segment: &ReadOnlyWords, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }
 
-/// Returns the points of a log's records, in their order.
+/// Returns the stamp point of each record in a log, in order.
 pub fn points_in(segment: &ReadOnlyWords) -> impl Iterator<Item = Point> + '_ {
     keys(segment).filter_map(point_of)
 }

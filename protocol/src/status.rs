@@ -127,7 +127,8 @@ const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
 /// Offset of the number of gaps kept, plus one; 0: not counted.
 const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
-/// Offset of the state of a spilled log (`protocol::spill`).
+/// Offset in the status block of a log's position and losses while it is moved to disk
+/// (`protocol::spill`).
 pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
 /// Words of that state.
 const SPILL_WORDS: usize = 4;
@@ -163,7 +164,7 @@ pub(crate) fn gap_counters(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     })
 }
 
-/// The records of a spilled log that found no free chunk.
+/// The stamp-log records lost because no chunk was free: their number, and the first and last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostRecords {
     /// Number of lost records.
@@ -181,8 +182,8 @@ pub struct ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Makes a status of words that were copied out. Any words are accepted: a hostile block gives
-    /// odd values, never a panic.
+    /// Decodes a thread's status block from copied words. Any words are accepted: a hostile block
+    /// gives odd values, never a panic.
     pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         Self { words }
     }
@@ -252,7 +253,7 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Attaches to the block in a thread's segment.
+    /// Attaches to the status block in a thread's segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`LOG_OFFSET`].
@@ -315,8 +316,9 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     ThreadStatus::from_words(words)
 }
 
-/// The fields that the launcher polls to check a thread's liveness. All are in the block's first
-/// cache line, to which its writer stores each heartbeat anyway.
+/// The fields of a status block from which the launcher judges whether a thread still makes
+/// progress. All are in the block's first cache line, to which its writer stores each heartbeat
+/// anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
@@ -333,7 +335,7 @@ const _: () = assert!(
         && (StatusField::HeartbeatTicks as usize) < LINE_WORDS
 );
 
-/// Reads the liveness fields of a thread.
+/// Reads the fields of a thread's status block from which its liveness is judged.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].

@@ -65,19 +65,19 @@ pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The name within the run of the segment with the sequence of a recording's orders.
+/// The name within the run of the segment with the replay order of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
 /// The segment kind of a recording's order sequence, one word for each order; written by the
 /// launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
-/// Returns the name of a strategy's schedule within the run.
+/// Returns the name of the segment with a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
     format!("schedule-{strategy}")
 }
 
-/// Returns the name of a thread's doorbell within the run.
+/// Returns the name of the segment with a thread's doorbell within the run.
 pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
@@ -87,12 +87,12 @@ pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
-/// Returns the name of the spiller's segment for a thread's log within the run.
+/// Returns the name of the spiller's segment for a thread's stamp log within the run.
 pub fn spilled_segment(name: &str) -> String {
     format!("spilled-{name}")
 }
 
-/// The purpose of a segment.
+/// The purpose of a shared-memory segment, such as a ring, a schedule or a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPurpose {
     /// Plan and state of the run.
@@ -119,7 +119,7 @@ pub enum SegmentPurpose {
     Commands,
 }
 
-/// The access rights to a segment.
+/// The access rights of the processes of a run to one of its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentRights {
     /// One right for every process of the run.
@@ -162,9 +162,9 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name in a run of that plan: all
-    /// memory at `sandbox`, segments that a strategy writes at `container`, never the command
-    /// channel.
+    /// Returns `true` if the segment is sealed memory without a name in a run of that plan. At
+    /// `sandbox` that is all memory, at `container` segments that a strategy writes, and never the
+    /// command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;

@@ -167,7 +167,8 @@ const fn once() -> u32 {
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 
 impl Trading {
-    /// The kind of strategy that plays its schedule.
+    /// The name of the strategy that sends recorded or generated orders at the times of its
+    /// schedule.
     pub const PLAYER: &'static str = "player";
     /// The kinds of strategies that follow the times of their schedule: player, market maker and
     /// taker.
@@ -219,7 +220,7 @@ impl Trading {
         }
     }
 
-    /// Returns the kind of a strategy.
+    /// Returns the kind of a strategy, such as `player` or `maker`.
     pub fn strategy_kind(&self, index: u16) -> &str {
         kind_at(&self.strategy_kinds, index)
     }
@@ -241,12 +242,13 @@ impl Trading {
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// Returns the pacing of a strategy. Strategies without a schedule count as closed loop.
+    /// Returns whether a strategy follows a schedule (open loop) or waits for reports (closed
+    /// loop). Strategies without a schedule count as closed loop.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the pacing of the run: closed unless every strategy follows a schedule.
+    /// Returns the pacing of the run: closed loop unless every strategy follows a schedule.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
@@ -269,7 +271,7 @@ impl Trading {
         })
     }
 
-    /// Returns the kind of a venue.
+    /// Returns the kind of a venue, such as `delay` or `book`.
     pub fn venue_kind(&self, index: u16) -> &str {
         kind_at(&self.venue_kinds, index)
     }
@@ -284,17 +286,17 @@ impl Trading {
         strategy % if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// Returns the gateway of a venue for a credential.
+    /// Returns the index of the gateway to a venue for a credential.
     pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
         venue * self.credentials + credential
     }
 
-    /// Returns the venue of a gateway.
+    /// Returns the venue that a gateway trades at.
     pub const fn venue_of(&self, gateway: u16) -> u16 {
         gateway / if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// Returns the gateways of a venue.
+    /// Returns the gateways that trade at a venue.
     pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
         self.gateway(venue, 0)..self.gateway(venue, self.credentials)
     }
@@ -320,7 +322,7 @@ impl Trading {
     }
 
     /// Returns the number of orders to one gateway for which the orchestrator allocates queue
-    /// memory: all open orders of its credential's strategies, and at most
+    /// memory. That is all open orders of its credential's strategies, and at most
     /// [`Trading::MAX_WAITING_ORDERS`] for all gateways together.
     pub fn pending_capacity(&self, gateway: u16) -> usize {
         let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
@@ -330,7 +332,8 @@ impl Trading {
         open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
     }
 
-    /// Returns the orders of a strategy in one lap of the schedule; 0 for a nonexistent strategy.
+    /// Returns the number of a strategy's orders in one pass through the schedule; 0 for a
+    /// nonexistent strategy.
     pub fn orders_per_lap(&self, strategy: u16) -> u64 {
         self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }

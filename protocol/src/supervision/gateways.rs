@@ -10,7 +10,7 @@ use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
 
-/// The epoch of a gateway that is not restarted, and whose session is not resumed.
+/// The epoch that is stored for a gateway which stays down for the rest of the run.
 pub const GIVEN_UP: u16 = u16::MAX;
 
 /// The engine's counts for one gateway since the start of the run.

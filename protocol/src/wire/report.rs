@@ -167,7 +167,8 @@ impl Report {
         self.number & !MORE | if self.is_last { 0 } else { MORE }
     }
 
-    /// Returns the number and `is_last` of the report with this detail of its t5.
+    /// Decodes the detail of a t5 stamp: the report's number, and whether it is the order's last
+    /// one.
     #[inline]
     pub const fn parse_detail(detail: u8) -> (u8, bool) {
         (detail & !MORE, detail & MORE == 0)

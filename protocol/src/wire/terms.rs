@@ -77,7 +77,8 @@ codes! {
     }
 }
 
-/// The optional parameter of an order. A message has one word for it, so an order has at most one.
+/// The optional parameter of an order, such as a stop price or the displayed quantity. A message
+/// has one word for it, so an order has at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderCondition {
     /// No parameter.
