@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// The processes at the ends of a link, as known to the process that started them.
 pub trait Peers: Send {
-    /// The process id of a producer; `None` if it has no process now.
+    /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
 
-    /// The process id of the consumer; `None` if it has no process now.
+    /// Returns the process id of the consumer; `None` if it has no process now.
     fn consumer(&self) -> Option<u32>;
 }
 
-/// Both ends are in this process.
+/// The [`Peers`] of a link whose two ends are in this process.
 pub struct SameProcess;
 
 impl Peers for SameProcess {
@@ -34,16 +34,17 @@ impl Peers for SameProcess {
     }
 }
 
-/// The rules by which a process finds the segments of its run, and its access rights to them.
+/// Names, headers and access rights of a run's segments, for a process that attaches them.
 pub trait Source {
-    /// The full name of one of the run's segments, in `/dev/shm`.
+    /// Returns the full name, in `/dev/shm`, of one of the run's segments.
     fn name(&self, what: &str) -> String;
 
-    /// The hash that the headers of the run's segments carry.
+    /// Returns the hash of the run's id, which the headers of its segments carry.
     fn run(&self) -> u64;
 
-    /// Returns the header that the plan gives for a segment: the header in memory is then ignored,
-    /// since any writer of the segment can overwrite it. `None`: the header in memory is checked.
+    /// Returns the header that the plan gives for a segment, to be used instead of the one in
+    /// memory. Any writer of the segment can overwrite that one. `None`: the header in memory is
+    /// checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None
@@ -52,7 +53,7 @@ pub trait Source {
     /// Returns the access rights of this process to a segment; `None` for no access.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// Returns the open file descriptors of segments that processes of the run inherit. A segment
+    /// Returns the open file descriptors of segments that this process has inherited. A segment
     /// that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
@@ -63,7 +64,8 @@ pub trait Source {
     }
 }
 
-/// One process's view of a run's segments. See the module's documentation.
+/// One process's view of a run's shared-memory segments: each is mapped once. See the module's
+/// documentation.
 pub struct Attached<'a> {
     source: Box<dyn Source + Send + 'a>,
     regions: HashMap<String, Arc<Region>>,
@@ -76,7 +78,7 @@ pub struct Attached<'a> {
 }
 
 impl<'a> Attached<'a> {
-    /// Creates a view with nothing attached.
+    /// Creates a view with no segment attached.
     pub fn new(source: impl Source + Send + 'a) -> Self {
         Self {
             source: Box::new(source),
@@ -156,9 +158,9 @@ impl<'a> Attached<'a> {
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
-    /// Maps a segment for reading. Unless this process writes it elsewhere, its pages are
-    /// mapped read-only: a wild pointer cannot harm it. A named segment can still be
-    /// opened for writing by a hostile process; the sandbox prevents that.
+    /// Maps a segment of the run for reading, or returns its existing mapping. Unless this process
+    /// writes it elsewhere, its pages are mapped read-only: a wild pointer cannot harm it. A named
+    /// segment can still be opened for writing by a hostile process; the sandbox prevents that.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -222,7 +224,7 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Attaches one end of a ring or board in a segment.
+    /// Maps a segment and attaches one end of the ring or board in it.
     ///
     /// # Errors
     /// As [`Attached::region`]; what `attach` says.

@@ -4,7 +4,7 @@
 use crate::bell::Listener;
 use core::time::Duration;
 
-/// What to do between two duty cycles that find nothing.
+/// A strategy for the time between two duty cycles that find no work: spin, yield, sleep or park.
 pub trait Idle {
     /// `true` if the strategy can yield the core.
     const CAN_YIELD: bool = true;
@@ -21,30 +21,30 @@ pub trait Idle {
     /// sleep do so for some microseconds even then: the consumer may need the core.
     fn idle(&mut self, max_ns: u64);
 
-    /// Called after a duty cycle with work, before the next one.
+    /// Resets the strategy to its first step, after a duty cycle with work.
     fn reset(&mut self) {}
 }
 
-/// Polls again at once: the lowest latency, a whole core. Executes a
-/// PAUSE in one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty
-/// cycles, and delays a message that arrives during it.
+/// An idle strategy that polls again at once: the lowest latency, a whole core. Executes a PAUSE in
+/// one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty cycles,
+/// and delays a message that arrives during it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
     idle_cycles: u32,
 }
 
-/// Yields the core to other threads.
+/// An idle strategy that yields the core to other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 
-/// Spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms (Agrona's
-/// `BackoffIdleStrategy`). A message that arrives during a sleep waits until its end.
+/// An idle strategy that spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms
+/// (Agrona's). A message that arrives during a sleep waits until its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     idle_cycles: u32,
 }
 
-/// Sleeps on the thread's doorbell until a sender rings or the time is over.
+/// An idle strategy that sleeps on the thread's doorbell until a sender rings or the time is over.
 pub struct Park {
     listener: Listener,
     armed: bool,
@@ -62,7 +62,7 @@ const fn nap_ns(idle_cycles: u32) -> u64 {
 }
 
 impl Spin {
-    /// The number of idle duty cycles between two pauses of the core.
+    /// The number of idle duty cycles between two `PAUSE` instructions.
     pub const CYCLES_A_PAUSE: u32 = 8;
 }
 
@@ -127,7 +127,7 @@ impl Park {
     /// failed to ring costs a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
-    /// Parks until one of the thread's senders rings.
+    /// Creates an idle strategy that sleeps until one of the thread's senders rings.
     pub fn new(listener: Listener) -> Self {
         Self { listener, armed: false, empty_waits: 0 }
     }

@@ -35,8 +35,8 @@ pub fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Loads a word that this thread owns now: all stores of other threads to it have completed, and
-/// their next ones wait for this thread.
+/// Loads a word that no other thread writes now. All stores of other threads to it have completed,
+/// and their next ones wait for this thread.
 ///
 /// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined
 /// behaviour. Under loom the rule itself is checked: a store that the orderings do not keep before

@@ -2,7 +2,7 @@
 
 use super::{ReadError, Reader, Stamp};
 
-/// Result of polling a log.
+/// The result of polling a board as a log: an entry, nothing new, or a number of missed entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPoll {
     /// Nothing now.
@@ -35,7 +35,7 @@ impl Reader {
 }
 
 impl LogReader {
-    /// Returns the last version that was read or missed.
+    /// Returns the version of the last entry that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
@@ -45,8 +45,8 @@ impl LogReader {
         self.reader.shape().words()
     }
 
-    /// Copies the next entry into `into`; see [`LogPoll`]. Wait-free: as many loads as the value
-    /// has words, plus four.
+    /// Copies the next entry into `into`, or returns that there is none or how many were missed.
+    /// Wait-free: as many loads as the value has words, plus four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has

@@ -7,7 +7,7 @@ use crate::memory::{AtomicWords, Region};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
-/// The writing end of a named board. Dropping it removes the name; attached
+/// The writing end of a board under a name in `/dev/shm`. Dropping it removes the name; attached
 /// readers keep the memory. A killed process leaves the board as it is: see
 /// [`NamedWriter::succeed`].
 pub struct NamedWriter {

@@ -113,8 +113,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// Reads as [`Reader::try_read`] does, and calls `at` with the index of each word before it is
-    /// loaded, and once after the last one, so that tests can let the writer run there.
+    /// Reads as [`Reader::try_read`] does, and calls `at` before each load and after the last one.
+    /// It receives the index of the word, so that tests can let the writer run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -140,7 +140,7 @@ impl Reader {
         }
     }
 
-    /// Returns `true` if a copied version was not overwritten while it was copied: the cell's
+    /// Returns `true` if a copied version was not overwritten while it was copied. The cell's
     /// version was `after`, and the writer of version v + slots, which uses the same slot, begins
     /// only after v + slots − 1 was published.
     #[inline(always)]
@@ -149,8 +149,8 @@ impl Reader {
         after.wrapping_sub(version) < self.shape.slots() as u64 - 1
     }
 
-    /// Copies the slot of a version, and returns its time and the cell's version afterwards, which
-    /// shows whether the copy is whole.
+    /// Copies the slot of a version, and returns its time and the cell's version after the copy.
+    /// That shows whether the copy is whole.
     #[inline(always)]
     pub(super) fn copy(
         &self,

@@ -123,8 +123,7 @@ impl BoardShape {
         CELLS + cell * self.cell
     }
 
-    /// Returns the offset in the segment of the slot of a cell's version: the time of the write,
-    /// then the value.
+    /// Returns the offset in the segment of the slot that holds a version of a cell.
     ///
     /// # Panics
     /// If `cell` is out of range.

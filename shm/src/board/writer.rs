@@ -15,8 +15,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The largest version, so that numbers do not overflow: a board written every nanosecond gets
-    /// there in more than two years. A larger version in a board means that it was overwritten.
+    /// The largest version of a cell; a board written every nanosecond gets there in more than two
+    /// years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
     /// Attaches the writing end to a board that has its header: the first writer, or the successor
@@ -90,9 +90,9 @@ impl Writer {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }
 
-    /// Writes as [`Writer::write`] does, and calls `at` before each store with the store's number
-    /// from 0: the time, the words, the version. Its `Break` leaves the write there, as a death
-    /// does, and gives `None`: for tests, models and benches.
+    /// Writes as [`Writer::write`] does, and calls `at` before each store with the store's number.
+    /// Store 0 is the time, then come the words, then the version. Its `Break` leaves the write
+    /// there, as a death does, and gives `None`: for tests, models and benches.
     ///
     /// # Panics
     /// As [`Writer::write`].

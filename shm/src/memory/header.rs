@@ -33,10 +33,10 @@ pub const INDEX: usize = 10;
 /// The first word of every segment: `bulkhead` in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
-/// The version of the formats; raised with every change that the layout hash cannot see.
+/// The version of all segment formats; raised with every change that the layout hash cannot see.
 pub const VERSION: u64 = 3;
 
-/// FNV-1a over bytes (Fowler, Noll, Vo), the hash of layouts and run ids.
+/// Hashes bytes with FNV-1a (Fowler, Noll, Vo), for layouts and run ids.
 pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     let mut i = 0;
     while i < bytes.len() {
@@ -82,7 +82,7 @@ impl SegmentKind {
         Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
 
-    /// Marks the kind as a reserve, whose pages are not touched when it is mapped.
+    /// Marks the kind as memory whose pages are not touched when a segment is mapped.
     #[must_use]
     pub const fn reserve(self) -> Self {
         Self { prefault: false, ..self }
@@ -151,7 +151,7 @@ pub enum HeaderError {
     OtherRun,
 }
 
-/// The header, decoded and checked.
+/// The decoded and checked header at the start of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Kind of the segment: [`SegmentKind::code`].
@@ -178,7 +178,8 @@ pub const fn run_hash(run: &str) -> u64 {
 }
 
 impl Header {
-    /// Decodes copied words and checks magic, version, layout and kind. The caller checks sizes.
+    /// Decodes a header's words and checks magic, version, layout and kind. The caller checks
+    /// sizes.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -213,8 +214,8 @@ impl Header {
         if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
     }
 
-    /// Writes the header into a fresh segment, the magic last (Release: pairs with the Acquire in
-    /// [`Header::read`]), so that a reader of the magic sees everything written before it.
+    /// Writes the header into a fresh segment, the magic last: a reader of the magic sees
+    /// everything before it. Release: pairs with the Acquire in [`Header::read`].
     ///
     /// # Panics
     /// If `words` is shorter than a header.

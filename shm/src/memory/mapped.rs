@@ -65,8 +65,9 @@ impl Region {
         Self::create_mapped(name, words, true)
     }
 
-    /// Creates a named segment as [`Region::create`] does, but not prefaulted: reserved, so that
-    /// touching it cannot fail, and mapped page by page as it is touched, at one minor fault each.
+    /// Creates a named segment as [`Region::create`] does, but without touching its pages. They are
+    /// reserved, so that touching them cannot fail, and mapped one by one as they are touched, at
+    /// one minor fault each.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -96,7 +97,7 @@ impl Region {
         Self::open_mapped(name, true)
     }
 
-    /// Maps a named segment as [`Region::open`] does, but not prefaulted: see
+    /// Maps a named segment as [`Region::open`] does, but without touching its pages: see
     /// [`Region::create_reserve`].
     ///
     /// # Errors
@@ -128,7 +129,7 @@ impl Region {
         Ok(Self::memfd_and_file(name, words, true)?.0)
     }
 
-    /// Creates an anonymous region as [`Region::memfd`] does, and returns its file as well: its
+    /// Creates an anonymous region as [`Region::memfd`] does, and returns its file too. The file's
     /// size can be sealed and its descriptor handed over.
     ///
     /// # Errors
@@ -185,8 +186,8 @@ impl Region {
         Ok(from_map(map, false).words().into())
     }
 
-    /// Creates the control segment, the one that a run is found by. It appears under its name
-    /// whole: reserved, and locked for as long as this process has it mapped
+    /// Creates the control segment, under whose name other processes find the run. It appears under
+    /// its name whole: reserved, and locked for as long as this process has it mapped
     /// ([`lock::lock_shared`]). It is never visible unlocked while its creator lives. Its name
     /// outlives the region: the launcher unlinks it last.
     ///
@@ -237,8 +238,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens the file with a segment's name: follows no link, does not block on a FIFO, and refuses a
-/// file that is not memory or belongs to another user.
+/// Opens the file with a segment's name, which must be memory of this user. Follows no link and
+/// does not block on a FIFO.
 ///
 /// # Errors
 /// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this

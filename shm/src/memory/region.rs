@@ -137,8 +137,8 @@ impl Region {
         AtomicWords { start: self.start, len: self.len, region: Arc::clone(self) }
     }
 
-    /// Sets the header that checks use from now on instead of the one in memory. The first one that
-    /// is given stays.
+    /// Sets the header that later checks use instead of the one in shared memory. The first one
+    /// that is given stays.
     ///
     /// # Errors The region does not have the size that the header states.
     #[cfg(not(loom))]
@@ -177,8 +177,8 @@ impl AtomicWords {
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
 
-    /// Returns the checked header of the segment: the plan's, if the segment was attached by a
-    /// plan, else the one in memory.
+    /// Returns the segment's checked header: the plan's, if it was attached by a plan, else the one
+    /// in memory.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -192,7 +192,7 @@ impl AtomicWords {
         }
     }
 
-    /// Sets the header as [`Region::set_header`] does.
+    /// Sets the header that later checks use, as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.region.set_header(header)
@@ -273,14 +273,14 @@ impl ReadOnlyWords {
         self.0.header(expected)
     }
 
-    /// Sets the header as [`Region::set_header`] does.
+    /// Sets the header that later checks use, as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.0.set_header(header)
     }
 
-    /// Returns the first word for a wait on it together with other words; only for this crate,
-    /// which does not store there.
+    /// Returns the slice's first word, for a wait on it together with other words. Only for this
+    /// crate, which does not store there.
     pub(crate) fn futex(&self) -> &AtomicU64 {
         &self.0[0]
     }

@@ -110,7 +110,7 @@ impl Drop for Guard {
     }
 }
 
-/// Returns how many pages of regions were replaced in this process; 0 if nothing was lost.
+/// Returns how many lost pages were replaced by zeros in this process.
 pub fn faults() -> u64 {
     // Relaxed: a count; see `Guard::is_lost`.
     FAULTS.load(Ordering::Relaxed)

@@ -144,13 +144,13 @@ impl<const M: usize> Cursor<M> {
         unsafe { self.at.as_ref() }
     }
 
-    /// Returns the slot of any position.
+    /// Returns the slot of any position, without moving the cursor.
     #[inline(always)]
     pub(crate) fn slot_of(&self, position: u64) -> &Slot<M> {
         self.slots.slot(position)
     }
 
-    /// Prefetches the slot after the cursor's (after the last one: whatever is there).
+    /// Prefetches the slot after the cursor's; after the last slot, the memory that follows.
     #[inline(always)]
     pub(crate) fn prefetch_next(&self) {
         prefetch_ahead(self.slot(), size_of::<Slot<M>>());

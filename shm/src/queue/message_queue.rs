@@ -52,7 +52,7 @@ pub fn mpsc_of<T: Message>(
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
-/// Creates a queue of up to `producers` producers without a name: in sealed memory, which exists as
+/// Creates a queue of up to `producers` producers in sealed memory, without a name. It exists as
 /// long as a process has it open or mapped. Nothing of it is in `/dev/shm`.
 ///
 /// Another process attaches with the descriptors of [`MessageQueue::fds`].
@@ -77,8 +77,8 @@ pub fn sealed<T: Message>(producers: usize, capacity: u32) -> Result<MessageQueu
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
-/// Opens the queue of these descriptors, those of [`MessageQueue::fds`] in their order, to attach
-/// an end of it. They are not trusted: seals, sizes and headers are checked first.
+/// Opens the sealed queue that another process created, given the two descriptors of
+/// [`MessageQueue::fds`]. They are not trusted: seals, sizes and headers are checked first.
 ///
 /// Needs `/proc`: each end opens the pipe again, with flags of its own.
 ///
@@ -125,13 +125,13 @@ pub struct MessageQueue<T> {
 }
 
 impl<T: Message> MessageQueue<T> {
-    /// Returns the name by which other processes open it; `None` if it is [`sealed`].
+    /// Returns the queue's name, by which other processes open it; `None` if it is [`sealed`].
     pub fn name(&self) -> Option<&str> {
         self.queue.name()
     }
 
-    /// Returns the descriptors by which other processes open a [`sealed`] queue, its memory and its
-    /// pipe; `None` if it has a name.
+    /// Returns the two descriptors by which other processes open a [`sealed`] queue; `None` if it
+    /// has a name. They are its memory and its pipe.
     ///
     /// Send duplicates of them over a Unix socket (`SCM_RIGHTS`), or let a child inherit them:
     /// [`inherited_by`](crate::memory::sealed::inherited_by), and in the child

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// What stands for the name of a queue in sealed memory, in its headers and in messages.
+/// The stand-in for the name of a queue without one, in its headers and in error messages.
 pub(super) const SEALED: &str = "sealed";
-/// Name of its memory in `/proc`.
+/// The name in `/proc` of the memory of a queue without a name.
 pub(super) const MEMORY: &str = "bulkhead-queue.sealed";
 
 /// The memory and the pipe of a queue without a name.
@@ -31,7 +31,7 @@ impl SealedMemory {
     }
 }
 
-/// Makes an error of the operating system name the memory.
+/// Converts an I/O error of a queue's unnamed memory to a [`RegionError`].
 pub(super) fn os(what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     move |source| RegionError::Os { name: MEMORY.into(), what, source }
 }

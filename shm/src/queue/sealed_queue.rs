@@ -130,7 +130,7 @@ impl<T: Link> Queue<T> {
         Self::from_sealed(descriptor, memory, SealedMemory { region, pipe })
     }
 
-    /// Makes a handle of checked memory.
+    /// Creates a handle of a queue whose sealed memory was checked.
     pub(super) fn from_sealed(
         descriptor: QueueDescriptor,
         memory: File,

@@ -79,7 +79,7 @@ impl Source for QueueSource {
     }
 }
 
-/// Returns the descriptor of a new queue.
+/// Returns the descriptor of a new queue of the technique `T`.
 pub(super) fn describe<T: Link>(
     name: &str,
     producers: usize,
@@ -259,13 +259,13 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the queue's name for messages.
+    /// Returns the queue's name for error messages.
     pub(super) fn label(&self) -> &str {
         let unnamed = if self.sealed.is_some() { SEALED } else { "on the heap" };
         self.name.as_deref().unwrap_or(unnamed)
     }
 
-    /// Opens what wakes the receiver, for an end of the queue.
+    /// Opens the FIFO that wakes the receiver, for an end of the queue.
     pub(super) fn open_fifo(&self) -> Result<File, QueueError> {
         match &self.sealed {
             Some(sealed) => sealed.open_pipe(),
@@ -282,7 +282,7 @@ impl<T: Link> Queue<T> {
         Ok(is_ours.then_some(file))
     }
 
-    /// Returns `true` if the process that attached to an end still has it.
+    /// Returns `true` if the process that attached to an end of the queue still runs and has it.
     pub(super) fn is_end_locked(&self, end: QueueEnd) -> Result<bool, QueueError> {
         let Some(file) = &self.file else { return Ok(false) };
         lock::is_byte_locked(file, end.lock_byte()).map_err(self.failed("ask for the lock of its end"))
@@ -293,7 +293,7 @@ impl<T: Link> Queue<T> {
         move |source| RegionError::Os { name, what, source }.into()
     }
 
-    /// Returns the name by which other processes open it; `None` without a name.
+    /// Returns the queue's name, by which other processes open it; `None` without a name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -316,8 +316,7 @@ impl<T: Link> Queue<T> {
         Ok(producer.inspect_err(|_| descriptor::free_end(&self.words, end))?)
     }
 
-    /// Drops this handle as the death of its process would: the lock is released and the names
-    /// stay.
+    /// Drops this handle without cleaning up, as the death of its process would: the names stay.
     #[cfg(any(test, feature = "fixtures"))]
     pub fn abandon(mut self) {
         self.owned = None;
@@ -350,9 +349,9 @@ impl<T: Link> Queue<T> {
         Ok(consumer)
     }
 
-    /// Frees the end of a producer whose death is certain. Returns `true` when a successor can
-    /// attach, `false` while messages are still to be taken: pop and call it again. The module's
-    /// documentation has the whole protocol.
+    /// Frees the end of a dead producer, with its memory reset, for a new producer. Returns `true`
+    /// when a successor can attach, `false` while messages are still to be taken: pop and call it
+    /// again. The module's documentation has the whole protocol.
     ///
     /// Repairs what the dead producer left ([`Consumer::retire`]), resets its memory, restores
     /// the headers of all segments, and takes from its index again ([`Consumer::revive`]), in this

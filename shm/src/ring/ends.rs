@@ -5,7 +5,7 @@ use super::step::Step;
 use core::ops::ControlFlow;
 use thiserror::Error;
 
-/// A violation of the protocol by a peer, found in the memory that it can write.
+/// A violation of the hand-off's protocol by a peer, found in the memory that it can write.
 ///
 /// All of its fields are words. A narrower one would be at the offset of a message's first word in
 /// the `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and
@@ -92,7 +92,7 @@ pub trait Producer: Send {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step, so that faults can be
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step. So faults can be
     /// injected and models can kill the producer there. `Break` abandons the push as a crash at
     /// that step would, and returns [`Full`]; such a producer is never used again. Compiled for an
     /// `at` that always continues, it is `try_push`. A technique whose pushes show only their
@@ -116,14 +116,14 @@ pub trait Producer: Send {
         messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
     }
 
-    /// Clears the announcement of the last push, between two pushes. Used to find the owner of a
-    /// slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words do not identify
-    /// it, since every producer can overwrite them. It is one store; an agent calls it at the end
-    /// of a duty cycle with work, not with each push.
+    /// Clears the producer's announcement of the slot that it wrote last, between two pushes. Used
+    /// to find the owner of a slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's
+    /// own words do not identify it, since every producer can overwrite them. It is one store; an
+    /// agent calls it at the end of a duty cycle with work, not with each push.
     fn withdraw(&mut self) {}
 }
 
-/// A slot that is claimed and not written, and blocks the hand-off until it is.
+/// A slot that a producer has claimed and not written, which blocks the messages after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedSlot {
     /// Position of the slot in the stream.
@@ -165,18 +165,17 @@ pub trait Consumer: Send {
         max
     }
 
-    /// Takes a message as [`Consumer::try_pop`] does, but where the technique supports it, the
-    /// producer cannot overwrite the message before [`Consumer::release`]: until then a successor
-    /// of this consumer takes it again.
+    /// Takes a message that its producer may not overwrite before [`Consumer::release`], where the
+    /// technique supports it. Until then a successor of this consumer takes it again.
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.try_pop()
     }
 
-    /// Frees the slot of the message that was taken last.
+    /// Frees the slot of the message that [`Consumer::take`] returned last.
     fn release(&mut self) {}
 
-    /// Skips messages that a crashed predecessor took from a producer and journaled: up to `taken`,
-    /// counted since the producer's memory was last reset.
+    /// Skips the messages of a producer that a crashed predecessor took and journaled. `taken`
+    /// counts them since the producer's memory was last reset.
     ///
     /// # Errors The number of freed messages, if that is more.
     fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
@@ -211,9 +210,9 @@ pub trait Consumer: Send {
         true
     }
 
-    /// Polls a retired producer's memory again from its start, after it was reset (all zero but its
-    /// header) for a new producer of that index. Call it after [`Consumer::retire`] has returned
-    /// `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
+    /// Polls a retired producer's memory again, after it was reset for a new producer. It is all
+    /// zero but its header. Call it after [`Consumer::retire`] has returned `true`.
+    /// [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -228,8 +227,8 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// Returns the slot at which the hand-off is blocked now, in memory that several producers
-    /// write; seldom called. A slot may be blocked for a moment by a push in progress.
+    /// Returns the slot at which a shared ring is blocked now: claimed by a producer and not
+    /// written. A slot may be blocked for a moment by a push in progress.
     fn blocked(&self) -> Option<BlockedSlot> {
         None
     }

@@ -16,7 +16,7 @@ pub struct LinkSpec<'a> {
     pub capacity: u32,
 }
 
-/// Kind of file under a segment's name in `/dev/shm`.
+/// The kind of file behind a segment's name in `/dev/shm`: memory, FIFO, socket or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.
@@ -41,7 +41,7 @@ impl SegmentPlace {
     }
 }
 
-/// A segment that a link needs.
+/// The specification of a segment that a link needs: name, file kind, size and access rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSpec {
     /// Name within the run, for example `submit-3`.
@@ -62,7 +62,7 @@ pub struct SegmentSpec {
     pub ends: EndRights,
 }
 
-/// Rights of the ends of a link to one of its segments. `None`: no access.
+/// The access rights of producers and consumer to one of a link's segments. `None`: no access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRights {
     /// The only producer that uses it, for whose successor it is reset; `None`: all producers use
@@ -75,14 +75,14 @@ pub struct EndRights {
 }
 
 impl EndRights {
-    /// Rights of a segment that belongs to no link.
+    /// The rights to a segment that belongs to no link: no access.
     pub const NONE: Self = Self { only: None, producer: None, consumer: None };
 
-    /// All ends write the segment.
+    /// The rights to a segment that producers and consumer may write.
     pub const ALL_WRITE: Self =
         Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
 
-    /// One producer and the consumer use the segment.
+    /// Returns the rights to a segment that one producer and the consumer use.
     pub const fn for_producer(producer: usize, may: Access, consumer_may: Access) -> Self {
         Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
     }
@@ -93,9 +93,9 @@ pub trait Link: 'static {
     /// The technique's name and properties.
     const INFO: TechniqueInfo;
 
-    /// The technique's sending end.
+    /// The type of the technique's sending end.
     type Producer: Producer + 'static;
-    /// The technique's receiving end.
+    /// The type of the technique's receiving end.
     type Consumer: Consumer + 'static;
 
     /// Specifies the segments that a link of this technique needs; none for one on the heap.
@@ -104,7 +104,7 @@ pub trait Link: 'static {
         Vec::new()
     }
 
-    /// Attaches a producer by its index.
+    /// Attaches the sending end of the producer with this index.
     ///
     /// # Errors
     /// A segment that is missing or not what it should be.
@@ -121,7 +121,7 @@ pub trait Link: 'static {
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
 
     /// Attaches a consumer in place of a crashed one: messages not taken yet arrive whole and in
-    /// order; one that was being taken may arrive again. For a technique that is
+    /// order. One that was being taken may arrive again. For a technique that is
     /// [`resumable`](TechniqueInfo::resumable).
     ///
     /// # Errors
@@ -132,7 +132,7 @@ pub trait Link: 'static {
         Err(RegionError::Os { name, what: "replace its consumer", source })
     }
 
-    /// Attaches a producer in place of one that has crashed: it continues after the last published
+    /// Attaches a producer in place of a crashed one: it continues after the last published
     /// message.
     ///
     /// # Errors

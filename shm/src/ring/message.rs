@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-/// Words in a message.
+/// Words in a ring's message.
 pub const MESSAGE_WORDS: usize = 7;
 
 /// One message: 56 bytes; 64 with its slot's sequence, one cache line.

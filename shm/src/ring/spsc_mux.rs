@@ -19,7 +19,7 @@ use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
-/// The technique `spsc-mux`.
+/// The technique `spsc-mux`: an SPSC ring for each producer, which one consumer scans.
 pub struct SpscMux;
 
 /// The consumer of `spsc-mux`: all rings, and the ring at which the next scan begins.
@@ -210,12 +210,12 @@ impl super::Producer for SpscMuxProducer {
 /// The producer of `spsc-mux`, with its own ring.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-/// Returns the name of a producer's ring within the run.
+/// Returns the name of the segment with a producer's ring within the run.
 pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// Returns the name of the consumer's part of a ring.
+/// Returns the name of the segment with the consumer's part of a ring.
 pub fn head_name(ring: &str) -> String {
     format!("{ring}.head")
 }

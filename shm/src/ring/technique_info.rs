@@ -2,7 +2,7 @@
 
 use super::step::Step;
 
-/// The memory in which a technique keeps its messages, which decides where it can run.
+/// The memory in which a technique keeps its messages: heap, shared memory or kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// On the heap of one process: between its threads only.
@@ -17,8 +17,8 @@ pub enum Home {
     Foreign,
 }
 
-/// Name and properties of a technique. Command line, planner, sweeps, bill, containment and tests
-/// depend on nothing else.
+/// The name and the properties of a technique. Command line, planner, sweeps, bill, containment and
+/// tests depend on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
@@ -45,8 +45,8 @@ pub struct TechniqueInfo {
 }
 
 impl TechniqueInfo {
-    /// Creates the description of a bounded technique whose producers share one queue, and of whose
-    /// pushes only begin and end are visible.
+    /// Describes a bounded technique whose producers share one queue, with no visible step within a
+    /// push.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,
@@ -61,7 +61,7 @@ impl TechniqueInfo {
         }
     }
 
-    /// Declares the visible steps of a push.
+    /// Declares the steps of a push at which faults can interrupt it.
     #[must_use]
     pub const fn steps(self, steps: &'static [Step]) -> Self {
         Self { steps, ..self }
@@ -85,19 +85,20 @@ impl TechniqueInfo {
         Self { resumable: true, ..self }
     }
 
-    /// Declares that a crashed producer can be replaced.
+    /// Declares that a crashed producer can be replaced by one that continues after its last
+    /// message.
     #[must_use]
     pub const fn inheritable(self) -> Self {
         Self { inheritable: true, ..self }
     }
 
-    /// Declares the technique on the heap of which this one is a port.
+    /// Declares the name of the heap technique of which this one is a port to shared memory.
     #[must_use]
     pub const fn port_of(self, reference: &'static str) -> Self {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Declares the technique to use instead between processes.
+    /// Declares the technique to use instead of this one between processes.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }

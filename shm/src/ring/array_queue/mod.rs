@@ -85,7 +85,8 @@ mod link {
         intent,
     };
 
-    /// The technique `array-queue`.
+    /// The technique `array-queue`: one bounded ring that all producers share, with a stamp for
+    /// each slot.
     pub struct ArrayQueue;
 
     /// The receiving end of an `array-queue` link.

@@ -14,7 +14,7 @@ use core::ops::ControlFlow;
 /// practically never happens; a hostile producer cannot delay a push for longer.
 const MAX_TRIES: u32 = 128;
 
-/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `false`
+/// A producer's sending end of an `array-queue` ring; messages of `W` words. `PROTECTED` is `false`
 /// only in benches that measure the cost of the announcement: without it a death in the middle of a
 /// push cannot be repaired.
 pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
