@@ -26,11 +26,11 @@ pub trait Document: Serialize + Sized {
     const NAME: &'static str;
     /// Version of the document's format that this build reads and writes, from 1.
     const VERSION: u32;
-    /// Description of a folder that lacks the file, as text for the error. The default is for
+    /// Part of the error message for a folder that lacks the document's file. The default is for
     /// results computed from the logs of a run.
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    /// Remedy for a damaged file, as text for the error. The default is for results computed from
-    /// the logs of a run.
+    /// Remedy in the error message for a damaged file of the document. The default is for results
+    /// computed from the logs of a run.
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
     /// Whether the JSON is indented for people to read.
     const PRETTY: bool = true;
@@ -52,7 +52,7 @@ pub trait Document: Serialize + Sized {
         Ok(())
     }
 
-    /// Returns name and version as saved in the file.
+    /// Returns the name and version of the document's schema, as saved in its file.
     fn schema() -> String {
         format!("{}/{}", Self::NAME, Self::VERSION)
     }
@@ -264,9 +264,9 @@ fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError>
     })
 }
 
-/// Writes a file atomically: to a temporary name that is then renamed, so that a killed process
-/// leaves the old file or the new one. Symbolic links are replaced, not followed; a link in place
-/// of the folder is refused.
+/// Writes a file atomically: to a temporary name that is then renamed. A killed process leaves the
+/// old file or the new one. Symbolic links are replaced, not followed; a link in place of the
+/// folder is refused.
 ///
 /// # Errors
 /// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
@@ -274,8 +274,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
-/// Writes a file whose path a user named: like [`write_atomically`], but links in its parent path
-/// are followed.
+/// Writes a file to a path that a user named, as [`write_atomically`] does. Unlike there, links in
+/// its parent path are followed.
 ///
 /// # Errors
 /// [`SaveError`], also if the folder does not exist.

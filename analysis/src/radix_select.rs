@@ -3,8 +3,8 @@
 /// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// Returns for each wanted (column, rank from 0) the value at that rank of the sorted column.
-/// `each` passes all values with their columns, and is called once per pass; no value exceeds
+/// Returns the value at a rank of a sorted column, for each wanted pair of column and rank (from
+/// 0). `each` passes all values with their columns, and is called once per pass; no value exceeds
 /// `max`. The value for a rank past the end is unspecified.
 pub(crate) fn select_ranks(
     wanted: &[(usize, u64)],

@@ -9,7 +9,7 @@ use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
-/// The record of a run: everything about it except its logs.
+/// The saved record of a run: everything about it except its logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Version of bulkhead.
@@ -179,8 +179,8 @@ pub struct RoleRestart {
     pub replayed: u64,
 }
 
-/// An outage: the death of a gateway process during the run, which took its venues down. Times are
-/// nanoseconds since the start of the run.
+/// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds
+/// since the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// Name of the dead process in the plan.
@@ -230,7 +230,7 @@ impl Outage {
     }
 }
 
-/// Samples of the number of open orders, taken by the launcher and weighted by time.
+/// The number of open orders during a run, sampled by the launcher and weighted by time.
 ///
 /// Between two samples the number is interpolated linearly. Over an interval of length h in which
 /// the number changes by d, the error has a standard deviation of at most h·d/√2. That holds for
@@ -245,7 +245,7 @@ pub struct OpenOrders {
     pub variance: f64,
 }
 
-/// The input of a run: the schedule of its orders.
+/// The schedule of a run's orders: arrivals, seed, window and delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
     /// Arrival process: `uniform`, `poisson`, `pareto`, `stress` or `file`.
@@ -266,7 +266,7 @@ pub struct InputRecord {
     pub offered_per_s: Option<f64>,
 }
 
-/// The calibration of the run's clock.
+/// The calibration of a run's clock: ticks against nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
@@ -283,9 +283,9 @@ pub struct ClockCalibration {
     pub start_ticks: u64,
 }
 
-/// The core-to-core round trip of one cache line, before and after the run: with threads that wait
-/// for each other (synchronized), and with threads that arrive at arbitrary times, like orders
-/// (unsynchronized).
+/// The core-to-core round trip of one cache line, before and after a run. Measured with threads
+/// that wait for each other (synchronized), and with threads that arrive at arbitrary times, like
+/// orders (unsynchronized).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreToCoreRtt {
     /// The two cores; `None` if the run had only one.
@@ -300,7 +300,7 @@ pub struct CoreToCoreRtt {
     pub unsynchronized_ns: Option<f64>,
 }
 
-/// The outcome of a run.
+/// The end of a run: complete, or stopped and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum RunOutcome {
@@ -333,8 +333,8 @@ pub struct ProcessExit {
     pub usage: Option<ProcessUsage>,
 }
 
-/// Resource usage of a process as reported by the kernel; of a restarted process, over all its
-/// incarnations.
+/// CPU time, memory and context switches of a process, as the kernel reports them. Of a restarted
+/// process, over all its incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
     /// Time from its start until the launcher saw all its threads at the barrier, in nanoseconds,

@@ -181,7 +181,7 @@ fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
     u64::try_from(sum).ok()
 }
 
-/// Shortens a text to its first 40 characters for a message.
+/// Shortens a text to its first 40 characters, for an error message.
 pub fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }

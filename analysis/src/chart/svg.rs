@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// Width of every chart in SVG user units; pages show it at this many pixels or less.
 pub const WIDTH: f64 = 1040.0;
 
-/// Formats a coordinate with one decimal: finer than a pixel is invisible and makes files larger.
+/// Formats an SVG coordinate with one decimal. Finer than a pixel is invisible and makes files
+/// larger.
 pub fn coordinate(position: f64) -> String {
     if !position.is_finite() {
         return "0".into();
@@ -16,7 +17,7 @@ pub fn coordinate(position: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A builder for the data of an SVG path.
+/// A builder for the `d` attribute of an SVG path.
 #[derive(Clone, Debug, Default)]
 pub struct SvgPath {
     data: String,
@@ -45,7 +46,7 @@ impl SvgPath {
         self.pen = None;
     }
 
-    /// Returns the current point; `None` while the pen is lifted.
+    /// Returns the path's current point; `None` while the pen is lifted.
     pub const fn pen(&self) -> Option<(f64, f64)> {
         self.pen
     }

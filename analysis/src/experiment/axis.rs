@@ -32,7 +32,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Every axis: first what is compared, then the conditions under which it is.
+    /// All axes of experiments: first the compared settings, then the measuring conditions.
     pub const ALL: [Axis; 11] = [
         Axis::Technique,
         Axis::Isolation,
@@ -47,7 +47,7 @@ impl Axis {
         Axis::Rate,
     ];
 
-    /// Returns the name of the axis' flag, without the dashes.
+    /// Returns the name of the axis' command-line flag, without the dashes.
     pub const fn name(self) -> &'static str {
         [
             "technique",
@@ -70,7 +70,7 @@ impl Axis {
     }
 
     /// Returns `true` if the axis' values are alternated against each other, rather than being a
-    /// condition that both sides share.
+    /// shared condition.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

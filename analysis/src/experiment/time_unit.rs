@@ -25,7 +25,7 @@ impl TimeUnit {
         Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
     }
 
-    /// The unit's name for a title.
+    /// Returns the unit's name for the title of a table.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
@@ -57,7 +57,7 @@ impl TimeUnit {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }
 
-    /// A difference of durations with its sign.
+    /// Formats a difference of durations with its sign, without its unit.
     pub fn signed(self, ns: f64) -> String {
         let sign = if ns.round() < 0.0 { "" } else { "+" };
         format!("{sign}{}", self.format(if ns.round() == 0.0 { 0.0 } else { ns }))

@@ -26,8 +26,8 @@ pub enum LoadError {
     Document(#[from] DocumentError),
 }
 
-/// Loads the results of a run. A summary is required; a chart whose file is missing or damaged is
-/// replaced by a note.
+/// Loads the saved results of a run from its folder. A summary is required; a chart whose file is
+/// missing or damaged is replaced by a note.
 pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
     let summary = Summary::read(folder)?;
     let curves = hlog::read(folder).map(|histograms| curve::curves(&histograms));

@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// Selection and format of the output of `launcher inspect`.
+/// The selection and output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// For a log: the number of records to print from its beginning.
@@ -47,7 +47,7 @@ pub enum Format {
     Csv,
 }
 
-/// An error of `inspect`, mostly returned after everything readable was printed.
+/// An error of `launcher inspect`, mostly returned after everything readable was printed.
 #[derive(Debug, Error)]
 pub enum InspectError {
     /// The path does not exist or cannot be read.
@@ -122,7 +122,8 @@ pub enum InspectError {
     Output(#[from] io::Error),
 }
 
-/// Prints a log or the folder of a run to `out`. A broken pipe ends the output without an error.
+/// Prints a stamp log, or the logs in the folder of a run, to `out`. A broken pipe ends the output
+/// without an error.
 ///
 /// # Errors
 /// [`InspectError`], after everything readable was printed.

@@ -112,7 +112,7 @@ impl PendingFill {
     }
 }
 
-/// The accounts of a run, built while its logs are read.
+/// The positions of all strategies, computed from fills while the logs are read.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     /// By strategy and instrument.
@@ -132,24 +132,25 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Creates the accounts of a run, without fills. `dead` holds for each gateway whether it died.
+    /// Creates the accounts of a run's strategies, without fills. `dead` holds for each gateway
+    /// whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the log that is being read.
+    /// Ends the log that is being read, so that the next one can begin.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
     }
 
-    /// Returns the violations found while the logs were read.
+    /// Returns the violations that the accounts found while the logs were read.
     pub fn take_found(&mut self) -> Violations {
         std::mem::take(&mut self.found)
     }
 
-    /// Handles the stamp t5 of a report (the gateway pushed it).
+    /// Handles the stamp t5 of a report: its gateway pushed it.
     #[inline]
     pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
@@ -181,7 +182,7 @@ impl Accounts {
         }
     }
 
-    /// Handles the quantity of a fill.
+    /// Handles a log record with the quantity of a fill.
     #[inline]
     pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
@@ -206,7 +207,7 @@ impl Accounts {
         }
     }
 
-    /// Handles the price of a fill and counts the fill.
+    /// Handles a log record with the price of a fill, and counts the fill.
     #[inline]
     pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
@@ -289,7 +290,7 @@ impl Accounts {
         }
     }
 
-    /// Handles a position figure that the orchestrator logged.
+    /// Handles a log record with a figure of the orchestrator's final positions.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());

@@ -11,9 +11,9 @@ pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
     folder.join(file_name(thread))
 }
 
-/// A source of the logs of a run: its folder, or memory.
+/// A source of the stamp logs of a run: its folder, or memory.
 pub trait LogStore {
-    /// Reader of the bytes of one log.
+    /// The type that reads the bytes of one log.
     type Source: io::Read;
 
     /// Returns the size in bytes of a thread's log, by the thread's index in the plan.

@@ -15,7 +15,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of a further report: one after an order's first.
+/// The stamps of a report after an order's first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
@@ -84,13 +84,13 @@ impl FurtherReports {
         self.by_engine.get(&id)
     }
 
-    /// Records that the first report of an order announced further ones.
+    /// Marks an order whose first report announced more reports.
     pub fn expect_more(&mut self, id: OrderId) {
         self.expected.push(id);
     }
 
     /// Removes reports that only an exchange stamped, for orders that their gateway may have
-    /// answered itself: the gateway had closed the order or rejected the message.
+    /// answered itself. The gateway had closed the order or rejected the message.
     pub fn drop_unpushed(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
             let is_unheard = report.exchange_done.is_some() && report.ticks.iter().all(Option::is_none);
@@ -98,8 +98,8 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the stamp t5 of an order's last report (the gateway pushed it); `row` has the first
-    /// one.
+    /// Returns the time at which the gateway pushed an order's last report (t5); `row` has the
+    /// first report.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
@@ -127,9 +127,9 @@ impl FurtherReports {
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Checks each further report: complete, in time order, after its predecessor, and exactly one
-    /// last report per order. Strategies without a trusted log are skipped. Reports that a dead
-    /// strategy missed are not violations; in a run that broke off some may be in flight.
+    /// Checks each report after an order's first one: complete, in time order, exactly one is the
+    /// last. Strategies without a trusted log are skipped. Reports that a dead strategy missed are
+    /// not violations; in a run that broke off some may be in flight.
     pub fn check(
         &self,
         table: &OrderTable,
@@ -226,8 +226,8 @@ impl FurtherReports {
         }
     }
 
-    /// Checks each report with which the engine closed an order: both its stamps exist and are the
-    /// last of the order.
+    /// Checks each report with which the engine closed an order of a dead gateway. Both its stamps
+    /// exist and are the last of the order.
     pub fn check_engine_reports(
         &self,
         table: &OrderTable,
@@ -258,7 +258,7 @@ impl FurtherReports {
         }
     }
 
-    /// Adds to a span the time from the first report to the last: an order is open until its last
+    /// Extends a run's span by the times from first to last report: an order is open until its last
     /// report.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();

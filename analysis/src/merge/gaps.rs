@@ -4,7 +4,7 @@ use protocol::gaps::{MAX_GAPS, MAX_SLEEPS};
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::{Gap, Point, Record};
 
-/// The gaps and sleeps of one thread, in log order.
+/// The gaps and sleeps that one thread logged, in log order.
 #[derive(Debug)]
 pub(super) struct ThreadGaps {
     pub gaps: Vec<Gap>,
@@ -23,7 +23,7 @@ impl ThreadGaps {
         plan.threads.iter().map(of).collect()
     }
 
-    /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
+    /// Adds a logged gap or sleep, up to the capacity of the plan.
     pub fn record(&mut self, record: &Record) {
         let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),

@@ -14,7 +14,7 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
-/// The top-of-book version that triggered an order.
+/// The top-of-book version to which an order reacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Version of the top of book of the order's instrument at its venue.
@@ -23,7 +23,7 @@ pub struct Trigger {
     pub written: Option<u64>,
 }
 
-/// The top-of-book versions that the exchanges of a run wrote.
+/// All top-of-book versions that a run's exchanges wrote.
 #[derive(Debug)]
 pub(super) struct TouchVersions {
     /// Credentials of each venue.
@@ -34,7 +34,7 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Creates an empty list of top-of-book versions.
+    /// Creates an empty list of top-of-book versions for a plan.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
@@ -81,7 +81,8 @@ impl TouchVersions {
         Some(Trigger { version, written })
     }
 
-    /// Checks the trigger that every order claims.
+    /// Checks for every order that the top-of-book version that it claims to react to was written
+    /// before.
     pub fn check(
         &self,
         table: &OrderTable,

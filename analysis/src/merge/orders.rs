@@ -96,7 +96,7 @@ impl OrderEnd {
     }
 }
 
-/// Outcomes of the orders of a dead incarnation that it received no report for.
+/// The outcomes of a dead strategy's orders for which it received no report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
     /// Orders that disappeared.
@@ -108,7 +108,7 @@ pub struct OrderLosses {
 }
 
 impl OrderLosses {
-    /// Counts an order of a dead incarnation by its outcome.
+    /// Counts an order of a dead strategy by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
@@ -135,8 +135,8 @@ impl Sum for OrderLosses {
     }
 }
 
-/// First and last stamps of a run, in ticks, and the time that orders were open; without orders of
-/// quarantined strategies.
+/// First and last stamps of a run, in ticks, and the time that orders were open. Orders of
+/// quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {
     /// Number of orders with a t1.

@@ -25,7 +25,7 @@ pub struct KillActivation {
     pub revived: Option<u64>,
 }
 
-/// The kill switches of a run.
+/// The kill switches of a run, to check that no order passed one that was on.
 #[derive(Debug, Default)]
 pub(super) struct KillSwitches {
     kills: Vec<KillActivation>,
@@ -85,13 +85,13 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if any switch is on.
+    /// Returns `true` if any kill switch is on at this position of the log.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
-    /// Handles an order that is dispatched while a switch is on.
+    /// Checks an order that is dispatched while a kill switch is on.
     #[cold]
     pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
@@ -121,9 +121,9 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if a kill switch on the order's scope had been seen when its venue completed
-    /// it (the t5 of its last report): then the switch canceled it. The venue learned of it before
-    /// a revival and may confirm afterwards.
+    /// Returns `true` if a kill switch canceled the order: it was on when the venue completed the
+    /// order. That time is the t5 of its last report. The venue learned of it before a revival and
+    /// may confirm afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -140,7 +140,7 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Checks the orders whose venue and instrument were not known at their dispatch.
+    /// Checks the orders whose venue and instrument were unknown when they were dispatched.
     pub fn check<'a>(
         &self,
         row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,

@@ -4,7 +4,8 @@ use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation of a run's invariants. Any violation makes the run invalid.
+/// A kind of violation of a run's invariants, such as a lost order. Any violation makes the run
+/// invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {
@@ -63,7 +64,7 @@ pub enum ViolationKind {
     Checksum,
 }
 
-/// The violations of one kind.
+/// How often one kind of violation was found, with a first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Kind of violation.
@@ -102,7 +103,7 @@ impl Violations {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
 
-    /// Returns the kind that was found first.
+    /// Returns the violation that was found first, with its kind and count.
     pub fn first(&self) -> Option<&Violation> {
         self.0.first()
     }
@@ -121,7 +122,7 @@ impl Violations {
     }
 }
 
-/// The violations of a run, by the strategy whose stamps they rest on.
+/// The violations of a run's invariants, separated by the strategy on whose stamps they depend.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
@@ -134,8 +135,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Counts one violation that rests on the stamps of the strategy `witness`; `None` for one that
-    /// does not.
+    /// Counts one violation that depends only on the stamps of the strategy `witness`; `None`: on
+    /// no strategy's.
     #[cold]
     pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
         match witness {
@@ -144,17 +145,17 @@ impl Findings {
         }
     }
 
-    /// Iterates over the strategies that contradict the engine, with their violations.
+    /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
     pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
         self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
     }
 
-    /// Removes the violations that rest on the stamps of one strategy.
+    /// Removes the violations that depend only on one strategy's stamps.
     pub fn disregard(&mut self, strategy: u16) {
         self.by_strategy.remove(&strategy);
     }
 
-    /// Returns all violations sorted by kind.
+    /// Returns all violations of the run sorted by kind.
     pub fn into_sorted(mut self) -> Vec<Violation> {
         for violations in core::mem::take(&mut self.by_strategy).into_values() {
             self.firm.append(violations);

@@ -17,8 +17,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// Returns the name of a strategy kind in tables: a built-in name as it is; for a command its
-/// program, and for an interpreter also its script: `python3 strategy.py`.
+/// Returns the name of a strategy kind in tables: `player`, or for a command its program: `python3
+/// strategy.py`. A built-in name stays as it is; for an interpreter the script is added.
 pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();

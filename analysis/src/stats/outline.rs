@@ -109,7 +109,7 @@ impl MachineKey {
 }
 
 impl RunOutline {
-    /// Creates the outline of a summary.
+    /// Creates the outline of a run from its summary.
     pub fn from_summary(summary: &Summary) -> Self {
         let plan = &summary.plan;
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -169,12 +169,13 @@ impl RunOutline {
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Returns the extra work per order, in nanoseconds: measured, or requested if unknown.
+    /// Returns the extra work per order in nanoseconds: measured, or the requested time if it was
+    /// not measured.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
 
-    /// Returns `true` if the run counts in comparisons.
+    /// Returns `true` if the run is complete and valid, so that it counts in comparisons.
     pub const fn is_sound(&self) -> bool {
         self.complete && self.valid
     }
@@ -193,7 +194,7 @@ impl RunOutline {
     }
 }
 
-/// A percentile whose values are compared.
+/// A latency percentile that is compared: p50, p99 or p99.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Percentile {
     /// The median.
@@ -208,10 +209,10 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All percentiles that are compared.
+    /// All latency percentiles that are compared.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
-    /// Returns the name of the percentile.
+    /// Returns the percentile's name, such as `p99`.
     pub const fn name(self) -> &'static str {
         ["p50", "p99", "p99.9"][self as usize]
     }
@@ -226,7 +227,7 @@ impl Percentile {
     }
 }
 
-/// Returns a percentile of one measure for each run; `None` if any run lacks it.
+/// Returns one percentile of a measured duration for each run; `None` if any run lacks it.
 pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

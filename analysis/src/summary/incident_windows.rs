@@ -15,7 +15,8 @@
 use crate::merge::OrderRow;
 use crate::record::RunRecord;
 
-/// Length of the aftermath of a repair, in nanoseconds.
+/// Time after the repair of a strategy's death during which other orders count as affected, in
+/// nanoseconds.
 pub(super) const AFTERMATH_NS: u64 = 10_000_000;
 
 /// The window of one incident, in ticks, and its strategy.
@@ -28,7 +29,7 @@ struct IncidentWindow {
     incident: usize,
 }
 
-/// The windows of all incidents of a run.
+/// The time windows in which incidents can have affected orders of a run.
 #[derive(Debug)]
 pub(super) struct IncidentWindows {
     /// Windows by their start.
@@ -38,7 +39,7 @@ pub(super) struct IncidentWindows {
 }
 
 impl IncidentWindows {
-    /// Computes the windows of the record's incidents.
+    /// Computes the time window of each incident in a run's record.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);

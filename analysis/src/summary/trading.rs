@@ -27,8 +27,8 @@ pub struct TradingSummary {
     pub kills: Vec<KillSummary>,
 }
 
-/// The final position of a strategy in an instrument, by the logged fills; in a valid run equal to
-/// the orchestrator's.
+/// The final position of a strategy in an instrument, computed from the logged fills. In a valid
+/// run it equals the orchestrator's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
     /// Index of the strategy.
@@ -96,7 +96,7 @@ pub struct KillSummary {
 /// Quantities are in 1e-8 units.
 const UNITS: f64 = 1e8;
 
-/// Summarizes trading; `None` without anything to report.
+/// Summarizes fills, positions, rejections and kill switches of a run; `None` without any.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Option<TradingSummary> {
     if merged.positions.is_empty() && merged.rejections.is_empty() && merged.kills.is_empty() {
         return None;

@@ -16,7 +16,8 @@ use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
 
-/// A venue fault and its effects. Times are nanoseconds since the start of the run.
+/// A venue fault and its effects on orders at this and at other venues. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
     /// Index of the venue.

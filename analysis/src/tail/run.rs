@@ -24,7 +24,7 @@ const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// The causes of a run's slow orders. Times are nanoseconds of rt_venue: an order's path without
+/// The causes of a run's slowest orders. Times are nanoseconds of rt_venue: an order's path without
 /// its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
@@ -59,7 +59,7 @@ pub struct Tail {
     pub unaffected: BitSet,
 }
 
-/// Percentiles of rt_venue, in nanoseconds; `None` with too few orders.
+/// Percentiles of the latency rt_venue in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TailPercentiles {
     /// Median.
@@ -86,7 +86,7 @@ impl TailPercentiles {
     }
 }
 
-/// The time of the slowest fraction of orders by cause.
+/// The time of the slowest fraction of a run's orders, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
     /// Fraction, for example `0.1 %`.
@@ -139,8 +139,8 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
-    /// several times, with a few extra bits per order.
+    /// Attributes the slow orders of a merged run to causes, and lists the `worst` slowest ones.
+    /// Iterates over the merge's table several times, with a few extra bits per order.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
         let traces = OrderTraces::new(record, merged);
         let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);

@@ -58,12 +58,12 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Creates a collector of hand-offs longer than `threshold` ticks.
+    /// Creates a collector of stalls that consist of hand-offs longer than `threshold` ticks.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
 
-    /// Records the slowest stage of an order, which may be part of a stall.
+    /// Records an order's slowest stage, which may be part of a stall.
     #[inline]
     pub fn record(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);

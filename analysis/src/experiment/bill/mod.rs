@@ -12,7 +12,7 @@ use crate::stats::ComparisonLine;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// A bill: the cost of each isolation level with each technique.
+/// The document of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
     /// By isolation level, then by technique.
@@ -36,7 +36,7 @@ impl Document for Bill {
     }
 }
 
-/// A row of a bill: one isolation level with one technique; figures are medians over the repeats.
+/// The cost of one isolation level with one technique: medians over repeated runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BillRow {
     /// The level.
@@ -100,7 +100,7 @@ pub struct LevelCost {
     pub line: ComparisonLine,
 }
 
-/// The row of a bill with which another row is compared.
+/// The isolation level and technique with which a row of a bill is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The isolation level of the reference.
@@ -110,7 +110,7 @@ pub struct Reference {
 }
 
 impl BillRow {
-    /// Returns the level of a row, with the other settings that distinguish the row.
+    /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         match self.variant.as_str() {
             "" => self.isolation.to_string(),

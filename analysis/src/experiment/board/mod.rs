@@ -12,7 +12,7 @@ use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use serde::{Deserialize, Serialize};
 
-/// The cases of one `launcher board`, the benchmark of a value board with many readers.
+/// The document of `launcher board`, the benchmark of a value board with many readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.
@@ -43,7 +43,7 @@ impl Document for Boards {
     }
 }
 
-/// Thresholds in nanoseconds; `None`: no warning.
+/// Latency thresholds of the board benchmark in nanoseconds; `None`: no warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
     /// For the p99 of the write.
@@ -52,7 +52,7 @@ pub struct BoardWarnings {
     pub reader_p99_ns: Option<u64>,
 }
 
-/// One writer and its readers under one load.
+/// One combination of settings of the board benchmark: a writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
     /// The load, as on the command line: `poisson:10000`.
@@ -105,7 +105,7 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// What the writer did.
+/// Counts and latencies of the writer in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardWriter {
     /// Writes made.
@@ -120,7 +120,7 @@ pub struct BoardWriter {
     pub usage: Option<BoardUsage>,
 }
 
-/// What readers saw.
+/// Counts and latencies of all readers in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
     /// Values read.
@@ -144,7 +144,7 @@ pub struct BoardReading {
     pub stale: Option<Distribution>,
 }
 
-/// One reader.
+/// Counts and latencies of one reader in a run of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardReader {
     /// `reader-3`.
@@ -157,7 +157,7 @@ pub struct BoardReader {
     pub usage: Option<BoardUsage>,
 }
 
-/// What the kernel counted for a thread.
+/// CPU time, context switches and page faults of a thread of the board benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
@@ -170,7 +170,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// The death of a writer or a reader.
+/// The death of a writer or a reader in the board benchmark: process, signal and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
@@ -183,7 +183,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// The percentiles of one measure of a case.
+/// The percentiles of one measured duration of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// `write`, `propagation`, …
@@ -193,7 +193,7 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
+    /// Returns whether the latencies may be quoted: judged by unsound results, the machine and the
     /// cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
@@ -223,12 +223,12 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Whether versions add up, nothing was torn and all that was due was written.
+    /// Returns `true` if versions add up, nothing was torn and everything due was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
+    /// Returns the varied settings in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
     /// /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };

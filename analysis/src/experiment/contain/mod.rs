@@ -28,7 +28,7 @@ pub enum Contained {
 }
 
 impl Contained {
-    /// Returns the text of the table's cell.
+    /// Returns the text of the containment table's cell.
     pub const fn label(self) -> &'static str {
         match self {
             Contained::Yes => "yes",
@@ -39,7 +39,7 @@ impl Contained {
     }
 }
 
-/// The document of `launcher contain`: the outcomes of all faults.
+/// The document of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
@@ -74,8 +74,8 @@ impl Document for Containments {
 }
 
 impl Containments {
-    /// Returns what one level contains with one technique, as the bill shows it: `11 of 12, 1
-    /// late`. `None`: it was not tried.
+    /// Returns how many faults one isolation level contains with one technique, for the bill: `11
+    /// of 12, 1 late`. `None`: it was not tried.
     pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
@@ -89,7 +89,7 @@ impl Containments {
     }
 }
 
-/// The outcome of one fault with one technique at one level. Times are nanoseconds.
+/// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// The level.
@@ -125,7 +125,7 @@ pub struct Containment {
     pub folder: String,
 }
 
-/// The outcome of one venue fault with one technique at one level.
+/// The outcome of one venue fault with one technique at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
     /// The level.
@@ -142,7 +142,7 @@ pub struct VenueContainment {
     pub folder: String,
 }
 
-/// The outcome of one fault of an engine role with one kind of journal. Times are nanoseconds.
+/// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
     /// The level.
@@ -175,8 +175,8 @@ pub struct RoleContainment {
     pub folder: String,
 }
 
-/// The cost of crash repair: a push and a pop of `array-queue` (and `channel`, the same ring), in
-/// nanoseconds.
+/// The cost of crash repair in nanoseconds: a push and a pop with and without it. Measured with
+/// `array-queue` (and `channel`, the same ring).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
     /// Without the protection, median.
@@ -191,7 +191,7 @@ pub struct ProtectionCost {
 }
 
 impl ProtectionCost {
-    /// Returns the note below the table.
+    /// Returns the note on the cost of crash repair, below the containment table.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

@@ -75,8 +75,8 @@ fn outcome_counts(outcomes: impl Iterator<Item = Contained>) -> [usize; 4] {
     counts
 }
 
-/// The result of a containment table in one sentence. Faults of roles without a journal are counted
-/// alone: such a role ends the run, as it must.
+/// Returns the result of a containment table in one sentence. Faults of roles without a journal are
+/// counted alone: such a role ends the run, as it must.
 pub(in crate::experiment) fn answer(all: &Containments) -> String {
     let is_gateway = |row: &RoleContainment| row.role.starts_with("gateway");
     let has_journal = |row: &RoleContainment| row.journal != Journaling::None;

@@ -43,7 +43,7 @@ named_enum! {
     }
 }
 
-/// The document of `launcher lab`: its cells, and the runs of each.
+/// The document of `launcher lab`, the queue benchmark: each combination of settings and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// bulkhead's version.
@@ -84,7 +84,7 @@ pub struct Lab {
     pub cells: Vec<LabCell>,
 }
 
-/// The duration of `sleep(1 ms)` on this machine, medians in nanoseconds.
+/// How long `sleep(1 ms)` takes on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
     /// With the default timer slack of a process (50 µs).
@@ -119,7 +119,7 @@ pub struct LabCell {
     pub made: Vec<LabRun>,
 }
 
-/// One run of a queue benchmark's cell. Times are nanoseconds.
+/// One run of the queue benchmark with one combination of settings. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
     /// Number of the run, from 0.
@@ -155,7 +155,7 @@ pub struct LabLatency {
     pub max_ns: u64,
 }
 
-/// The cost of one side of a queue in a run.
+/// CPU time and context switches of one end of a queue in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
     /// CPU time of its threads, user and system, while they ran.
@@ -196,7 +196,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
 
-/// Returns a percentile of a histogram if at least ten samples are beyond it.
+/// Returns a percentile of a histogram, if at least ten samples are beyond it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
     (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
         .then(|| histogram.value_at_quantile(share))
@@ -217,7 +217,7 @@ impl LabLatency {
 }
 
 impl LabCell {
-    /// Returns the latencies of all runs of the cell.
+    /// Returns the latencies of all runs of this combination of settings.
     ///
     /// # Errors
     /// The text is not a valid histogram.
@@ -233,8 +233,8 @@ impl LabCell {
         Ok(histogram)
     }
 
-    /// Adds a run, in place of a failed one with its number, and its latencies if every check
-    /// passed.
+    /// Adds a run, in place of a failed one with the same number. Its latencies count if every
+    /// check passed.
     ///
     /// # Errors
     /// The cell's saved histogram is not valid.
@@ -260,17 +260,17 @@ impl LabCell {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
-    /// Returns `true` if a run was made and passed every check.
+    /// Returns `true` if the run with this number was made and passed every check.
     pub fn has_sound_run(&self, number: u32) -> bool {
         self.sound().any(|run| run.number == number)
     }
 
-    /// Returns the speeds of both queue ends: `fast→slow`.
+    /// Returns the speeds of producer and consumer: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// Returns the cell's setting in one line.
+    /// Returns queue, speeds and waiting in one line.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -279,7 +279,7 @@ impl LabCell {
         format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
     }
 
-    /// Returns the queue of the cell, without speeds and waiting.
+    /// Returns the queue, without the speeds of its ends and the way of waiting.
     pub fn carrier(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -290,7 +290,7 @@ impl LabCell {
 }
 
 impl Lab {
-    /// Returns how many runs are done, of how many.
+    /// Returns the number of finished runs, and that of all planned ones.
     pub fn progress(&self) -> (usize, usize) {
         (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
     }
@@ -319,7 +319,7 @@ impl Lab {
         Fitness::new(fitness.reasons)
     }
 
-    /// Returns the queues of the lab, in the order of the cells.
+    /// Returns the benchmark's queues, in the order of its tables.
     pub fn carriers(&self) -> Vec<String> {
         let mut carriers: Vec<String> = Vec::new();
         for carrier in self.cells.iter().map(LabCell::carrier) {

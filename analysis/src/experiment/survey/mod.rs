@@ -33,7 +33,7 @@ named_enum! {
     }
 }
 
-/// A survey of one machine.
+/// The results of `launcher survey`: what one machine showed in each experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
@@ -68,7 +68,7 @@ pub struct Survey {
     pub queue: Option<Comparisons>,
 }
 
-/// A check of the machine.
+/// A check of the surveyed machine, with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SurveyCheck {
     /// Name of the check.
@@ -81,7 +81,7 @@ pub struct SurveyCheck {
     pub fix: Option<String>,
 }
 
-/// How a part of a survey went.
+/// The execution of one experiment of a survey: commands, duration and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// The part.
@@ -94,7 +94,7 @@ pub struct PartRecord {
     pub shortfall: Option<String>,
 }
 
-/// The round trips of a cache line between cores.
+/// The round trips of a cache line between all pairs of a machine's cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreMatrix {
     /// The measured cores.
@@ -116,7 +116,7 @@ pub struct CorePair {
     pub unsynchronized_ns: f64,
 }
 
-/// A run in which a role was killed again and again.
+/// The results of a run in which an engine role was killed repeatedly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
     /// The role.
@@ -136,19 +136,19 @@ pub struct Recovery {
 }
 
 impl CoreMatrix {
-    /// Returns the spread over all pairs of a round trip.
+    /// Returns median and range of a figure over all pairs of cores; `None` without pairs.
     pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
         Spread::from_values(self.pairs.iter().map(of))
     }
 
-    /// Returns the pair of two cores, in either order.
+    /// Returns the round trip between two cores, given in either order.
     pub fn pair(&self, a: u32, b: u32) -> Option<&CorePair> {
         self.pairs.iter().find(|pair| (pair.a, pair.b) == (a, b) || (pair.a, pair.b) == (b, a))
     }
 }
 
 impl Survey {
-    /// Returns why a part has no result, or less than planned.
+    /// Returns why an experiment of the survey has no result, or less than planned.
     pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
         self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()
     }

@@ -11,7 +11,8 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// The searches for the highest rate that meets a latency bound, one for each point of a sweep.
+/// The searches for the highest order rate that meets a latency bound, one for each combination of
+/// settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
@@ -25,7 +26,7 @@ pub struct SearchRecord {
     pub points: Vec<RateSearch>,
 }
 
-/// The search for the highest rate of one point.
+/// The search for the highest order rate with one combination of settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
     /// The tried rates, in order.
@@ -36,7 +37,7 @@ pub struct RateSearch {
     pub ended: String,
 }
 
-/// A rate that the search for the highest rate tried, with its result.
+/// An order rate that a search tried, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
     /// The requested rate.
@@ -57,20 +58,20 @@ pub struct RateStep {
 }
 
 impl SearchRecord {
-    /// Returns that the latencies may not be quoted: a search for the highest rate saves no
+    /// Returns that the latencies may not be quoted. A search for the highest rate saves no
     /// verdicts.
     pub fn fitness(&self) -> Fitness {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
     }
 
-    /// Returns the folders of all tried rates.
+    /// Returns the folders of the runs of all tried rates.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.points.iter().flat_map(|search| &search.steps).flat_map(|step| &step.folders).map(String::as_str)
     }
 }
 
-/// Returns the highest rate of every point and all tried rates, as a chart and a table.
+/// Returns a section with the highest rate of each combination of settings and all tried rates.
 pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
     let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
@@ -123,7 +124,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         .with([SectionPart::Table(tried, PAGE)])
 }
 
-/// Returns the result of a search in one sentence.
+/// Returns the result of a search for the highest rate in one sentence.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
     let found = sweep
         .points
