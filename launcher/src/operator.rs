@@ -38,7 +38,7 @@ pub struct ActiveRunHandle {
 }
 
 impl ActiveRunHandle {
-    /// Finds an active run by name: see [`find_run`].
+    /// Finds an active run by name and opens its command channel: see [`find_run`].
     ///
     /// # Errors
     /// The errors of [`find_run`], or a control segment that cannot be read.
@@ -79,8 +79,8 @@ impl ActiveRunHandle {
         Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
-    /// Sends a command and waits until it is done or the timeout expires. Returns the entry and the
-    /// answer.
+    /// Sends an operator command and waits until it is done or the timeout expires. Returns the
+    /// entry and the answer.
     ///
     /// # Errors
     /// No right to write the command channel, its lock is held, it is full, or the engine does not
@@ -149,8 +149,8 @@ impl ActiveRunHandle {
     }
 }
 
-/// Returns the id of an active run: the run with that id, the only one whose id starts with the
-/// text, the run of a folder, or for `latest` the one that started last.
+/// Returns the id of the active run that a name refers to. The run with that id, the only one whose
+/// id starts with the text, the run of a folder, or for `latest` the one that started last.
 ///
 /// # Errors
 /// [`UsageError`]: no run matches, several do, or the run is over. Also a folder whose record

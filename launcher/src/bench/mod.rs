@@ -32,8 +32,8 @@ use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
 
-/// The work of a benchmark: its agents, segments and measured loops. Every process of the run gets
-/// it with the plan.
+/// The work of a benchmark: its agents (threads), shared segments and measured loops. Every process
+/// of the run gets it with the plan.
 pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// Prefix of the names of the benchmark's processes, for example `lab-`.
     const PREFIX: &'static str;
@@ -41,25 +41,25 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
     const SURVIVES_DEATHS: bool;
 
-    /// Returns the names of the agents, sources first.
+    /// `true` if a benchmark run continues when an agent dies.
     fn agents(&self) -> Vec<String>;
 
-    /// Returns the number of sources.
+    /// Returns the names of the benchmark's agents, those that produce messages first.
     fn sources(&self) -> usize;
 
-    /// Returns the segments of the benchmark, without the accounts of the agents.
+    /// Returns the number of the benchmark's agents that produce messages.
     fn segments(&self) -> Vec<SharedSegment>;
 
-    /// Returns the size of an agent's own part of its account, in words.
+    /// Returns the shared segments of the benchmark, without its agents' result segments.
     fn account_words(&self, agent: usize) -> usize;
 
-    /// Writes the header of a new segment, and what the segment contains from the start.
+    /// Returns the size of the benchmark's own results in an agent's result segment, in words.
     fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         let _ = spec;
         header.write(words);
     }
 
-    /// Returns `true` if the agent is sandboxed at isolation `sandbox`.
+    /// Writes the header and the initial contents of a new segment.
     fn is_confined(&self, agent: usize) -> bool {
         let _ = agent;
         true
@@ -70,7 +70,7 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         false
     }
 
-    /// Finds the processes at the ends of a link, by their agents' PIDs.
+    /// Returns the processes at the ends of a link, found by their agents' process ids.
     fn peers(&self, link: &str, control: &ControlView) -> Box<dyn Peers> {
         let _ = (link, control);
         Box::new(SameProcess)
@@ -87,14 +87,14 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         account: &AgentAccount,
     ) -> Result<MeasuredLoop>;
 
-    /// Returns how long a run may make no progress.
+    /// Returns how long a benchmark run may make no progress before it fails.
     fn progress_timeout(&self, is_draining: bool) -> Duration;
 }
 
-/// A measured loop of an agent: one dynamic call for each thread.
+/// The measured loop of one agent: one dynamic call for each thread.
 pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 
-/// The context that a measured loop receives at its start.
+/// The clock, run state and result segment that a measured loop receives at its start.
 pub struct LoopContext<'a> {
     /// The phase of the run.
     pub control: &'a ControlView,

@@ -26,7 +26,7 @@ use shm::ring::Step;
 /// The grammar in one line, for messages.
 const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";
 
-/// One fault as the user wrote it.
+/// One injected fault as the user wrote it, with its target and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
     /// The kind.

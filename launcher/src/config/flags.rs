@@ -79,7 +79,7 @@ static FLAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
 
 impl Setting {
-    /// Returns the flag's name, without dashes.
+    /// Returns the name of the setting's flag, without dashes.
     pub(super) fn flag_name(&self) -> &'static str {
         let place = Settings::KEYS.iter().position(|key| *key == self.key);
         place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Poll interval for Ctrl-C during a read, in milliseconds.
 const POLL_MS: u16 = 50;
 
-/// A file that is being read; reads end when the process is asked to end.
+/// A file that a user named; reading it ends when the process is asked to end.
 #[derive(Debug)]
 pub struct UserFile(File);
 

@@ -4,7 +4,7 @@ use super::Machine;
 use super::read::FsSpace;
 use tempfile::TempDir;
 
-/// A machine's `proc` and `sys` in a temporary folder.
+/// A test's imitation of a machine's `proc` and `sys` in a temporary folder.
 pub(crate) struct FakeHost {
     dir: TempDir,
     shm: FsSpace,

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.
 const SYS_NICE: u32 = 23;
 
-/// What the kernel allows `SCHED_FIFO` threads; `None` for facts that it does not show.
+/// The kernel's settings for `SCHED_FIFO` threads; `None` for those that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
     /// Time that such threads may run in each period, in microseconds; negative if unlimited.
@@ -30,7 +30,7 @@ impl RealTime {
         Self::read_at(Path::new("/"))
     }
 
-    /// Reads the facts about `SCHED_FIFO` under a root.
+    /// Reads the settings for `SCHED_FIFO` from the `proc` and `sys` below a root.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
@@ -57,7 +57,8 @@ impl RealTime {
         Some((taken, period))
     }
 
-    /// Describes the CPU time that the kernel takes from real-time threads.
+    /// Returns the CPU time that the kernel withholds from real-time threads in each period. Then
+    /// the period, both in microseconds; `None` if nothing or unknown.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;
@@ -65,8 +66,7 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Returns why a thread of this process may not have that priority, and the remedy; `None` if
-    /// it may.
+    /// Describes the CPU time that the kernel withholds from real-time threads.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((

@@ -1,4 +1,4 @@
-//! Termination signals (SIGINT, SIGTERM, SIGHUP) as something to poll.
+//! Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy.
 
 use super::raw_mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -30,8 +30,8 @@ pub fn exit_code() -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// Returns the exit code of a command that only reads until it is ended: Ctrl-C is how a user ends
-/// it, and not a failure.
+/// Returns the exit code for a termination signal of a command that only displays: Ctrl-C is
+/// success there.
 pub fn exit_code_of_reader() -> ExitCode {
     // Relaxed: as in `exit_code`.
     match REQUESTED.load(Ordering::Relaxed) {
@@ -90,7 +90,7 @@ impl Signals {
         Ok(Self { stream })
     }
 
-    /// Returns the number of signals since the last call.
+    /// Returns the number of termination signals since the last call.
     pub fn take_requests(&self) -> usize {
         let mut bytes = [0; 16];
         (&self.stream).read(&mut bytes).unwrap_or(0)

@@ -32,7 +32,7 @@ pub struct System {
     pub tracers: Option<Vec<String>>,
 }
 
-/// The limits of this process at its start; `None` for no limit.
+/// The resource limits of this process at its start; `None` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub locked_bytes: Option<u64>,
 }
 
-/// A mount, as `/proc/self/mounts` has it.
+/// A mounted file system, as `/proc/self/mounts` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// The kind of file system.

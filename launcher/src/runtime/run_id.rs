@@ -27,7 +27,7 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// Creates the id of a run that starts at `began`.
+    /// Creates the id of a run that starts at `began`, for a launcher's process id and start time.
     pub fn new(began: SystemTime, pid: u32, start: u64) -> Self {
         let millis = humantime::format_rfc3339_millis(began).to_string();
         let digits: u64 = millis
@@ -37,7 +37,7 @@ impl RunId {
         Self { date: (digits / 1_000_000_000) as u32, time: (digits % 1_000_000_000) as u32, start, pid }
     }
 
-    /// Parses an id; `None` for any other text.
+    /// Parses a run's id; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = || parts.next()?.parse::<u64>().ok();

@@ -2,7 +2,7 @@
 
 use analysis::record::OpenOrders;
 
-/// The samples of one run since its start.
+/// Samples of the number of open orders of a run, weighted by time.
 pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,
@@ -10,7 +10,7 @@ pub struct OpenOrderSamples {
 }
 
 impl OpenOrderSamples {
-    /// Starts with no open order at `start`, in ticks.
+    /// Starts sampling at `start` (ticks), without open orders.
     pub fn new(start: u64) -> Self {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }

@@ -35,7 +35,8 @@ const AFTER_ERROR: Duration = Duration::from_millis(200);
 /// Maximum wait for a spiller's lock before saving a tail: the spiller dies with its launcher.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Moves chunks until it is killed: by the launcher when the run is over, or with it.
+/// Moves full chunks of a run's logs to disk until the launcher kills this process, or until the
+/// launcher dies.
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
@@ -108,8 +109,8 @@ fn write_front(plan: &Plan, index: usize, log: &ReadOnlyWords, file: &File) -> i
     file.write_all_at(&front, 0)
 }
 
-/// Completes a thread's file: the current front, and the tail still in memory after the moved
-/// chunks. Changes nothing in memory, so it can be repeated.
+/// Completes the saved log of a thread: its header, and the records that are still in memory.
+/// Changes nothing in memory, so it can be repeated.
 ///
 /// # Errors
 /// A failed system call, a spiller that still writes the file, or a file that lacks chunks.

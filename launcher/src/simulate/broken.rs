@@ -39,10 +39,10 @@ pub(super) fn set(defect: Defect) {
     DEFECT.set(defect);
 }
 
-/// The technique `L` with a defect.
+/// A technique with an injected defect, such as lost messages.
 pub struct BrokenLink<L>(PhantomData<L>);
 
-/// The producer of a [`BrokenLink`].
+/// The sending end of a technique with an injected defect.
 pub struct BrokenProducer<P> {
     inner: P,
     defect: Defect,

@@ -7,7 +7,7 @@ use protocol::plan::{FaultKind, Plan};
 use std::cell::Cell;
 use std::panic::resume_unwind;
 
-/// Panic payload that unwinds a turn in which a fault fires.
+/// The panic payload that ends a simulated process's work where a crash is injected.
 pub(super) struct InjectedUnwind(pub FaultKind);
 
 thread_local! {
@@ -39,12 +39,12 @@ pub(super) fn look() {
     }
 }
 
-/// Sets the time that a recovering process reads.
+/// Sets the time that a recovering simulated process reads.
 pub(super) fn set_now(ticks: u64) {
     NOW.set(ticks);
 }
 
-/// Reads the time that was set for a recovering process.
+/// Reads the time that was set for a recovering simulated process.
 pub(super) fn now(_: &Plan) -> u64 {
     look();
     NOW.get()

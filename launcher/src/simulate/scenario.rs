@@ -20,10 +20,10 @@ use shm::ring::spsc_mux::SpscMux;
 use strategy::schedule::{Schedule, Spec, sample};
 use system::clock::ClockSource;
 
-/// Liveness deadline, in nanoseconds of the virtual clock.
+/// Liveness deadline of simulated threads, in nanoseconds of the virtual clock.
 pub(super) const LIVENESS_NS: u64 = 1_000_000;
 
-/// The kind of a scenario.
+/// The kind of a scenario: normal trading, deaths, crash recovery, an attack, or another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioKind {
     /// Nothing goes wrong.
@@ -60,7 +60,7 @@ impl ScenarioKind {
     }
 }
 
-/// A run to simulate: a function of seed and technique.
+/// A run to simulate, drawn from a seed: plan, schedule, faults and speeds.
 #[derive(Debug)]
 pub struct Scenario {
     /// Seed.
@@ -85,8 +85,8 @@ pub struct Scenario {
     pub(super) slowness: Vec<u64>,
 }
 
-/// Returns `true` if the technique uses only memory, which the simulation has: others would wait
-/// for the kernel, or for their own clock and threads.
+/// Returns `true` if a technique can be simulated: it uses only memory. Others would wait for the
+/// kernel, or for their own clock and threads.
 pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
@@ -100,7 +100,7 @@ pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
 }
 
 impl Scenario {
-    /// Draws a scenario (plan, schedule and faults) from a seed.
+    /// Draws a scenario from a seed: plan, schedule, faults and speeds.
     ///
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
@@ -231,7 +231,7 @@ impl Scenario {
         })
     }
 
-    /// Describes the scenario in one line.
+    /// Describes the scenario in one line for reports.
     pub fn describe(&self) -> String {
         let plan = &self.plan;
         let mut text = format!(

@@ -7,7 +7,7 @@ use super::stages::StageRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// State of a run, as observed from outside.
+/// The state of a run, as observed from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservedState {
@@ -32,13 +32,13 @@ impl ObservedState {
         }
     }
 
-    /// Returns `true` if nothing more will change.
+    /// Returns `true` if the run has ended, so that nothing more changes.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Over | Self::Abandoned)
     }
 }
 
-/// A role: its own counters and the kernel's facts about its thread.
+/// A row of `launcher watch`: a role's counters and the kernel's figures of its thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
     /// `strategy-0`, `orchestrator`, `gateway-1`.
@@ -77,7 +77,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// A ring of the run with its occupancy.
+/// A row of `launcher watch`: a ring of the run with its occupancy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of its segment within the run.
@@ -88,7 +88,7 @@ pub struct RingRow {
     pub capacity: u64,
 }
 
-/// A strategy: its incarnations and positions.
+/// A row of `launcher watch`: a strategy's incarnations, orders and positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyRow {
     pub strategy: u16,
@@ -109,7 +109,7 @@ pub struct StrategyRow {
     pub positions: Vec<Position>,
 }
 
-/// An error and its number of occurrences.
+/// A row of `launcher watch`: an error message and how often it occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorRow {
     pub who: String,
@@ -117,7 +117,7 @@ pub struct ErrorRow {
     pub count: u64,
 }
 
-/// A snapshot of a run.
+/// A snapshot of an active run for `launcher watch`: its roles, rings, strategies and errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     pub version: u32,
@@ -155,7 +155,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Version of the JSON format.
+    /// Version of the snapshot's JSON format.
     pub const VERSION: u32 = 1;
 }
 

@@ -43,12 +43,12 @@ impl StyledLine {
         Self { parts: vec![(text, style)] }
     }
 
-    /// Returns the number of characters of the line.
+    /// Returns the width of the line in characters.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(text, _)| text.chars().count()).sum()
     }
 
-    /// Appends a line from a column on.
+    /// Appends another line, beginning at a column.
     #[must_use]
     pub fn followed_by(mut self, column: usize, right: Self) -> Self {
         let gap = " ".repeat(column.saturating_sub(self.width()));

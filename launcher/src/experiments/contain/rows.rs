@@ -36,7 +36,7 @@ impl VictimEnd {
     }
 }
 
-/// Returns the row of a case's run.
+/// Returns the row of the containment table for one run and its fault.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -85,7 +85,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Returns the row of a run with a venue fault; `None` if it ended too early.
+/// Returns the row of the containment table for a run with a venue fault; `None` if it ended too
+/// early.
 pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
@@ -138,7 +139,7 @@ fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) 
     }
 }
 
-/// Returns the row of a run with a fault of an engine role.
+/// Returns the row of the containment table for a run with a fault of an engine role.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     if let FaultTarget::Gateway(index) = case.scenario.fault.target {
         return gateway_row(case, index, summary, folder);

@@ -18,7 +18,7 @@ pub(super) enum IncidentStage {
     Down,
 }
 
-/// A strategy and what is known of its incarnations.
+/// A strategy of a run, with the launcher's knowledge of its incarnations.
 pub(super) struct SupervisedStrategy {
     pub(super) epoch: u16,
     pub(super) stage: IncidentStage,

@@ -8,8 +8,9 @@ const DEFAULT_STRETCH: u64 = 6;
 /// Minimum gap that counts as a pause of the machine, in nanoseconds, however short a limit is.
 const MIN_ASLEEP_NS: u64 = 1_000_000_000;
 
-/// A wait that ends at its limit, or later if it is excused. Times are nanoseconds since one
-/// moment. A caller that never calls [`Deadline::mark_awake`] may use another unit.
+/// A wait with a time limit, which is extended while the awaited thread lacks CPU time. Times are
+/// nanoseconds since one moment. A caller that never calls [`Deadline::mark_awake`] may use another
+/// unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: u64,
@@ -19,17 +20,17 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Starts a wait at `now`.
+    /// Starts a wait with a limit, at the time `now`.
     pub const fn new(limit: u64, now: u64) -> Self {
         Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
     }
 
-    /// Starts a wait with a limit in nanoseconds.
+    /// Starts a wait with a limit, at the time `now_ns` in nanoseconds.
     pub const fn within(limit: Duration, now_ns: u64) -> Self {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
-    /// Sets the maximum length of an excused wait, in limits.
+    /// Sets the maximum length of an extended wait, as a multiple of its limit.
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
         Self { stretch: limits, ..self }
@@ -54,15 +55,16 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the time from which the limit counts. `excused`: when an excuse was last seen, 0 for
-    /// never.
+    /// Returns the time from which the wait's limit counts. `excused`: when an excuse was last
+    /// seen, 0 for never.
     pub const fn since(&self, excused: u64) -> u64 {
         let longest = self.since.saturating_add(self.limit.saturating_mul(self.stretch - 1));
         let excused = if excused < longest { excused } else { longest };
         if excused > self.since { excused } else { self.since }
     }
 
-    /// Returns `true` if the wait is over. `excused`: when an excuse was last seen, 0 for never.
+    /// Returns `true` if the wait has exceeded its limit. `excused`: when an excuse was last seen,
+    /// 0 for never.
     pub const fn is_over(&self, now: u64, excused: u64) -> bool {
         now.saturating_sub(self.since(excused)) > self.limit
     }
