@@ -20,9 +20,9 @@ use strategy::{BuiltIn, Context, Strategy};
 use system::clock;
 use techniques::{RegisterError, Technique, TechniqueVisitor};
 
-/// A list of techniques, as types.
+/// A list of techniques as a type, so that loops can be compiled for each.
 pub trait Links: 'static {
-    /// Registers the techniques under their names.
+    /// Registers the techniques of the list under their names.
     ///
     /// # Errors
     /// A name is taken or empty.
@@ -63,14 +63,14 @@ pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
 /// Creates a venue of one kind.
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
-/// Builds the agent of a thread with the given roles.
+/// A function that builds the agent of a thread with the given roles.
 pub(super) type BuildThread<K> = Box<
     dyn Fn(&mut RoleContext<'_, '_>, &[Role], &StrategyBuilder<'_, K>) -> Result<Box<dyn RoleAgent<K>>>
         + Send
         + Sync,
 >;
 
-/// The builders of a strategy, or of a thread with gateways to a venue, with one technique.
+/// The functions that build a strategy, or a thread with gateways, for one technique.
 pub(super) struct Entry<M, A> {
     name: &'static str,
     technique: Technique,
@@ -84,7 +84,7 @@ pub(super) struct Entry<M, A> {
 pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
 pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
-/// The techniques, strategies and venues from which roles are built.
+/// The strategies, venues and techniques from which the roles of a run are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
@@ -236,7 +236,8 @@ impl Registry {
         registry
     }
 
-    /// Returns bulkhead's own strategies and venues, with these techniques and the built-in ones.
+    /// Creates a registry with the built-in strategies and venues, for the given and the built-in
+    /// techniques.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
@@ -273,7 +274,7 @@ impl Registry {
         self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
     }
 
-    /// Returns the builders of a strategy of a plan.
+    /// Returns the functions that build a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
         let kind = plan.trading().strategy_kind(index);
         let found =
@@ -287,7 +288,7 @@ impl Registry {
         found.with_context(missing)
     }
 
-    /// Returns the builders of a thread whose gateways are to venues of a kind.
+    /// Returns the functions that build a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
         let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
         let missing = || {
@@ -300,13 +301,13 @@ impl Registry {
     }
 }
 
-/// Returns the boxed ends of a technique of this program; `None` for one that was never installed.
+/// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
+/// was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
     Registry::installed().ends(technique)
 }
 
-/// Returns the techniques of this program whose loops are compiled for their own ends, without a
-/// dynamic call per message.
+/// Returns the techniques whose loops are compiled for them, without a dynamic call per message.
 pub fn typed_techniques() -> &'static [Technique] {
     &Registry::installed().typed
 }
