@@ -24,8 +24,8 @@ pub const DRAFT_SUFFIX: &str = ".new";
 /// Maximum number of draft names tried; one is enough unless it is guessed.
 const MAX_NAMES: u32 = 16;
 
-/// A file of an unexpected kind. It is the inner error of an [`io::Error`] ([`not_regular`] finds
-/// it).
+/// The error that a file is a link, a pipe or a device instead of a regular file. It is the inner
+/// error of an [`io::Error`] ([`not_regular`] finds it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRegular {
     /// The file is a symbolic link.
@@ -45,7 +45,7 @@ impl From<NotRegular> for io::Error {
     }
 }
 
-/// Returns the reason if the error is about the kind of a file.
+/// Returns the reason if an I/O error is a [`NotRegular`].
 pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
     error.get_ref()?.downcast_ref().copied()
 }
@@ -151,8 +151,8 @@ impl OpenDir {
         draft.save()
     }
 
-    /// Reserves `bytes` bytes of the directory's disk in an unnamed file. They are free again when
-    /// the file is dropped or its process dies.
+    /// Reserves `bytes` bytes of the disk in an unnamed file, so that they cannot be taken by
+    /// others. They are free again when the file is dropped or its process dies.
     ///
     /// # Errors
     /// Not enough disk space; a file system without unnamed files.
@@ -213,12 +213,12 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Returns the file, to truncate it or to write at an offset.
+    /// Returns the unfinished file, to truncate it or to write at an offset.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Renames the file to its final name, replacing an existing file.
+    /// Renames the finished file to its final name, replacing an existing one.
     ///
     /// # Errors
     /// An error of the system, such as a directory of that name. The draft is removed then.

@@ -3,7 +3,7 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Memory that a strategy's process may map beyond its setup, in bytes: its thread's stack and the
+/// Memory that a strategy's process may map beyond its setup, in bytes. Its thread's stack and the
 /// allocator's reserve use about half of it.
 pub const STRATEGY_MEMORY_BYTES: u64 = 256 << 20;
 

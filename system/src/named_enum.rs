@@ -10,10 +10,10 @@ macro_rules! named_enum {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// Every value, in the order of the definition.
+            /// All values of the enum, in the order of the definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name of the value for users.
+            /// Returns the value's name for users.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }

@@ -41,8 +41,8 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
     pin_beyond_mask(core)
 }
 
-/// Pins the calling thread to a core even if its inherited affinity mask excludes it: the parent
-/// may avoid the cores that it assigns. A cpuset still applies.
+/// Pins the calling thread to a core even if its inherited affinity mask excludes the core. The
+/// parent may avoid the cores that it assigns. A cpuset still applies.
 ///
 /// # Errors
 /// See [`PinError`].

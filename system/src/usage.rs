@@ -40,7 +40,7 @@ impl ThreadUsage {
         }
     }
 
-    /// Returns the usage since `earlier`.
+    /// Returns the resources that the thread used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
