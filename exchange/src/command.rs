@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the other side.
+    /// Returns the opposite side: sell for buy, buy for sell.
     #[inline]
     pub(crate) fn opposite(self) -> Side {
         const OPPOSITE: [Side; 2] = [Side::Sell, Side::Buy];
@@ -62,7 +62,7 @@ pub enum TimeInForce {
     GoodTillTime,
 }
 
-/// Self-trade prevention: what happens instead of a trade between two orders of one owner. The
+/// Self-trade prevention: the action instead of a trade between two orders of one owner. The
 /// aggressor's instruction decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

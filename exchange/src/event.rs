@@ -3,7 +3,7 @@
 use crate::command::Side;
 use thiserror::Error;
 
-/// Why a command was rejected. A rejected command changes nothing.
+/// The reason why a command was rejected. A rejected command changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RejectReason {
@@ -42,7 +42,7 @@ pub enum RejectReason {
     Expired,
 }
 
-/// Why an order, or its remainder, was cancelled.
+/// The reason why an order, or its remainder, was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
