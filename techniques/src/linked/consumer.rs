@@ -36,8 +36,8 @@ pub struct Consumer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
-    /// Attaches the receiving end to an arena and to the announcements of all its producers, in
-    /// their order; all must have their headers.
+    /// Attaches the receiving end to an arena and to all producers' announcements, in their order.
+    /// All must have their headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
@@ -60,9 +60,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         })
     }
 
-    /// Attaches the successor of a dead receiving end. Messages that were not taken arrive, whole
-    /// and in order; the one that the dead consumer was taking arrives again if its head was not
-    /// stored. Producers may continue concurrently; retirements begin again.
+    /// Attaches a receiving end in place of a crashed one. Messages that were not taken arrive,
+    /// whole and in order; the one that the dead consumer was taking arrives again if its head was
+    /// not stored. Producers may continue concurrently; retirements begin again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].

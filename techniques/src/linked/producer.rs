@@ -9,7 +9,7 @@ use shm::ring::step::{reach, write};
 use shm::ring::{self, Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
-/// The result of a search for a block.
+/// The result of a producer's search for the block of its message.
 pub(super) enum BlockSearch {
     /// The block was found; the offset of its first word.
     Found(usize),
@@ -57,8 +57,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
-    /// [`ring::Producer::try_push_with`].
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step of the push.
     ///
     /// # Errors
     /// [`Full`], as [`Producer::try_push`].
@@ -120,7 +119,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
-    /// Withdraws the announced slot; see [`ring::Producer::withdraw`]. A spare block stays
+    /// Clears the producer's announcement of the slot that it wrote last. A spare block stays
     /// announced.
     pub fn withdraw(&mut self) {
         self.intent.withdraw();

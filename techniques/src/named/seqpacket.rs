@@ -35,8 +35,9 @@ fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
 }
 
-/// Binds the name, mode 0600, and listens, non-blocking. The backlog is the system's maximum
-/// (`/proc/sys/net/core/somaxconn`), because connections that will be refused wait in it too.
+/// Creates a socket with this name, mode 0600, and listens on it, non-blocking. The backlog is the
+/// system's maximum (`/proc/sys/net/core/somaxconn`), because connections that will be refused wait
+/// in it too.
 ///
 /// # Errors
 /// An error of the system (the name exists, no permission).
