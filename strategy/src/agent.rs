@@ -18,7 +18,7 @@ const PREFETCH_LINES: usize = 32;
 /// Maximum number of reports that one duty cycle takes before the strategy may send again.
 pub const BATCH: usize = 16;
 
-/// The agent that runs a strategy on its session.
+/// The agent that runs a strategy: it delivers reports and market data and sends orders.
 ///
 /// A strategy driven by market data gets it in each duty cycle, before [`Strategy::on_cycle`]. No
 /// doorbell rings for new data: a parked thread polls again after [`MARKET_POLL_NS`] at the latest.
@@ -38,12 +38,12 @@ struct MarketFeed {
     poll_interval: u64,
 }
 
-/// Maximum time between two polls of market data by a parked strategy, in nanoseconds: its thread
+/// Maximum time between two polls of market data by a parked strategy, in nanoseconds. Its thread
 /// sleeps on its own doorbell, which an exchange has no right to ring.
 pub const MARKET_POLL_NS: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
-    /// Creates the agent of a strategy and its session.
+    /// Creates the agent of a strategy that trades through a session.
     pub fn new(strategy: S, session: Session<P>) -> Self {
         Self { strategy, session, market_feed: None }
     }
@@ -58,7 +58,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         }
     }
 
-    /// Returns the strategy.
+    /// Returns the agent's strategy.
     #[inline]
     pub const fn strategy(&mut self) -> &mut S {
         &mut self.strategy
@@ -69,7 +69,8 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         self.market_feed.is_some()
     }
 
-    /// Returns the strategy's operations between two duty cycles, for a program with its own loop.
+    /// Returns the operations with which a program with its own loop trades between two duty
+    /// cycles.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
         CycleOrders { session: &mut self.session, hearing: &mut self.market_feed, cycle }

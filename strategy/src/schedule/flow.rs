@@ -30,7 +30,7 @@ pub struct FlowWriter<'a> {
 }
 
 impl<'a> FlowWriter<'a> {
-    /// Writes the header. Reads every entry.
+    /// Creates the writer and writes the header line of the recorded flow. Reads every entry.
     ///
     /// # Errors
     /// Those of the output.
@@ -44,8 +44,8 @@ impl<'a> FlowWriter<'a> {
         Ok(Self { schedule, first_position, first_time_ns: None, rows: 0 })
     }
 
-    /// Writes an order; its time counts from that of the first one. An order that the schedule does
-    /// not have is left out.
+    /// Writes an order as a row; its time counts from that of the first one. An order that the
+    /// schedule does not have is left out.
     ///
     /// # Errors
     /// Those of the output.

@@ -30,7 +30,7 @@ use shm::memory::header::{FNV_OFFSET, fnv1a};
 /// The words of one schedule entry in a segment. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
-/// The orders of all strategies, each strategy's in the order in which they are due.
+/// The orders that all strategies send in a run, in the order in which they are due.
 ///
 /// An order's position among those of its strategy is its sequence
 /// ([`protocol::wire::OrderId::sequence`]).
@@ -58,12 +58,12 @@ impl Schedule {
         self.venues
     }
 
-    /// Returns the encoded entries of a strategy; empty for an unknown strategy.
+    /// Returns a strategy's orders as encoded words; empty for an unknown strategy.
     pub fn words(&self, strategy: u16) -> &[EntryWords] {
         self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the decoded entries of a strategy; empty for an unknown strategy.
+    /// Returns a strategy's orders, decoded; empty for an unknown strategy.
     pub fn entries(&self, strategy: u16) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.words(strategy)
             .iter()
@@ -115,7 +115,7 @@ impl Schedule {
         self.window_ns
     }
 
-    /// Returns the pacing: orders have due times, or are sent as fast as the rings accept them.
+    /// Returns whether orders have due times, or are sent as fast as the rings accept them.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
@@ -125,8 +125,8 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Returns the orders per second over the window; `None` without due times (stress, or all due
-    /// at time 0).
+    /// Returns the scheduled orders per second; `None` without due times (stress, or all due at
+    /// time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)

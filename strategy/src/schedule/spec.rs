@@ -5,7 +5,7 @@ use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The arrival process: how due times are spread over the window.
+/// The random process by which due times are spread over the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -28,7 +28,7 @@ impl Arrivals {
     /// All arrival processes, in the order of the documentation.
     pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
 
-    /// Returns the name used on the command line and in reports.
+    /// Returns the arrival process's name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -38,7 +38,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns the value with this name.
+    /// Returns the arrival process with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.name() == name)
     }
@@ -60,8 +60,8 @@ pub const MAX_WINDOW_NS: u64 = 1 << 53;
 // Even if one strategy has all orders, each has a sequence.
 const _: () = assert!(MAX_ORDERS <= MAX_SEQUENCE);
 
-/// The delays of orders at their venues: uniform over whole nanoseconds, both ends included. Equal
-/// ends are a fixed delay.
+/// The range from which orders' delays at venues are drawn, in whole nanoseconds, both ends
+/// included. Equal ends are a fixed delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayRange {
@@ -92,7 +92,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// Why no schedule can be made from the settings.
+/// The error that no schedule can be drawn from the settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpecError {
     /// More strategies than a run holds, or none.
@@ -142,7 +142,7 @@ impl Spec {
 }
 
 impl DelayRange {
-    /// Checks that delays can be drawn from the range.
+    /// Checks that delays can be drawn from this range.
     ///
     /// # Errors
     /// Swapped ends, or a delay above [`MAX_DELAY_NS`].

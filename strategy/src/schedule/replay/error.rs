@@ -3,11 +3,11 @@
 use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
 
-/// The header of a recorded flow.
+/// The header line of a recorded flow.
 pub(in crate::schedule) const HEADER: &str =
     "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
-/// A recorded flow that cannot be replayed.
+/// The error that a recorded flow cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Settings out of range.
@@ -75,7 +75,7 @@ pub enum ReplayError {
     },
 }
 
-/// Returns the start of a field in quotes, on one line whatever it holds.
+/// Returns the start of a file's field in quotes, on one line, for an error message.
 pub(super) fn excerpt(field: &str) -> String {
     const SHOWN: usize = 40;
     match field.char_indices().nth(SHOWN) {
