@@ -14,8 +14,8 @@ use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of the core. `from` and `gateway` identify the peer by the memory it came through, if
-/// only one peer writes that.
+/// An input of the engine's state machine, such as an order, a report or a command. `from` and
+/// `gateway` identify the peer by the memory it came through, if only one peer writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {

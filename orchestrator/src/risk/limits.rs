@@ -16,7 +16,7 @@ const CENT: u128 = 100_000_000;
 /// Default window of rejections in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// Why a limit cannot be set.
+/// The error that a limit cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// The setting is invalid in every run.
@@ -27,7 +27,7 @@ pub enum SettingError {
     NoSuch(Scope),
 }
 
-/// The limits of a strategy in an instrument: one cache line, which checks only read.
+/// The limits of a strategy in an instrument, in one cache line.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {

@@ -54,7 +54,7 @@ impl Listing {
         self.set_range();
     }
 
-    /// Records a trade of the instrument as its reference price. Returns the change of the
+    /// Sets the instrument's reference price to that of a trade. Returns the change of the
     /// reference price.
     #[inline]
     pub(crate) fn record_trade(&mut self, price: i64) -> i64 {
