@@ -34,7 +34,7 @@ impl fmt::Display for UncertainNs {
     }
 }
 
-/// The four clock readings of a round trip to the other host, each by the clock of its host.
+/// The four clock readings of a message to the other host and back, each by the clock of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
     /// When it left this host, by this clock.
@@ -47,7 +47,8 @@ pub struct RoundTrip {
     pub back: u64,
 }
 
-/// The stages of a round trip: `out + there + home` is `whole`, to the nanosecond.
+/// The stages of a message to the other host and back. `out + there + home` is `whole`, to the
+/// nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripStages {
     /// Time from this host to the other.
@@ -60,8 +61,9 @@ pub struct RoundTripStages {
     pub whole: u64,
 }
 
-/// Returns the quantile `share` (nearest rank) with its error, which follows from the minimum and
-/// maximum of every value. Returns `None` without values, or if `share` is not from 0 to 1.
+/// Returns a quantile of uncertain values (nearest rank), with its error. It follows from the
+/// minimum and maximum of every value. Returns `None` without values, or if `share` is not from 0
+/// to 1.
 pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
     if values.is_empty() || !(0.0..=1.0).contains(&share) {
         return None;
