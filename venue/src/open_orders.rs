@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// An open order of a strategy.
+/// An open order of a strategy at an exchange: its next report number and its quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
     /// Number of its next report.
@@ -23,7 +23,7 @@ pub struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// Creates the entry of an order that has just arrived.
+    /// Creates the entry of a new order without reports.
     pub const fn new(order: &Order) -> Self {
         Self {
             number: 0,

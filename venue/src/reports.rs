@@ -6,7 +6,7 @@ use protocol::session::WITHDRAWN;
 use protocol::wire::{MAX_REPORTS, OrderId, OrderStatus, Report};
 use serde::{Deserialize, Serialize};
 
-/// What caused a command of the matching engine: a message of a session, or the exchange itself.
+/// The cause of a command of the matching engine: a message of a session, or the exchange itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A request of a strategy: an order, a cancel, a replace or a mass cancel.
@@ -19,7 +19,7 @@ pub enum Cause {
     Close,
 }
 
-/// A trade as recorded on the tape.
+/// A trade as it is recorded on the exchange's tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trade {
     /// Number of the trade at this exchange, from 0.
@@ -36,7 +36,7 @@ pub struct Trade {
     pub quantity: u64,
 }
 
-/// Converts the events of one command into reports and trades.
+/// Converts the matching engine's events of one command into reports and trades.
 ///
 /// Fills of one order at one price within one command share a report: otherwise a taker of many
 /// small orders would run out of report numbers.
@@ -67,7 +67,7 @@ pub const fn cancellation(reason: CancelReason) -> u8 {
 }
 
 impl<'a> ReportBuilder<'a> {
-    /// Creates a builder for the events of one command at a venue.
+    /// Creates the converter for the events of one command at a venue.
     pub fn new(
         venue: u16,
         cause: Cause,
@@ -79,7 +79,7 @@ impl<'a> ReportBuilder<'a> {
         Self { venue, cause, open, reports, trades, overrun, last_take: None, refused: None }
     }
 
-    /// Returns why the exchange refused the request, if it did.
+    /// Returns why the exchange refused the command, if it did.
     pub const fn refused(&self) -> Option<RejectReason> {
         self.refused
     }
@@ -125,7 +125,7 @@ impl<'a> ReportBuilder<'a> {
         self.reports.push(report);
     }
 
-    /// Closes an order without a fill.
+    /// Closes an open order without a fill, and reports that.
     #[inline]
     pub fn close(&mut self, id: u64, status: OrderStatus, reason: u8) {
         self.report(id, status, reason, Some(0), None);
