@@ -48,8 +48,8 @@ const BATCH: usize = 16;
 
 const _: () = assert!(BATCH <= OUTBOX_CAPACITY);
 
-/// The point from which a crashed gateway's successor resumes: what the crashed one received, sent
-/// and stamped.
+/// The position from which a crashed gateway's successor resumes: messages received, sent and
+/// stamped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayResumePoint {
     /// Orders that the crashed gateway took.
@@ -94,7 +94,7 @@ pub struct Gateway<P, V> {
 impl<P: Producer, V: Venue> Gateway<P, V> {
     const INFO: VenueInfo = V::INFO.validated();
 
-    /// Creates the gateway with index `index` in the plan.
+    /// Creates the gateway with this index in the plan, for a venue.
     pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Doorbell>, venue: V) -> Self {
         Self {
             index,
@@ -111,7 +111,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
-    /// Resumes from the point that a crashed gateway reached.
+    /// Resumes where a crashed gateway stopped.
     #[must_use]
     pub fn resume_from(self, past: GatewayResumePoint) -> Self {
         let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed: unsummed, .. } = past;
@@ -119,8 +119,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }
 
-    /// Logs each fill before its report is handed over, if `is_first`: required where the run
-    /// continues after a crash of the gateway.
+    /// Sets whether each fill is logged before its report is passed on. It is required where the
+    /// run continues after a crash of the gateway.
     #[must_use]
     pub fn with_fills_logged_first(mut self, is_first: bool) -> Self {
         self.outbox.logs_fills_first = is_first;

@@ -1,7 +1,7 @@
 //! A two-level bitmap of a timing wheel's non-empty slots: a bit per slot, and a summary bit per
 //! word.
 
-/// A bitmap of non-empty wheel slots, up to 2^18 bits, a power of two.
+/// A bitmap of a timing wheel's non-empty slots, up to 2^18 bits, a power of two.
 pub(super) struct Bits {
     words: Vec<u64>,
     /// A bit for each word that is not zero.

@@ -3,7 +3,7 @@
 use protocol::token_bucket::TokenBucket;
 use system::clock::Timebase;
 
-/// The message rate that a venue accepts.
+/// The message rate that a venue accepts, and the reaction to more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageLimit {
     /// Messages per second, at least 1.
@@ -60,7 +60,7 @@ impl Throttle {
         true
     }
 
-    /// Returns when the next message may be taken, in ticks; `u64::MAX` while one may now.
+    /// Returns the tick at which the next message may be taken; `u64::MAX` while one may now.
     pub fn next_deadline(&self) -> u64 {
         if self.can_take() { u64::MAX } else { self.now + self.ticks_left() }
     }
