@@ -113,7 +113,7 @@ impl Core {
         usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))
     }
 
-    /// Returns how many more orders a strategy may have open at a venue; `None` without a limit.
+    /// Returns how many more orders the plan allows a strategy at a venue; `None` without a limit.
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
         let index = usize::from(order.id.strategy()) * self.plan.venues + usize::from(order.venue);
