@@ -100,7 +100,7 @@ pub fn context() -> Result<Context, i32> {
 }
 
 /// Runs one duty cycle of the strategy: passes up to `max` reports to `take`. Each has its index
-/// from 0; returns their number. Without reports it idles as the plan says, for at most `wait_ns`
+/// from 0; returns their number. Without reports it idles as planned, for at most `wait_ns`
 /// nanoseconds.
 ///
 /// # Errors

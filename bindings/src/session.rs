@@ -40,7 +40,7 @@ impl RunInfo {
 /// longer than requested; nothing allocates.
 pub(crate) trait AttachedSession {
     /// Takes up to `max` reports; runs a duty cycle first if no report is buffered. Without reports
-    /// it idles as the plan says, for at most `wait_ns` nanoseconds; 0: not at all.
+    /// it idles as planned, for at most `wait_ns` nanoseconds; 0: not at all.
     fn poll(&mut self, max: usize, wait_ns: u64) -> Result<&[Report], SessionOver>;
 
     /// Sends an order, with the time at which it was meant to be sent, if known. `due_ns` is in

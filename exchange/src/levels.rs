@@ -6,9 +6,9 @@
 //! usual one: at most 11 nodes from the root to a leaf, and the next level by counting zeros. A
 //! direct-mapped cache of leaves makes most lookups one step.
 //!
-//! A bit says that there is a level below, a child that there is a node. A leaf that loses its last
-//! level loses its bit at once, and its node only after many other leaves did: most orders leave
-//! soon after they came, often alone at their price, and the next ones come nearby.
+//! A bit means that there is a level below, a child that there is a node. A leaf that loses its
+//! last level loses its bit at once, and its node only after many other leaves did: most orders
+//! leave soon after they came, often alone at their price, and the next ones come nearby.
 //!
 //! **Why not a sorted vector or a sliding window of ticks?** Both were measured. A sorted vector
 //! takes 842 ns a command with 10,000 orders over ±20,000 ticks, the trie 133. A window of 4,096

@@ -220,8 +220,8 @@ mod tests {
         all
     }
 
-    /// What was logged up to a death, and what of the last messages is found by `search`, which is
-    /// told of them and of that.
+    /// What was logged up to a death, and the result of `search`, which gets the last messages and
+    /// the keys in the log.
     fn found<T>(done: &[Done], search: impl FnOnce(&LastMessages<'_>, &[u64]) -> T) -> T {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {

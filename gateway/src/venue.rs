@@ -113,8 +113,8 @@ pub trait Venue: Send {
     fn has_capacity(&self) -> bool;
 
     /// Takes an order or a cancel that arrives at the venue at `now` (ticks, t4). Returns when its
-    /// first report is due (ticks), if the venue can tell; the gateway's lateness is measured
-    /// against it. Reports that are due immediately may be sent in this call.
+    /// first report is due (ticks), if that is certain; the gateway's lateness is measured against
+    /// it. Reports that are due immediately may be sent in this call.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
     /// Advances the venue's time to `now` (ticks), and sends the reports that are due. Reports that

@@ -40,7 +40,7 @@ impl CounterUnit {
     }
 }
 
-/// The kind of a counter, which tells how the values of two agents are combined.
+/// The kind of a counter, which determines how the values of two agents are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
     /// A value that only grows: values are added.

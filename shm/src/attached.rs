@@ -125,8 +125,7 @@ impl<'a> Attached<'a> {
     }
 
     /// Registers a region as a segment of the run, with or without a name: for inherited memory and
-    /// for tests on the heap. Its header must be written, unless the plan
-    /// says it.
+    /// for tests on the heap. Its header must be written, unless the plan contains it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
         if let Some(header) = self.source.header(what) {
             // Of another size it is not the plan's segment, and has a header of its own.
@@ -227,7 +226,7 @@ impl<'a> Attached<'a> {
     /// Maps a segment and attaches one end of the ring or board in it.
     ///
     /// # Errors
-    /// As [`Attached::region`]; what `attach` says.
+    /// As [`Attached::region`]; the error of `attach`.
     pub fn end<T>(
         &mut self,
         what: &str,

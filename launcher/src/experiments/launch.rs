@@ -121,7 +121,7 @@ pub fn measure_until(
             return Ok((ended, None));
         }
         Ok(_) => None,
-        // The error says to resume the experiment, which a survey does not: its cause is what
+        // The error recommends resuming the experiment, which a survey does not do: only its cause
         // counts.
         Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
         Err(error) => return Err(error),

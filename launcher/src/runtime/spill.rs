@@ -5,7 +5,7 @@
 //! No process waits for the spiller, and it waits for none: the threads of the run only see that
 //! chunks are free again. It polls, moves full chunks and sleeps, on a core of its own if there is
 //! one. If it dies, the launcher starts another one, which continues where it was. It locks the
-//! files that it writes, so that the process that saves a log's tail can tell whether a spiller
+//! files that it writes, so that the process that saves a log's tail can check whether a spiller
 //! still writes it.
 
 use crate::runtime::progress::complain;

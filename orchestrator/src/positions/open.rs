@@ -122,8 +122,8 @@ mod tests {
         mark: |orders, killed| orders.mark(|venue, instrument| (venue, instrument) == (2, killed)),
     };
 
-    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says
-    /// else.
+    /// Orders come, change, are killed and go, with ids that come again; `Err`: the difference from
+    /// a map.
     fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
         let mut orders = OpenOrders::new(20);
         let mut map = HashMap::new();

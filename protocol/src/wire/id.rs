@@ -4,7 +4,7 @@
 //! OrderId   63       58 57      50 49          40 39      32 31                        0
 //!          │ 0        │ strategy │ epoch        │ 0        │ sequence                  │
 //!          └──────────┴──────────┴──────────────┴──────────┴───────────────────────────┘
-//! The zeros are room for what a stamp says besides the order: see `stamps`.
+//! The zeros are space for a stamp's other fields: see `stamps`.
 //! ```
 
 use super::{MAX_STRATEGIES, MAX_VENUES, WireError};

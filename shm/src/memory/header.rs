@@ -7,10 +7,10 @@
 //!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment
 //!       4  kind           what the segment is: [`SegmentKind::code`]
-//!       5  capacity       slots, records or entries; what the kind says
+//!       5  capacity       slots, records or entries, by the kind
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
-//!       8  creator start  /proc/PID/stat field 22: tells the creator from a later process
+//!       8  creator start  /proc/PID/stat field 22: distinguishes it from a later process
 //!       9  run            hash of the run's id
 //!      10  index          whose it is among its kind (a thread's index in the plan)
 //!   11–15  zero

@@ -68,7 +68,7 @@ pub enum QueueError {
     Attached {
         /// `consumer`, or `producer` and its index.
         end: String,
-        /// The process that has attached it, as the queue's memory says.
+        /// The process that has attached it, according to the queue's memory.
         pid: u64,
     },
     /// Every producer's end is attached, or was left by a crashed process.

@@ -190,7 +190,7 @@ impl<T: Link> Queue<T> {
             SegmentPlace::Memory | SegmentPlace::Reserve => {
                 let (header, prefault) = (self.descriptor.header(spec), spec.place == SegmentPlace::Memory);
                 // It appears with its header, or a creator that dies in here would leave a file
-                // that nobody knows.
+                // that no cleanup recognizes.
                 let (_, region) =
                     OwnedSegment::create(&full, spec.words, prefault, |words| header.write(words))?;
                 self.attached.adopt(&spec.name, region);
@@ -207,7 +207,7 @@ impl<T: Link> Queue<T> {
     ///
     /// # Errors
     /// There is none, or not yet; it is of another technique, or of another build's layout; or its
-    /// words say what no creator writes.
+    /// words are not what a creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         let queue = Self::open_any(name)?;
         if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }

@@ -212,7 +212,7 @@ fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended early, no open order is reported; the victim's cannot be told apart.
+/// In a run that ended early, no open order is reported; the victim's cannot be distinguished.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled

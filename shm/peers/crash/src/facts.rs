@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The facts that say how often something was tried.
+/// The facts that count attempts.
 const TRIED: [&str; 2] = ["points", "words"];
 
 /// Counts by experiment and fact, in the order in which they are printed.

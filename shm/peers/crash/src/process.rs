@@ -37,8 +37,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process of this program with an end. Returns what it says once it is attached:
-    /// `ready`, or `refused` and why.
+    /// Starts a process of this program with an end. Returns its answer once it is attached:
+    /// `ready`, or `refused` with the reason.
     pub fn start(peer: &str, end: End, place: &Path, attach: Attach, id: u64) -> (Self, Answer) {
         let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
         command.arg("role").arg(peer).arg(if end == End::Sender { "sender" } else { "receiver" });

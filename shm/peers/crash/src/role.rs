@@ -1,8 +1,8 @@
-//! A process with one end of a transport, which does what its standard input says.
+//! A process with one end of a transport, which executes commands from its standard input.
 //!
 //! ```text
 //! push N      sends N messages                 → pushed ACCEPTED [error]
-//! fill        sends until there is no room     → pushed ACCEPTED [error]
+//! fill        sends until the ring is full     → pushed ACCEPTED [error]
 //! drain       takes until nothing comes        → popped SENDER:NUMBER … [error]
 //! take N      takes at most N messages         → popped SENDER:NUMBER … [error]
 //! poll MS     takes for that long              → popped SENDER:NUMBER … [error]
@@ -17,13 +17,13 @@ use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Pauses of a receiver that finds nothing, before it says so.
+/// Pauses of a receiver that finds nothing, before it reports that.
 const LOOKS: usize = 3;
 
-/// Tells the tracer where it is.
+/// Stops for the tracer, which counts these points.
 #[inline(always)]
 fn trap() {
-    // SAFETY: the tracer, which has asked for it, continues after the instruction.
+    // SAFETY: the tracer, which requested it, continues after the instruction.
     unsafe { core::arch::asm!("int3") };
 }
 

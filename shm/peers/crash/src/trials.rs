@@ -29,8 +29,8 @@ pub fn both<P: Peer>(name: &str, place: &Place) -> (Process, Process) {
     }
 }
 
-/// What a receiver has said: messages, messages that no sender made, and whether it hangs, has died
-/// or reports an error.
+/// A receiver's answers: messages, messages that no sender made, and whether it hangs, has died or
+/// reports an error.
 #[derive(Default)]
 pub struct Popped {
     pub messages: Vec<(u64, u64)>,
@@ -58,7 +58,7 @@ impl Popped {
     }
 
     pub fn ask(&mut self, receiver: &mut Process, command: &str) {
-        // One that has failed is not asked again.
+        // One that has failed gets no further command.
         if !self.hangs && !self.died {
             self.add(receiver.ask(command));
         }

@@ -64,7 +64,7 @@ fn control(folder: &Path) -> AtomicWords {
     Region::map("control", &file, true).expect("its memory").words()
 }
 
-/// Runs a child process as its command line says.
+/// Runs a child process as its command line requests.
 pub fn child(words: &[String], all: &[Contender]) {
     let [parent, name, agent, readers, ns, load, folder] = words else { panic!("{CHILD} is for itself") };
     let number = |word: &String| word.parse::<u64>().expect("a number");

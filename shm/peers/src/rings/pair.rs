@@ -67,7 +67,7 @@ pub trait Queue: Sized + 'static {
     fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]>;
 }
 
-/// What the other thread does with so many messages.
+/// The job of the other thread, with a number of messages.
 #[derive(Clone, Copy)]
 enum Job {
     Floor,
