@@ -37,29 +37,29 @@ use system::clock::{ClockSource, Timebase};
 pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// Prefix of the names of the benchmark's processes, for example `lab-`.
     const PREFIX: &'static str;
-    /// Whether a run continues when an agent dies. A dead first agent is then replaced, and what
-    /// Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
+    /// `true` if a benchmark run continues when an agent dies. A dead first agent is then replaced,
+    /// and what Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
     const SURVIVES_DEATHS: bool;
 
-    /// `true` if a benchmark run continues when an agent dies.
+    /// Returns the names of the benchmark's agents, those that produce messages first.
     fn agents(&self) -> Vec<String>;
 
-    /// Returns the names of the benchmark's agents, those that produce messages first.
+    /// Returns the number of the benchmark's agents that produce messages.
     fn sources(&self) -> usize;
 
-    /// Returns the number of the benchmark's agents that produce messages.
+    /// Returns the shared segments of the benchmark, without its agents' result segments.
     fn segments(&self) -> Vec<SharedSegment>;
 
-    /// Returns the shared segments of the benchmark, without its agents' result segments.
+    /// Returns the size of the benchmark's own results in an agent's result segment, in words.
     fn account_words(&self, agent: usize) -> usize;
 
-    /// Returns the size of the benchmark's own results in an agent's result segment, in words.
+    /// Writes the header and the initial contents of a new segment.
     fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         let _ = spec;
         header.write(words);
     }
 
-    /// Writes the header and the initial contents of a new segment.
+    /// Returns `true` if the agent is sandboxed at isolation `sandbox`.
     fn is_confined(&self, agent: usize) -> bool {
         let _ = agent;
         true

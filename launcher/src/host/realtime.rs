@@ -57,8 +57,7 @@ impl RealTime {
         Some((taken, period))
     }
 
-    /// Returns the CPU time that the kernel withholds from real-time threads in each period. Then
-    /// the period, both in microseconds; `None` if nothing or unknown.
+    /// Describes the CPU time that the kernel withholds from real-time threads.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;
@@ -66,7 +65,8 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Describes the CPU time that the kernel withholds from real-time threads.
+    /// Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy;
+    /// `None` if it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((
