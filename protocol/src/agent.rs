@@ -14,7 +14,7 @@ use system::alloc;
 use system::clock::{Clock, Timebase};
 use system::usage::ThreadUsage;
 
-/// The context of a duty cycle: its thread's clock and stamp log.
+/// The context of an agent's duty cycle: its thread's clock and stamp log.
 pub struct Cycle<C> {
     /// The run's clock.
     pub clock: C,
@@ -38,8 +38,7 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps a point as [`Cycle::stamp`] does, with a detail: the venue, or the number of the
-    /// report.
+    /// Stamps a point as [`Cycle::stamp`] does, with the venue or the report's number.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -47,14 +46,13 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Logs the stamp of an inner point of the order's path; does nothing if the run stamps only
-    /// the ends.
+    /// Stamps an inner point of an order's path, unless the run stamps only its ends.
     #[inline(always)]
     pub fn stamp_inner(&mut self, point: Point, id: OrderId) {
         self.stamp_inner_with(point, id, 0);
     }
 
-    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with a detail.
+    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with the venue or the report's number.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {
@@ -65,13 +63,13 @@ impl<C: Clock> Cycle<C> {
 
 /// A unit of work that a thread calls in a loop, such as a strategy, the orchestrator or a gateway.
 pub trait Agent<C: Clock> {
-    /// Does the work available now, in bounded time, and returns its amount; 0 lets the thread
-    /// idle.
+    /// Does the work available now, in bounded time, and returns the amount of work. 0 lets the
+    /// thread idle.
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
-    /// Returns the time of the agent's next work that no message triggers, in ticks; `u64::MAX` if
-    /// it only reacts to messages. A parked thread sleeps no longer than that, so a deadline at
-    /// which the agent has no work wastes its core.
+    /// Returns the tick at which the agent has work without a message; `u64::MAX` if it only reacts
+    /// to messages. A parked thread sleeps no longer than that, so a deadline at which the agent
+    /// has no work wastes its core.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
@@ -83,8 +81,8 @@ pub trait Agent<C: Clock> {
         false
     }
 
-    /// Returns the reason why the agent cannot continue, if there is one: its thread then ends and
-    /// reports it. Called only after a cycle without work.
+    /// Returns the reason why the agent cannot continue, if there is one. Called only after a cycle
+    /// without work.
     fn failure(&self) -> Option<&str> {
         None
     }
@@ -120,7 +118,7 @@ const MAX_STOPPED_POLLS: u32 = 64;
 /// microseconds where threads spin.
 const PREFETCH_INTERVAL: u64 = 128;
 
-/// The outcome of one duty cycle.
+/// The outcome of one duty cycle: work, no work, or the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.
@@ -320,7 +318,7 @@ pub struct AgentRunner {
 }
 
 impl AgentRunner {
-    /// Starts the agent on the calling thread; all other methods are called on the same thread.
+    /// Starts the agent on the calling thread, which must also call all other methods.
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = ThreadUsage::current_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);

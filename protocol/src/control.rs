@@ -136,13 +136,13 @@ impl Control {
         RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }
 
-    /// Returns the tick of time zero of the schedule; meaningful after [`RunState::Go`] was seen.
+    /// Returns the tick at which the schedule begins; meaningful after [`RunState::Go`] was seen.
     pub fn start_ticks(&self) -> u64 {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// Returns the process id of a process of the plan, as published by the launcher; `None` if it
-    /// is not started, or its end was already handled.
+    /// Returns the process id of a process of the plan; `None` if it is not started. Or if its end
+    /// was already handled.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
@@ -199,8 +199,8 @@ impl ControlWriter {
         Control::new(self.words.clone())
     }
 
-    /// Publishes the id of a process of the plan that was started. The caller has not waited for
-    /// the process yet, so the id cannot belong to another one.
+    /// Publishes the process id of a started process of the plan. The caller has not waited for the
+    /// process yet, so the id cannot belong to another one.
     ///
     /// # Panics
     /// If `index` is not below [`MAX_PROCESSES`].
@@ -210,8 +210,8 @@ impl ControlWriter {
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes the process that `command` starts publish its own id as that process of the plan,
-    /// before `exec`. So the process is found even if the launcher dies before it calls
+    /// Makes the process that `command` starts publish its process id before `exec`, as process
+    /// `index` of the plan. So the process is found even if the launcher dies before it calls
     /// [`ControlWriter::record_start`].
     ///
     /// # Panics
@@ -228,7 +228,7 @@ impl ControlWriter {
         self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
-    /// Removes the id of a process that has ended and whose messages are all received.
+    /// Removes the process id of a process that has ended and whose messages are all received.
     ///
     /// # Panics
     /// If `index` is not below [`MAX_PROCESSES`].
@@ -243,7 +243,7 @@ impl ControlWriter {
         shm::futex::wake_all(&self.words[STATE]);
     }
 
-    /// Opens the barrier: time zero of the schedule is `start_ticks`.
+    /// Opens the start barrier; the schedule begins at the tick `start_ticks`.
     pub fn go(&self, start_ticks: u64) {
         // Relaxed: published by the Release store of the state.
         self.words[START].store(start_ticks, Ordering::Relaxed);
@@ -268,7 +268,7 @@ mod plan_bytes {
             self.words.clone().into()
         }
 
-        /// Writes the plan, before the children that read it are started.
+        /// Writes the plan into the control segment, before the children that read it are started.
         ///
         /// # Errors
         /// [`CodecError`] if it cannot be encoded or does not fit.
@@ -290,7 +290,7 @@ mod plan_bytes {
     }
 
     impl Control {
-        /// Copies the plan out, decodes and validates it.
+        /// Copies the plan from the control segment, decodes and validates it.
         ///
         /// # Errors
         /// [`CodecError`] if the segment holds no valid plan.

@@ -26,7 +26,7 @@ pub enum StageScope {
     Report,
 }
 
-/// Where the time of a stage is spent.
+/// The process or hand-off in which the time of a stage is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageLocation {
     /// A hand-off between two threads.
@@ -65,10 +65,10 @@ macro_rules! stages {
         pub enum $list { $($(#[$doc])* $stage,)+ }
 
         impl $list {
-            /// All values, in the order of an order's path.
+            /// All stages, in the order of an order's path.
             pub const ALL: [$list; [$($list::$stage),+].len()] = [$($list::$stage),+];
 
-            /// Returns the static information about the stage.
+            /// Returns name, scope, start point and end point of the stage.
             pub const fn info(self) -> &'static StageInfo {
                 match self {
                     $($list::$stage => &StageInfo {
@@ -144,7 +144,7 @@ pub const PATH: [Point; POINTS] = {
     path
 };
 
-/// Returns a bit mask of points: `1 << (code - 1)` for each.
+/// Returns a bit mask of stamp points: `1 << (code - 1)` for each.
 pub const fn points_mask(points: &[Point]) -> u64 {
     let (mut mask, mut index) = (0, 0);
     while index < points.len() {
@@ -167,7 +167,7 @@ const REPORT_AT: usize = {
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// Returns the stage that ends with this point.
+    /// Returns the stage that ends with this stamp point.
     pub fn ending_with(point: Point) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }

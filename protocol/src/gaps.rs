@@ -20,9 +20,9 @@ use shm::sync::Ordering;
 
 /// Number of steps by which a filling log raises the minimum length of the gaps that it keeps.
 pub const LEVELS: usize = 4;
-/// Maximum number of gaps in a log, all incarnations of its thread together: 1 MiB.
+/// Maximum number of gaps in a log, for all incarnations of its thread together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
-/// Maximum number of sleeps that a plan may reserve in a log: 4 MiB.
+/// Maximum number of sleeps that a plan may reserve space for in a thread's log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
 /// Minimum length, in nanoseconds, of a gap that a log keeps at each of its fill levels. The first
 /// is longer than any duty cycle that finds all its rings in the cache; each further one is eight
@@ -68,9 +68,9 @@ pub const fn level(kept: u64, capacity: u64) -> usize {
     level
 }
 
-/// Returns when a log raised its minimum length: the time (ticks) and the new minimum (nanoseconds;
-/// `None`: no more gaps are kept). `kept` are its gaps in the order of the log, out of that
-/// capacity.
+/// Returns when a filling log raised the minimum length of the gaps that it keeps. That is the time
+/// (ticks) and the new minimum (nanoseconds; `None`: no more gaps are kept). `kept` are its gaps in
+/// the order of the log, out of that capacity.
 pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
     level_ends(capacity).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
@@ -78,8 +78,8 @@ pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u
     })
 }
 
-/// The quota of gaps (or sleeps) of a log: how many were kept, and how many were dropped. Both
-/// counts are also in the thread's status block, for all its incarnations.
+/// The quota of gaps (or sleeps) in a thread's log, with the numbers kept and dropped. Both counts
+/// are also in the thread's status block, for all its incarnations.
 pub(crate) struct GapQuota {
     capacity: u64,
     /// Number kept so far.
@@ -138,8 +138,8 @@ impl GapQuota {
     }
 }
 
-/// A time in which a thread ran no duty cycle, because of its own work or another thread on its
-/// core; or a *sleep*.
+/// A time in which a thread ran no duty cycle, because of other work or another thread on its core.
+/// Or a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.
@@ -164,7 +164,7 @@ impl KernelEvents {
     /// The bit for a page fault that read from a device.
     pub const MAJOR_FAULT: u8 = 8;
 
-    /// Returns `true` if the event `bit` occurred.
+    /// Returns `true` if the kernel event `bit` occurred in the gap.
     pub const fn has_counted(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
@@ -192,8 +192,8 @@ impl Gap {
     /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`]: the length is in the bits
-    /// of an order's strategy, epoch and sequence.
+    /// Encodes the gap as a stamp-log record of [`Point::Gap`] or [`Point::Slept`]. The length is
+    /// in the bits of an order's strategy, epoch and sequence.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
         let ticks = if self.ticks < Self::MAX_TICKS { self.ticks } else { Self::MAX_TICKS };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);

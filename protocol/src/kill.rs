@@ -22,8 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns `true` if the scope includes orders of that strategy and credential, for that venue,
-    /// in that instrument.
+    /// Returns `true` if the scope includes an order with these properties.
     #[inline]
     pub const fn contains(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
         match self {
@@ -102,8 +101,7 @@ impl KillCause {
     }
 }
 
-/// A change of a kill switch: the content of the records [`Point::KillSeen`] and
-/// [`Point::KillDone`] besides their time.
+/// A change of a kill switch, as the records [`Point::KillSeen`] and [`Point::KillDone`] hold it.
 ///
 /// ```text
 /// strategy and epoch    index of the scope: strategy has its bits 10 to 15, epoch bits 0 to 9

@@ -1,6 +1,6 @@
 //! The counters of each kind of role, with name, unit and kind.
 
-/// Maximum number of counters of an agent.
+/// Maximum number of counters that one agent has.
 pub const MAX_COUNTERS: usize = 15;
 
 /// The unit of a counter.
@@ -64,10 +64,10 @@ pub struct CounterLabel {
 
 /// The counters of one kind of agent: an enum with a label for each value.
 pub trait Counter: Copy {
-    /// The labels, in the order of the values; at most 15.
+    /// The labels of all counters, in the order of the values; at most 15.
     const LABELS: &'static [CounterLabel];
 
-    /// Returns the index of the counter, from 0.
+    /// Returns the index of the counter among those of its role, from 0.
     fn index(self) -> usize;
 }
 

@@ -71,7 +71,7 @@ pub enum LimitDomain {
 }
 
 impl LimitDomain {
-    /// Returns `true` if a limit of this domain can be set for that scope.
+    /// Returns `true` if a limit of this domain can be set for a scope.
     pub const fn accepts_scope(self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
@@ -211,12 +211,12 @@ controls! {
 }
 
 impl RiskControl {
-    /// Returns the code of the control in commands and logs, from 0.
+    /// Returns the code of the risk control in commands and logs, from 0.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the control with that code.
+    /// Returns the risk control with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
@@ -235,7 +235,7 @@ pub struct LimitSetting {
     pub value: u64,
 }
 
-/// An invalid setting of a limit.
+/// The error that the setting of a limit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LimitError {
     /// The control has no limit of that scope.

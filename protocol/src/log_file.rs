@@ -25,8 +25,8 @@ pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 /// Number of words copied and written at a time: 1 MiB.
 const CHUNK: usize = 1 << 17;
 
-/// Writes one thread's log: `header` in place of the segment's own header, then status block and
-/// records.
+/// Writes one thread's stamp log to a file: header, status block and records. `header` replaces the
+/// segment's own header.
 ///
 /// # Errors
 /// An error of `out`.

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 
-/// The log of a thread's earlier incarnations.
+/// The stamp log that earlier incarnations of a thread have written.
 pub struct PriorLog {
     log: ReadOnlyWords,
     spilled: Option<(ReadOnlyWords, LogRing)>,
@@ -31,8 +31,7 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// Makes a cursor at the beginning of a log with top-of-book records of that number of
-    /// instruments.
+    /// Creates a cursor at the beginning of a stamp log, for that number of instruments.
     pub fn new(instruments: usize) -> Self {
         Self { location: SpillLocation::default(), next: 0, totals: PointTotals::new(instruments) }
     }
@@ -46,7 +45,7 @@ impl Default for LogCursor {
 }
 
 impl PriorLog {
-    /// Wraps the log in a thread's segment, and the spiller's segment if it is spilled.
+    /// Creates the view of a thread's earlier log, and of its part on disk if it is moved there.
     pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, LogRing)>) -> Self {
         Self { log, spilled }
     }
@@ -74,8 +73,8 @@ impl PriorLog {
         }
     }
 
-    /// Returns `true` if records are missing because the spiller was late: then the totals are not
-    /// exact.
+    /// Returns `true` if records are missing because moving them to disk was late. Then the totals
+    /// are not exact.
     pub fn is_partial(&self) -> bool {
         self.spilled.is_some() && status::read(&self.log).lost().records > 0
     }
@@ -130,7 +129,7 @@ pub fn count_stamped(
     Ok(tally.totals.count(point))
 }
 
-/// Attaches the log of a thread's earlier incarnations.
+/// Attaches the stamp log that earlier incarnations of a thread have written.
 ///
 /// # Errors
 /// As [`Attached::region`].

@@ -93,7 +93,7 @@ named_enum! {
     }
 }
 
-/// The target of an injected fault.
+/// The target of an injected fault, such as a strategy, a venue or the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
@@ -113,7 +113,7 @@ pub enum FaultTarget {
     Gateway(u16),
 }
 
-/// The time at which a fault is injected.
+/// The time or the order at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
@@ -148,7 +148,8 @@ pub struct Fault {
     pub lasts_ns: Option<u64>,
 }
 
-/// A thread of a run: one or more agents, in the order in which its duty cycle visits them.
+/// A thread in the plan of a run: its core and its agents, in the order in which its duty cycle
+/// visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
     /// The name, unique in the run: the role's name, or `engine` for the composite of orchestrator
@@ -167,7 +168,7 @@ pub struct ThreadPlan {
     pub sleep_records: u64,
 }
 
-/// A process of a run and its threads.
+/// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
     /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
@@ -236,7 +237,7 @@ pub struct Plan {
     pub processes: Vec<ProcessPlan>,
 }
 
-/// A plan that is not valid.
+/// The error that a plan is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// No strategy, or too many.
@@ -269,7 +270,7 @@ impl Plan {
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
-    /// The largest capacity of a ring.
+    /// The largest number of slots of a ring in a plan.
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
@@ -285,9 +286,9 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// Returns the sandbox profile of a process under isolation `sandbox`: the common profile of
-    /// its roles, or the one with a journal if it writes one ([`Plan::has_journal`]). `None` if one
-    /// of its roles is trusted, or their profiles differ.
+    /// Returns the sandbox profile of a process under isolation `sandbox`. That is the common
+    /// profile of its roles, or the one with a journal if it writes one ([`Plan::has_journal`]).
+    /// `None` if one of its roles is trusted, or their profiles differ.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
         let mut profiles = self.roles_of(process).map(|role| role.info().sandbox);
         let first = profiles.next()??;
@@ -295,9 +296,8 @@ impl Plan {
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
-    /// Returns `true` if a process of the plan runs in a container: a strategy, under isolation
-    /// `container`. All other processes are part of bulkhead, and are trusted as at level
-    /// `process`.
+    /// Returns `true` if a process of the plan runs in a container. All other processes are part of
+    /// bulkhead, and are trusted as at level `process`.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation == Isolation::Container
             && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
@@ -332,12 +332,12 @@ impl Plan {
         trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
     }
 
-    /// Returns the link with that name.
+    /// Returns the link of the plan with this name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
     }
 
-    /// Returns the roles of a process.
+    /// Returns the roles of a process in the plan.
     pub fn roles_of<'a>(&'a self, process: &'a ProcessPlan) -> impl Iterator<Item = Role> + 'a {
         let threads = process.threads.iter().filter_map(|thread| self.threads.get(*thread as usize));
         threads.flat_map(|thread| thread.roles.iter().copied())
@@ -398,7 +398,7 @@ impl Plan {
     }
 }
 
-/// Checks one condition of a valid plan.
+/// Returns an error unless a condition of a valid plan holds.
 pub(crate) fn ensure(ok: bool, what: &'static str) -> Result<(), PlanError> {
     if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) }
 }

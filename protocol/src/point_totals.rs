@@ -20,7 +20,7 @@ pub struct PointTotals {
 }
 
 impl PointTotals {
-    /// Makes the totals of an empty log with top-of-book records of that number of instruments.
+    /// Creates the totals of an empty stamp log, for that number of instruments.
     pub fn new(instruments: usize) -> Self {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
@@ -41,12 +41,12 @@ impl PointTotals {
         }
     }
 
-    /// Returns the number of records of one point.
+    /// Returns the number of records of one stamp point.
     pub fn count(&self, point: Point) -> u64 {
         self.counts.get(point as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the order of the last record of a point.
+    /// Returns the order in the last record of a stamp point.
     pub fn last(&self, point: Point) -> Option<OrderId> {
         let key = self.last.get(point as usize)?;
         Record::from_words(*key, 0).map(|record| record.id)
@@ -57,7 +57,7 @@ impl PointTotals {
         &self.versions
     }
 
-    /// Returns the size of a table of totals in words.
+    /// Returns the size in words of a table of totals in shared memory.
     pub(crate) const fn table_words(instruments: usize) -> usize {
         2 * POINTS + instruments
     }

@@ -90,7 +90,7 @@ pub enum Point {
 const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
-    /// Every point, in the order of the codes.
+    /// All stamp points, in the order of their codes.
     pub const ALL: [Point; 25] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
@@ -119,14 +119,14 @@ impl Point {
         Point::Slept,
     ];
 
-    /// Returns the point with this code, if there is one.
+    /// Returns the stamp point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// Returns the name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`,
-    /// `checksum`, `gap`, and others.
+    /// Returns the name of the stamp point that tools print, such as `t1` or `due`. These are `t1`
+    /// to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`, and others.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -261,7 +261,7 @@ pub enum PositionField {
 }
 
 impl PositionField {
-    /// Every field, in the order of their codes.
+    /// All fields of a logged position, in the order of their codes.
     pub const ALL: [PositionField; 8] = [
         PositionField::Net,
         PositionField::CostLow,
@@ -273,7 +273,7 @@ impl PositionField {
         PositionField::OpenSell,
     ];
 
-    /// Returns the field with this code, if there is one.
+    /// Returns the field of a logged position with this code, if there is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
     }
@@ -292,7 +292,7 @@ pub struct LinkEnd {
     pub is_receiver: bool,
 }
 
-/// The hand-offs of an order.
+/// One of the four hand-offs on an order's path: submit, inbox, completion, return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum HandOff {
@@ -307,10 +307,10 @@ pub enum HandOff {
 }
 
 impl HandOff {
-    /// Every hand-off, in the order of an order's path.
+    /// All hand-offs, in the order of an order's path.
     pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
 
-    /// Returns the name: `submit`, `inbox`, `completion`, `return`.
+    /// Returns the name of the hand-off: `submit`, `inbox`, `completion` or `return`.
     pub const fn name(self) -> &'static str {
         ["submit", "inbox", "completion", "return"][self as usize]
     }
@@ -337,13 +337,13 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// Encodes the end as the order id of its record: peer and epoch as strategy and epoch,
-    /// hand-off and end as the sequence.
+    /// Encodes the link's end as the order id of its stamp-log record. Peer and epoch are strategy
+    /// and epoch, hand-off and end the sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
 
-    /// Decodes the end of a record; `None` if the hand-off does not exist.
+    /// Decodes the end of a link from its stamp-log record; `None` if the hand-off does not exist.
     pub const fn from_id(id: OrderId) -> Option<Self> {
         let code = id.sequence();
         if code >> 1 >= HandOff::ALL.len() as u64 {
@@ -368,8 +368,8 @@ pub struct TopOfBookWritten {
 }
 
 impl TopOfBookWritten {
-    /// Encodes the update as a record: the venue as the strategy, the instrument in epoch and
-    /// detail, the version as the sequence.
+    /// Encodes the written version as a stamp-log record. The venue is the strategy, the instrument
+    /// in epoch and detail, the version the sequence.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
@@ -377,7 +377,7 @@ impl TopOfBookWritten {
         Record { point: Point::TopOfBook, id, detail: self.instrument as u8, value: self.ticks }
     }
 
-    /// Decodes the update of a record; `None` for a record of another point.
+    /// Decodes a written version from a stamp-log record; `None` for a record of another kind.
     pub const fn from_record(record: &Record) -> Option<Self> {
         let Record { point: Point::TopOfBook, id, detail, value } = *record else { return None };
         let instrument = id.epoch() << 8 | detail as u16;
@@ -429,7 +429,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Decodes the two words of a record; `None` if the code is unknown (a key of zero ends a log).
+    /// Decodes a stamp-log record from its two words; `None` if the code is unknown. A key of zero
+    /// ends a log.
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match point_of(key) {
@@ -441,7 +442,7 @@ impl Record {
         }
     }
 
-    /// Encodes the record as two words.
+    /// Encodes the stamp-log record as two words.
     #[inline]
     pub const fn words(&self) -> [u64; 2] {
         [key_with(self.point, self.id, self.detail), self.value]

@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// Returns the index among the roles of its kind, from 0.
+    /// Returns the index of the role among those of its kind, from 0.
     pub const fn index(self) -> u16 {
         match self {
             Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
@@ -73,7 +73,7 @@ impl core::fmt::Display for Role {
     }
 }
 
-/// The static information about a kind of role.
+/// Stamp points, counters, sandbox and restartability of a kind of role.
 #[derive(Debug)]
 pub struct RoleInfo {
     /// `true` if there may be several, whose names have an index.
@@ -95,7 +95,7 @@ pub struct RoleInfo {
 }
 
 impl RoleKind {
-    /// Returns the static information about this kind.
+    /// Returns stamp points, counters, sandbox and restartability of this kind of role.
     pub const fn info(self) -> &'static RoleInfo {
         match self {
             RoleKind::Strategy => &RoleInfo {

@@ -75,8 +75,9 @@ impl StampLog {
         Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, rotator: None }
     }
 
-    /// Opens a spilled log: a ring of chunks in the thread's segment, and the spiller's segment
-    /// ([`crate::spill`]). Appends after earlier incarnations, as [`StampLog::new`] does.
+    /// Opens a log that is moved to disk: a ring of chunks in the thread's segment, and the
+    /// spiller's segment ([`crate::spill`]). Appends after earlier incarnations, as
+    /// [`StampLog::new`] does.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -91,7 +92,7 @@ impl StampLog {
         Self { records, next, dropped, gaps, sleeps, ends_only: false, rotator: Some(turner) }
     }
 
-    /// Sets which points are stamped.
+    /// Sets whether all points of an order's path are stamped, or only the ends.
     #[must_use]
     pub fn with_stamps(self, stamps: Stamps) -> Self {
         Self { ends_only: stamps == Stamps::Ends, ..self }
@@ -103,20 +104,20 @@ impl StampLog {
         Self { sleeps: self.sleeps.with_capacity(sleeps), ..self }
     }
 
-    /// Returns `true` if the inner points of the order's path are stamped too.
+    /// Returns `true` if the inner points of an order's path are stamped too.
     #[inline(always)]
     pub const fn has_inner_stamps(&self) -> bool {
         !self.ends_only
     }
 
-    /// Appends a record to the log, without a detail. If the log is full the record is counted as
-    /// dropped instead, which makes the run invalid.
+    /// Appends a record of a point, an order and a value to the stamp log. If the log is full the
+    /// record is counted as dropped instead, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
     }
 
-    /// Appends a record with a detail, as [`StampLog::append`] does.
+    /// Appends a record as [`StampLog::append`] does, with a detail such as the venue.
     #[inline(always)]
     pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
         self.append_words([key_with(point, id, detail), value]);
@@ -139,7 +140,8 @@ impl StampLog {
         prefetch_ahead(key_word, AHEAD);
     }
 
-    /// Prefetches the memory of the next records, which was not used since the launcher zeroed it.
+    /// Prefetches the memory of the next records, which nothing has used since the launcher zeroed
+    /// it.
     pub(crate) fn prefetch_next(&self) {
         if let Some(key_word) = self.records.get(self.next) {
             prefetch_ahead(key_word, 0);
@@ -161,13 +163,13 @@ impl StampLog {
         }
     }
 
-    /// Appends a record that was built elsewhere, as [`StampLog::append`] does.
+    /// Appends an existing record to the stamp log.
     #[inline]
     pub fn append_record(&mut self, record: Record) {
         self.append_words(record.words());
     }
 
-    /// Appends the checksum of one end of a link.
+    /// Appends the checksum of one end of a link to the stamp log.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
     }
@@ -211,7 +213,8 @@ impl StampLog {
     }
 }
 
-/// Returns the number of records in a log: those before the first key of zero, found by bisection.
+/// Returns the number of records in a stamp log, found by bisection. They are those before the
+/// first key of zero.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);
@@ -227,7 +230,7 @@ pub fn count_records(segment: &ReadOnlyWords) -> usize {
     low
 }
 
-/// Returns the keys of a log's records, in their order.
+/// Returns the key word of each record in a stamp log, in order.
 pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let at = |record: usize| crate::status::LOG_OFFSET + record * RECORD_WORDS;
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
@@ -243,7 +246,7 @@ pub fn points_in(segment: &ReadOnlyWords) -> impl Iterator<Item = Point> + '_ {
     keys(segment).filter_map(point_of)
 }
 
-/// Returns the last top-of-book version of each instrument in a log; 0 for none.
+/// Returns the last top-of-book version of each instrument in a stamp log; 0 for none.
 pub fn last_top_of_book_versions(segment: &ReadOnlyWords, instruments: usize) -> Vec<u64> {
     let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
     let mut versions = vec![0; instruments];

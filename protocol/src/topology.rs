@@ -58,18 +58,18 @@ pub const CONTROL_KIND: SegmentKind = {
     SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
 };
 
-/// Words of an entry in a strategy's schedule segment: see `strategy::schedule`.
+/// Words of an order in a strategy's schedule segment: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
-/// The kind of a strategy's schedule; written by the launcher before the start.
+/// The kind of the segment with a strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
 /// The name within the run of the segment with the replay order of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The segment kind of a recording's order sequence, one word for each order; written by the
-/// launcher before the start.
+/// The kind of the segment with the replay order of a recording. One word for each order; written
+/// by the launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
 /// Returns the name of the segment with a strategy's schedule within the run.
@@ -82,7 +82,7 @@ pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
 
-/// Returns the name of a thread's segment within the run.
+/// Returns the name of a thread's segment (status block and stamp log) within the run.
 pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
@@ -143,7 +143,8 @@ pub struct RunSegment {
 }
 
 impl RunSegment {
-    /// Returns the access of a process with these roles: the highest right of any of them.
+    /// Returns the access of a process with these roles to the segment: the highest right of any of
+    /// them.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
         match &self.rights {
             SegmentRights::Everybody(access) => Some(*access),
@@ -175,14 +176,13 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the launcher writes the segment before the start, and no process writes it
-    /// afterwards.
+    /// Returns `true` if only the launcher writes the segment, and only before the start.
     pub const fn is_read_only_after_start(&self) -> bool {
         matches!(self.purpose, SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence)
     }
 
-    /// Returns the strategy whose process alone writes the segment, not counting launcher and
-    /// spiller; `None` if there is none.
+    /// Returns the strategy whose process alone writes the segment; `None` if there is none.
+    /// Launcher and spiller do not count.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -405,13 +405,13 @@ pub fn log_ring(plan: &Plan, index: usize) -> Option<LogRing> {
     })
 }
 
-/// Returns the number of instruments whose top of book is in a thread's log.
+/// Returns the number of instruments whose top of book a thread's stamp log records.
 pub fn logged_instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
     let has_exchange = thread.roles.iter().any(|role| matches!(role, Role::Exchange(_)));
     if has_exchange { plan.trading().instrument_count() } else { 0 }
 }
 
-/// Returns the segment of a thread's status block and stamp log.
+/// Describes the segment of a thread's status block and stamp log, with its rights.
 pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
     let records =
         log_ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);

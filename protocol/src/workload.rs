@@ -57,7 +57,7 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, which determine its roles and links: today trading. Each
+/// The purpose of a run with its settings, from which roles and links follow: today trading. Each
 /// workload has its own module, which derives its topology and checks its requirements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,7 +67,7 @@ pub enum Workload {
     Trading(Trading),
 }
 
-/// The settings of the trading workload.
+/// The settings of a trading run: strategies, venues, instruments, limits and others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trading {
@@ -170,7 +170,7 @@ impl Trading {
     /// The name of the strategy that sends recorded or generated orders at the times of its
     /// schedule.
     pub const PLAYER: &'static str = "player";
-    /// The kinds of strategies that follow the times of their schedule: player, market maker and
+    /// The kinds of strategies that send at the times of their schedule: player, market maker and
     /// taker.
     pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
     /// The kind of venue that executes every order in full after the order's own delay.
@@ -178,14 +178,14 @@ impl Trading {
     /// The kind of venue that is an exchange with a matching engine.
     pub const BOOK: &'static str = "book";
 
-    /// The prefix of the kind of a strategy that is an external program; its command follows.
+    /// The prefix of a strategy kind that is an external program; the program's command follows.
     pub const PROGRAM: &'static str = "exec:";
 
     /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways
     /// together.
     pub const MAX_WAITING_ORDERS: u32 = 1 << 20;
 
-    /// Makes a workload with that number of strategies and venues and minimal settings.
+    /// Creates the settings of a trading run with these numbers of strategies and venues.
     pub fn new(strategies: u16, venues: u16) -> Self {
         Self {
             strategies,
@@ -225,7 +225,7 @@ impl Trading {
         kind_at(&self.strategy_kinds, index)
     }
 
-    /// Returns the command of a kind that is an external program; `None` for other kinds.
+    /// Returns the command in a strategy kind that is an external program; `None` for other kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)
     }
@@ -235,8 +235,8 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Returns `true` if the strategies are of several kinds or external programs: then reports
-    /// list them separately.
+    /// Returns `true` if reports list strategies separately: they are of several kinds or external
+    /// programs.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
@@ -254,7 +254,7 @@ impl Trading {
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the name of an instrument for people: its own, or `instrument 3`.
+    /// Returns the name of an instrument for people: its own name, or `instrument 3`.
     pub fn instrument_name(&self, index: u16) -> String {
         match self.instruments.get(usize::from(index)).map(|instrument| instrument.name.as_str()) {
             None | Some("") => format!("instrument {index}"),
@@ -262,7 +262,7 @@ impl Trading {
         }
     }
 
-    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`; empty for
+    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`. Empty for
     /// the default kinds.
     pub fn kind_labels(&self) -> [String; 2] {
         [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
@@ -316,7 +316,7 @@ impl Trading {
         self.instruments.len().max(1)
     }
 
-    /// Returns the venues whose top of book strategies can read.
+    /// Returns the venues whose market data strategies can read.
     pub fn boards(&self) -> impl Iterator<Item = u16> + '_ {
         self.books().filter(|_| self.market_data)
     }
@@ -338,7 +338,7 @@ impl Trading {
         self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }
 
-    /// Returns the number of orders of all strategies (saturating).
+    /// Returns the number of orders of all strategies together (saturating).
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
     }

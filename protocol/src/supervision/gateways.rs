@@ -13,7 +13,7 @@ use shm::sync::Ordering;
 /// The epoch that is stored for a gateway which stays down for the rest of the run.
 pub const GIVEN_UP: u16 = u16::MAX;
 
-/// The engine's counts for one gateway since the start of the run.
+/// The engine's counts of orders and reports for one gateway since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayCounts {
     /// Orders that were closed with an unknown state at the venue.
@@ -26,7 +26,7 @@ pub struct GatewayCounts {
     pub last_report: u64,
 }
 
-/// The engine's report about the repair of one gateway.
+/// The engine's report that it has closed the orders of a dead gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayRepair {
     /// The last epoch whose repair is complete.
@@ -54,7 +54,7 @@ const fn word_offset(gateway: u16, word: usize) -> usize {
 }
 
 impl ControlWriter {
-    /// Reports that a gateway's incarnation is dead: its venue is down for the engine.
+    /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -62,7 +62,7 @@ impl ControlWriter {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
 
-    /// Reports that a gateway's next incarnation accepts orders.
+    /// Publishes that a gateway's next incarnation accepts orders.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -82,7 +82,7 @@ impl ControlWriter {
 }
 
 impl Control {
-    /// Returns the gateway's current incarnation.
+    /// Returns the current incarnation of a gateway, and whether it is dead.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -93,8 +93,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that the repair after the gateway's dead incarnation `epoch` is complete.
-    /// `repair.repaired` is not read.
+    /// Reports that the repair after a gateway's dead incarnation is complete. `repair.repaired` is
+    /// not read.
     pub fn set_gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);

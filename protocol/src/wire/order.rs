@@ -5,7 +5,7 @@ use super::{Message, OrderId, WireError};
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// The operation that an order requests.
+/// The operation that an order requests: new, cancel, replace or mass cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A new order.
@@ -19,7 +19,7 @@ pub enum Operation {
     MassCancel,
 }
 
-/// The side of a new order.
+/// The side of an order: buy or sell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Side {
     /// A bid.
@@ -114,8 +114,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl Order {
-    /// Makes a buy order of quantity 0 at price 0, without delay, for instrument 0: a base for
-    /// struct update syntax.
+    /// Creates a buy order of quantity 0 at price 0, without delay, as a base for struct update
+    /// syntax. It is for instrument 0.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         Self {
             id,
@@ -173,7 +173,7 @@ impl Order {
         })
     }
 
-    /// Validates and decodes a message.
+    /// Decodes and validates an order from a message.
     ///
     /// # Errors
     /// An unknown code. Venue, instrument and id are checked by the orchestrator.

@@ -9,7 +9,7 @@ macro_rules! codes {
         pub enum $name { $($(#[$each])* $variant = $code,)+ }
 
         impl $name {
-            /// Every value, in the order of the codes, which begin at 0.
+            /// All values of the enum, in the order of their codes, which begin at 0.
             pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
 
             #[inline]
@@ -131,8 +131,8 @@ impl OrderCondition {
     }
 }
 
-/// The terms of an order besides price and quantity. The default is a plain limit order. A `delay`
-/// venue ignores them.
+/// The terms of an order besides price and quantity, such as its type and time in force. The
+/// default is a plain limit order. A `delay` venue ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OrderTerms {
     /// The type of the order.
