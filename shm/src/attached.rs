@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-/// The processes at the ends of a link, as known to the process that started them.
+/// The process ids at the two ends of a link, as the process that started them knows them.
 pub trait Peers: Send {
     /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
@@ -57,7 +57,7 @@ pub trait Source {
     /// that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
-    /// Returns the processes at the ends of a link. By default this process alone.
+    /// Returns the process ids at the two ends of a link. By default this process alone.
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let _ = link;
         Box::new(SameProcess)
@@ -119,13 +119,13 @@ impl<'a> Attached<'a> {
         self.source.name(what)
     }
 
-    /// Returns the processes at the ends of a link of the run.
+    /// Returns the process ids at the two ends of a link of the run.
     pub fn peers(&self, link: &str) -> Box<dyn Peers> {
         self.source.peers(link)
     }
 
-    /// Registers a region as a segment of the run, with or without a name: for inherited memory and
-    /// for tests on the heap. Its header must be written, unless the plan contains it.
+    /// Registers existing memory as a segment of the run: inherited memory, or the heap in tests.
+    /// With or without a name. Its header must be written, unless the plan contains it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
         if let Some(header) = self.source.header(what) {
             // Of another size it is not the plan's segment, and has a header of its own.
@@ -134,8 +134,8 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
-    /// Registers a region for reading only: [`Attached::view`] returns it, [`Attached::region`]
-    /// does not.
+    /// Registers existing memory as a segment of the run that this process only reads.
+    /// [`Attached::view`] returns it, [`Attached::region`] does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
         self.lent_views.insert(what.to_owned(), region);
     }

@@ -40,7 +40,7 @@ pub const BELL: usize = HEADER_WORDS;
 pub const OUTSIDE: usize = BELL + 16;
 /// Index of the first of the words through which this thread rings other threads.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the segment of a thread that rings no other thread, with one to spare.
+/// Words in the doorbell segment of a thread that rings no other thread, with one to spare.
 pub const BELL_WORDS: usize = bell_words(1);
 /// The segment kind of a thread's doorbell.
 pub const KIND: SegmentKind =
@@ -73,8 +73,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Creates the end that rings the listener with the segment `listener`, through the word `slot`
-    /// of the sender's own segment.
+    /// Creates a sender's end that rings a listener through a word of the sender's own segment.
+    /// `listener` is the listener's segment, `slot` the word.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
@@ -116,7 +116,7 @@ impl Doorbell {
     }
 }
 
-/// The receiving end: a thread that sleeps until one of its senders rings.
+/// The receiving end of a doorbell: a thread that sleeps until one of its senders rings.
 pub struct Listener {
     flag: AtomicWords,
     /// The words of the senders.
@@ -128,8 +128,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Attaches the listener of a segment, with no senders yet. A successor of a crashed listener
-    /// continues its count of parks.
+    /// Attaches the receiving end of a doorbell to its segment, without senders. A successor of a
+    /// crashed listener continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -150,7 +150,7 @@ impl Listener {
         self
     }
 
-    /// Adds a sender that has the segment `sender` and rings through its word `slot`.
+    /// Adds a sender that rings through the word `slot` of its own segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].

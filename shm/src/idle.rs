@@ -6,19 +6,20 @@ use core::time::Duration;
 
 /// A strategy for the time between two duty cycles that find no work: spin, yield, sleep or park.
 pub trait Idle {
-    /// `true` if the strategy can yield the core.
+    /// `true` if the idle strategy can yield the core.
     const CAN_YIELD: bool = true;
 
-    /// Returns `true` if the next [`Idle::idle`] yields the core, so that the thread may be
+    /// Returns `true` if the next [`Idle::idle`] yields the core. Then the thread may be
     /// descheduled for an unbounded time.
     #[inline(always)]
     fn can_yield(&self) -> bool {
         true
     }
 
-    /// Waits for at most `max_ns` nanoseconds, often far less. Called after each duty cycle without
-    /// work. 0 means to retry at once (a ring is full). After many empty cycles, strategies that
-    /// sleep do so for some microseconds even then: the consumer may need the core.
+    /// Waits as the idle strategy does, for at most `max_ns` nanoseconds, often far less. Called
+    /// after each duty cycle without work. 0 means to retry at once (a ring is full). After many
+    /// empty cycles, strategies that sleep do so for some microseconds even then: the consumer may
+    /// need the core.
     fn idle(&mut self, max_ns: u64);
 
     /// Resets the strategy to its first step, after a duty cycle with work.

@@ -14,7 +14,7 @@ pub enum LogPoll {
     Missed(u64),
 }
 
-/// A reader's position in a board that is read as a log: its version is the number of entries read
+/// A reader's position in a board that is read as a log. Its version is the number of entries read
 /// and missed.
 pub struct LogReader {
     reader: Reader,
@@ -23,8 +23,8 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Follows a cell as a log: returns every version after `seen`, in order, and the number
-    /// missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
+    /// Reads a cell of a board as a log from the version `seen` on: every version in order, and the
+    /// number missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -40,7 +40,7 @@ impl LogReader {
         self.seen
     }
 
-    /// Returns the number of words of an entry.
+    /// Returns the number of words of the log's entries.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }

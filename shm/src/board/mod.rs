@@ -173,8 +173,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// Creates a board's memory with its header on the heap, for both ends in one process, and for
-/// tests.
+/// Creates a board's memory with its header on the heap, for tests and for both ends in one
+/// process.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
@@ -191,7 +191,7 @@ pub fn heap(shape: BoardShape) -> AtomicWords {
     words
 }
 
-/// Creates a board on the heap and returns both ends; the reader can be cloned.
+/// Creates a board on the heap and returns its writing and its reading end.
 ///
 /// # Panics
 /// Never: a fresh board has a good header.

@@ -5,7 +5,7 @@ use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// The version and time of a board's value.
+/// The version of a board's value and the time at which it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -48,7 +48,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Attaches a reading end to a board that has its header.
+    /// Attaches a reading end to a board whose header is already written.
     ///
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.

@@ -5,8 +5,8 @@ use crate::memory::AtomicWords;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
 
-/// The writing end of a board. One at a time: a successor is attached when its predecessor's death
-/// is certain.
+/// The writing end of a board, of which there is one at a time: a successor is attached when its
+/// predecessor's death is certain.
 pub struct Writer {
     words: AtomicWords,
     shape: BoardShape,
@@ -19,9 +19,9 @@ impl Writer {
     /// years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
-    /// Attaches the writing end to a board that has its header: the first writer, or the successor
-    /// of a crashed one. Continues after the last version of each cell; a value that a crashed
-    /// writer had not finished is lost.
+    /// Attaches the writing end to a board whose header is already written. The first writer, or
+    /// the successor of a crashed one. Continues after the last version of each cell; a value that
+    /// a crashed writer had not finished is lost.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -133,7 +133,7 @@ impl Writer {
         Some(version)
     }
 
-    /// Wakes the readers that sleep until the cell has a newer value: a system call, whose time
+    /// Wakes the readers that sleep until the cell has a newer value, by a system call. Its time
     /// grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
     ///
     /// # Panics

@@ -26,8 +26,8 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a directory with its contents, after the files next to it: the directory is the last to
-/// go. Links are removed and not followed.
+/// Removes a directory with its contents; the directory itself goes last. Before it go the files
+/// next to it. Links are removed and not followed.
 ///
 /// # Errors
 /// What the system refused. Files that are already gone are ignored.

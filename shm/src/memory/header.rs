@@ -24,10 +24,11 @@
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// Words in a header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches pairs).
+/// Words in a segment's header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches
+/// pairs).
 pub const HEADER_WORDS: usize = 16;
 
-/// Index of the header word that numbers the segments of one kind: [`Header::index`].
+/// Index of the header word with the segment's number among those of its kind: [`Header::index`].
 pub const INDEX: usize = 10;
 
 /// The first word of every segment: `bulkhead` in ASCII, little endian.
@@ -49,7 +50,8 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
 /// The initial value of FNV-1a.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A kind of segment: each layout has a constant of this type next to the offsets that it names.
+/// A kind of segment: its code, its name and its layout. Each layout has a constant of this type
+/// next to the offsets that it names.
 ///
 /// The fingerprint covers every name, offset and size that two processes must agree on. Change a
 /// layout and processes of the two builds refuse each other.
@@ -88,7 +90,7 @@ impl SegmentKind {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size of the segment's slots, which begin after `offset` words.
+    /// Sets the size of the slots in segments of this kind, which begin after `offset` words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }

@@ -56,8 +56,8 @@ fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
 }
 
 impl Region {
-    /// Creates a named segment of zeroed words: exclusively, mode 0600, with its memory reserved
-    /// and prefaulted.
+    /// Creates a named segment of zeroed words, with its memory reserved and its pages touched.
+    /// Exclusively, mode 0600.
     ///
     /// # Errors [`RegionError::NoRoom`], or what the system refused (the name exists, no
     /// permission). Nothing is left over then.
@@ -89,7 +89,7 @@ impl Region {
         mapped.map(|map| from_map(map, true)).inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 
-    /// Maps a named segment for reading and writing, prefaulted.
+    /// Maps a named segment for reading and writing, and touches its pages.
     ///
     /// # Errors
     /// What the system refused: most often the segment is gone because the run has ended.
@@ -112,7 +112,7 @@ impl Region {
         Self::map(name, &file, prefault)
     }
 
-    /// Maps a named segment read-only, prefaulted.
+    /// Maps a named segment for reading only, and touches its pages.
     ///
     /// # Errors
     /// As [`Region::open`].
@@ -160,10 +160,10 @@ impl Region {
         Ok(from_map(map, true))
     }
 
-    /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// pages of a file count as written afterwards. Other threads may use the region concurrently,
-    /// and map other regions: the process's memory map is locked for a few pages at a time. Words
-    /// on the heap have their pages already.
+    /// Touches every page of the region for writing now, so that no later store faults. Its words
+    /// keep their values; pages of a file count as written afterwards. Other threads may use the
+    /// region concurrently, and map other regions: the process's memory map is locked for a few
+    /// pages at a time. Words on the heap have their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
@@ -177,7 +177,7 @@ impl Region {
         }
     }
 
-    /// Maps an open file read-only, prefaulted.
+    /// Maps an open file for reading only, and touches its pages.
     ///
     /// # Errors
     /// What the system refused.
@@ -204,7 +204,7 @@ impl Region {
     }
 }
 
-/// Reserves unnamed memory in `/dev/shm`, mode 0600.
+/// Creates a file of reserved memory in `/dev/shm` without a name, mode 0600.
 pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
@@ -213,7 +213,7 @@ pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     Ok(file)
 }
 
-/// Links unnamed memory under a name, which must be free.
+/// Gives a nameless file of memory a name in `/dev/shm`, which must be free.
 pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
     let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
     let link = |from: CString, to: CString| {

@@ -22,8 +22,8 @@ pub struct OwnedSegment {
 }
 
 impl OwnedSegment {
-    /// Creates a segment of zeroed words, mode 0600, and maps it. Other processes see it only once
-    /// `fill` has written to it and it is locked.
+    /// Creates a named segment of zeroed words, mode 0600, maps it and holds its lock. Other
+    /// processes see it only once `fill` has written to it and it is locked.
     ///
     /// # Errors As [`Region::create`]. Nothing is left over then.
     pub fn create(
@@ -47,7 +47,7 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner has died; `None` if another process holds it or has
+    /// Takes the lock of a segment whose owner has died. `None` if another process holds it or has
     /// just removed the name.
     ///
     /// # Errors

@@ -121,7 +121,7 @@ impl Region {
         })
     }
 
-    /// Returns a region of its own that consists of `len` words of this one, from `offset` on.
+    /// Returns a region that consists of `len` words of this one, from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this region.
@@ -152,7 +152,7 @@ impl Region {
     }
 }
 
-/// A slice of a region's words: a handle that keeps the region alive and derefs to its words.
+/// A slice of a region's words that may be written, and that keeps the region alive.
 #[derive(Clone)]
 pub struct AtomicWords {
     start: NonNull<AtomicU64>,
@@ -167,7 +167,7 @@ unsafe impl Send for AtomicWords {}
 unsafe impl Sync for AtomicWords {}
 
 impl AtomicWords {
-    /// Returns the `len` words from `offset` on.
+    /// Returns the slice's `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
@@ -198,7 +198,7 @@ impl AtomicWords {
         self.region.set_header(header)
     }
 
-    /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see
+    /// Returns `true` if a page of the region was lost and replaced by zeros in this process. See
     /// [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
@@ -224,8 +224,8 @@ impl Deref for AtomicWords {
     }
 }
 
-/// A read-only slice of a region's words: the type gives no way to store, and the pages may be
-/// mapped without write permission.
+/// A slice of a region's words that may only be read. The type gives no way to store, and the pages
+/// may be mapped without write permission.
 ///
 /// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
 /// therefore followed by a fence, which costs no instruction on x86-64.
@@ -248,7 +248,7 @@ impl ReadOnlyWords {
         self.0.is_lost()
     }
 
-    /// Returns the number of words.
+    /// Returns the number of words of the slice.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
@@ -257,7 +257,7 @@ impl ReadOnlyWords {
 }
 
 impl ReadOnlyWords {
-    /// Returns the `len` words from `offset` on.
+    /// Returns the slice's `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window.
@@ -265,7 +265,7 @@ impl ReadOnlyWords {
         ReadOnlyWords(self.0.slice(offset, len))
     }
 
-    /// Returns the checked header as [`AtomicWords::header`] does.
+    /// Returns the segment's checked header, as [`AtomicWords::header`] does.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -296,8 +296,8 @@ impl ReadOnlyWords {
         futex::wait(&self.0[index], expected, timeout);
     }
 
-    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its index:
-    /// a writer may change them concurrently.
+    /// Copies words that a writer may change concurrently, each Relaxed, calling `at` before each
+    /// load. It copies from `offset` on, and `at` receives the index.
     ///
     /// # Panics
     /// If they are not inside this window.

@@ -23,7 +23,7 @@ pub enum Access {
     Write,
 }
 
-/// A segment that a process is handed as an open descriptor instead of a name.
+/// A segment that a process inherits as an open descriptor instead of opening it by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handle {
@@ -44,8 +44,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates a sealed segment of zeroed words. `what` is its name within the run, `name` its full
-    /// name, for messages and for `/proc`.
+    /// Creates a segment of zeroed words in sealed memory, without a name. `what` is its name
+    /// within the run, `name` its full name, for messages and for `/proc`.
     ///
     /// # Errors
     /// Not enough memory, or what the system refused.
@@ -96,8 +96,7 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// Creates a segment that also has a name and is read-only for every child: the control
-    /// segment.
+    /// Creates a named segment that every child maps read-only: the control segment.
     ///
     /// # Errors
     /// What the system refused.
@@ -105,8 +104,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// Creates a segment that also has a name, and that a process with the write descriptor may
-    /// write.
+    /// Creates a named segment that a process with its write descriptor may write.
     ///
     /// # Errors
     /// What the system refused.
@@ -140,12 +138,13 @@ fn add_seals(memory: &File, seals: i32) -> io::Result<()> {
     flags(memory.as_raw_fd(), libc::F_ADD_SEALS, seals).map(drop)
 }
 
-/// Makes the size of anonymous memory final.
+/// Seals the size of anonymous memory, so that it cannot change.
 pub(crate) fn seal_size(memory: &File) -> io::Result<()> {
     add_seals(memory, SIZE_SEALS)
 }
 
-/// Returns `true` if the size of anonymous memory is final. An error if it is another kind of file.
+/// Returns `true` if the size of anonymous memory is sealed. An error if it is another kind of
+/// file.
 pub(crate) fn is_size_sealed(memory: &File) -> io::Result<bool> {
     Ok(flags(memory.as_raw_fd(), libc::F_GET_SEALS, 0)? & SIZE_SEALS == SIZE_SEALS)
 }

@@ -72,8 +72,8 @@ static PAGE: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Guard(usize);
 
 impl Guard {
-    /// Registers a mapping of `bytes` bytes. Returns `None` if the table is full or the mapping is
-    /// larger than 1 TiB: then SIGBUS in it has its default action.
+    /// Registers a mapping with the SIGBUS handler. Returns `None` if the table is full or the
+    /// mapping is larger than 1 TiB: then SIGBUS in it has its default action.
     pub(super) fn new(start: usize, bytes: usize, is_writable: bool) -> Option<Self> {
         let (first, units) = ((start / UNIT) as u64, bytes.div_ceil(UNIT) as u64);
         if units == 0 || units >= CLAIMED || first >= 1 << (u64::BITS - LEN_BITS) {

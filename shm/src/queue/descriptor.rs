@@ -62,7 +62,7 @@ impl QueueEnd {
         }
     }
 
-    /// Returns the byte of the descriptor's file that the process attached to a typed end locks.
+    /// Returns the byte of the descriptor's file that the owner of a queue's end locks.
     pub(super) const fn lock_byte(self) -> u64 {
         match self {
             Self::Consumer => 1,
@@ -89,7 +89,7 @@ impl ListedFile {
         Self { name: run_hash(&spec.name), kind: spec.kind.code << 8 | place }
     }
 
-    /// Returns `true` if the file is listed under that name within the queue.
+    /// Returns `true` if the file is listed under a name within the queue.
     pub(super) fn is_named(self, what: &str) -> bool {
         self.name == run_hash(what)
     }
@@ -116,7 +116,7 @@ impl ListedFile {
     }
 }
 
-/// Contents of a queue's descriptor, copied when a handle is made.
+/// Contents of a queue's descriptor segment, copied when a handle is made.
 #[derive(Clone)]
 pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
@@ -134,7 +134,7 @@ pub(super) struct QueueDescriptor {
 }
 
 impl QueueDescriptor {
-    /// Describes a queue that this process creates.
+    /// Creates the descriptor of a queue that this process creates.
     pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
         let creator_pid = std::process::id();
         Self {
@@ -171,7 +171,7 @@ impl QueueDescriptor {
         Header { kind, bytes: words as u64 * 8, capacity, slot_words, creator_pid, creator_start, run, index }
     }
 
-    /// Writes everything except the attached processes and the ready flag.
+    /// Writes the descriptor into its segment, without attached processes and the ready flag.
     pub(super) fn write(&self, words: &AtomicWords) {
         // Relaxed: the name of a new segment, or the word `ready`, shows them.
         words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl QueueDescriptor {
         Ok(Self { run, capacity, producers, technique, message_bytes, files, creator_pid, creator_start })
     }
 
-    /// Returns `true` if the segment with these first words belongs to the queue and has that kind
+    /// Returns `true` if a segment with these first words belongs to the queue and has this kind
     /// and size.
     pub(super) fn owns(&self, words: &[u64; HEADER_WORDS], kind: u64, bytes: u64) -> bool {
         Header::creator(words).is_some() && [words[3], words[4], words[9]] == [bytes, kind, self.run]

@@ -4,8 +4,8 @@ use crate::memory::RegionError;
 use crate::ring::PeerFault;
 use thiserror::Error;
 
-/// Maximum number of producers of a queue: `linked` has a limited number of bits for the owner of a
-/// block.
+/// Maximum number of producers of a queue, limited by the block owners of `linked`. It has a
+/// limited number of bits for the owner of a block.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Errors of creating or opening a queue, and of attaching its ends.

@@ -103,7 +103,7 @@ pub fn dead() -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the names of the files in `/dev/shm` that [`remove`] would remove.
+/// Returns the names of the files of a dead queue that [`remove`] would remove.
 ///
 /// # Errors
 /// As [`remove`].

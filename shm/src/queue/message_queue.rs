@@ -11,10 +11,10 @@ use super::waking_mux::WakingMux;
 use core::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Number of producers of a queue made by [`mpsc`].
+/// Number of producers of a queue that [`mpsc`] creates.
 pub const MPSC_PRODUCERS: usize = 16;
 
-/// Creates a queue of one producer under a name.
+/// Creates a queue of one producer and one consumer under a name.
 ///
 /// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
@@ -27,7 +27,8 @@ pub fn spsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, Qu
     mpsc_of(name, 1, capacity)
 }
 
-/// Creates a queue of up to [`MPSC_PRODUCERS`] producers under a name.
+/// Creates a queue of several producers and one consumer under a name, for up to [`MPSC_PRODUCERS`]
+/// producers.
 ///
 /// Each producer has a ring of its own with room for `capacity` messages, so that no producer can
 /// block or damage another's messages. Messages of one producer arrive in order. Otherwise as
@@ -39,7 +40,7 @@ pub fn mpsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, Qu
     mpsc_of(name, MPSC_PRODUCERS, capacity)
 }
 
-/// Creates a queue of up to `producers` producers under a name: see [`mpsc`].
+/// Creates a queue of up to `producers` producers and one consumer under a name.
 ///
 /// # Errors
 /// As [`spsc`]; [`QueueError::Producers`].
@@ -95,7 +96,7 @@ fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
     u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))
 }
 
-/// Opens the queue that another process has created under a name, to attach an end of it.
+/// Opens a queue that another process has created under a name.
 ///
 /// # Errors
 /// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;
@@ -118,7 +119,8 @@ const fn message_bytes<T>() -> u64 {
     if size_of::<T>() == 0 { u64::MAX } else { size_of::<T>() as u64 }
 }
 
-/// A handle of a typed queue, from which its ends are attached. Ends outlive their handle.
+/// A handle of a queue of typed messages, from which its ends are attached. Ends outlive their
+/// handle.
 pub struct MessageQueue<T> {
     queue: Queue<WakingMux>,
     message: PhantomData<fn(T) -> T>,
@@ -141,7 +143,7 @@ impl<T: Message> MessageQueue<T> {
         self.queue.fds()
     }
 
-    /// Returns the states of all producers, in the order of their indices.
+    /// Returns the states of all producers of the queue, in the order of their indices.
     ///
     /// # Errors
     /// What the system refused.
@@ -157,7 +159,7 @@ impl<T: Message> MessageQueue<T> {
         self.queue.is_end_locked(QueueEnd::Consumer)
     }
 
-    /// Attaches a sender as the first free producer.
+    /// Attaches a sender to the queue as the first free producer.
     ///
     /// # Errors
     /// [`QueueError::NoFreeProducer`]; segments that are missing or damaged.
@@ -176,9 +178,9 @@ impl<T: Message> MessageQueue<T> {
         Err(QueueError::NoFreeProducer { name: self.queue.label().into(), producers: self.queue.producers() })
     }
 
-    /// Attaches a sender in place of a crashed producer, and continues after its last message. What
-    /// the crashed one had pushed arrives; a message that it was pushing does not. The receiver
-    /// does not need to do anything.
+    /// Attaches a sender in place of a crashed producer, which continues after its last message.
+    /// What the crashed one had pushed arrives; a message that it was pushing does not. The
+    /// receiver does not need to do anything.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments
@@ -202,8 +204,8 @@ impl<T: Message> MessageQueue<T> {
         self.attach_receiver(false)
     }
 
-    /// Attaches the receiver in place of a crashed one. Every message that was not taken arrives,
-    /// in order; the message that the crashed receiver was taking may arrive again.
+    /// Attaches the queue's receiver in place of a crashed one. Every message that was not taken
+    /// arrives, in order; the message that the crashed receiver was taking may arrive again.
     ///
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.

@@ -22,8 +22,8 @@ const SLOT_BYTES: usize = MESSAGE_WORDS * 8;
 /// Bytes of a slot after its part number.
 const PART_BYTES: usize = SLOT_BYTES - 8;
 
-/// A type that can be sent through a queue: plain data without padding, pointers or invalid values,
-/// of at most [`MAX_MESSAGE_BYTES`]. Derive the three traits with `zerocopy`.
+/// A type that can be sent through a queue: plain data of at most [`MAX_MESSAGE_BYTES`]. It has no
+/// padding, pointers or invalid values. Derive the three traits with `zerocopy`.
 pub trait Message: FromBytes + IntoBytes + Immutable {}
 
 impl<T: FromBytes + IntoBytes + Immutable> Message for T {}

@@ -19,12 +19,12 @@ pub(super) struct SealedMemory {
 }
 
 impl SealedMemory {
-    /// Opens the pipe, for an end of the queue.
+    /// Opens the queue's pipe for one of its ends.
     pub(super) fn open_pipe(&self) -> Result<File, QueueError> {
         Ok(wake::reopen_pipe(&self.pipe).map_err(os("open its pipe again"))?)
     }
 
-    /// Makes a second handle of the same memory and pipe.
+    /// Returns a second handle of the queue's memory and pipe.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let pipe = self.pipe.try_clone().map_err(os("duplicate its pipe"))?;
         Ok(Self { region: Arc::clone(&self.region), pipe })

@@ -213,7 +213,7 @@ impl<T: Link> Queue<T> {
         if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
     }
 
-    /// Opens a queue as [`Queue::open`] does, whatever the size of its messages.
+    /// Opens a queue as [`Queue::open`] does, for messages of any size.
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
@@ -247,7 +247,7 @@ impl<T: Link> Queue<T> {
         QueueError::Technique { name: self.label().into(), technique: T::INFO.name }
     }
 
-    /// Returns another handle of the queue, with the geometry of this one.
+    /// Returns another handle of the queue.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let (name, spec) = (self.label(), &self.spec);
         if let (Some(file), Some(sealed)) = (&self.file, &self.sealed) {
@@ -273,8 +273,8 @@ impl<T: Link> Queue<T> {
         }
     }
 
-    /// Takes the lock of an end until the returned file is closed; `None` if another process or
-    /// handle has it.
+    /// Takes the lock of a queue's end until the returned file is closed. `None` if another process
+    /// or handle has it.
     pub(super) fn lock_end(&self, end: QueueEnd) -> Result<Option<File>, QueueError> {
         let Some(file) = &self.file else { return Ok(None) };
         let file = reopen(file, self.label())?;
@@ -303,7 +303,7 @@ impl<T: Link> Queue<T> {
         self.spec.producers
     }
 
-    /// Attaches the sending end of a producer; only once, until [`Queue::renew`].
+    /// Attaches the sending end of the producer with this index, only once until [`Queue::renew`].
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::Attached`]; memory that is not there or damaged.
@@ -327,7 +327,7 @@ impl<T: Link> Queue<T> {
         if index < producers { Ok(()) } else { Err(QueueError::Producer { index, producers }) }
     }
 
-    /// Attaches the receiving end at the start of the queue; only once. A successor of a crashed
+    /// Attaches the receiving end at the start of the queue, only once. A successor of a crashed
     /// consumer uses [`Queue::resume`].
     ///
     /// # Errors

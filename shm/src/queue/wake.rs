@@ -33,7 +33,7 @@ fn open_both_ways(path: &str, flags: i32) -> io::Result<File> {
     File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK | flags).open(path)
 }
 
-/// Opens the FIFO of a queue with a name.
+/// Opens the FIFO that wakes the receiver of a queue with a name.
 pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
     let open = || {
         let fifo = open_both_ways(&format!("{SHM_DIR}/{name}"), libc::O_NOFOLLOW)?;
@@ -44,7 +44,7 @@ pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
     open().map_err(|source| RegionError::Os { name: name.into(), what: "open it", source })
 }
 
-/// Opens a pipe again: the flags of the result are not shared with other processes.
+/// Opens a pipe again, so that its flags are not shared with other processes.
 ///
 /// # Errors
 /// It is not a pipe; what the system refused.

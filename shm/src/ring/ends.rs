@@ -69,7 +69,7 @@ pub enum PeerFault {
     },
 }
 
-/// Allocation counts of a technique that allocates.
+/// The numbers of memory blocks that a technique has used for the first time and again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// Blocks that were used for the first time: memory that the run had not touched before.
@@ -78,10 +78,10 @@ pub struct Allocation {
     pub reused: u64,
 }
 
-/// The sending end of a hand-off. One thread at a time.
+/// The sending end of a queue that carries a hand-off, one for each producer. One thread at a time.
 pub trait Producer: Send {
-    /// Pushes a message into the ring, or returns [`Full`]. Never blocks, and never panics whatever
-    /// the peers wrote.
+    /// Pushes a message into the queue, or returns [`Full`]. Never blocks, and never panics
+    /// whatever the peers wrote.
     ///
     /// Release: the consumer that pops the message sees everything this thread did before.
     ///
@@ -106,7 +106,7 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Pushes the first of these messages, up to as many as fit. Returns their number. It has the
+    /// Pushes the first of some messages, up to as many as fit. Returns their number. It has the
     /// guarantees of single pushes. A technique may be faster than single pushes, and may publish
     /// several messages at once.
     ///
@@ -134,9 +134,10 @@ pub struct BlockedSlot {
     pub announcer: Option<usize>,
 }
 
-/// The receiving end of an N→1 hand-off. One thread at a time.
+/// The receiving end of a queue that carries a hand-off from several producers. One thread at a
+/// time.
 pub trait Consumer: Send {
-    /// Takes a message and the index of the producer whose memory it came from; `None` if the queue
+    /// Takes a message, with the index of its producer if the memory shows it; `None` if the queue
     /// is empty. First in, first out for each producer; no order between producers. Never blocks.
     /// The index is `None` where several producers write into the same memory: then only the
     /// message names its sender, and may be forged. Never panics, whatever the peers wrote.
@@ -183,7 +184,7 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// Stops polling a producer that a crashed predecessor had retired, until [`Consumer::revive`].
+    /// Stops polling a producer that a crashed predecessor had retired, until it is revived.
     fn forget(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -196,11 +197,10 @@ pub trait Consumer: Send {
         None
     }
 
-    /// Repairs what a producer left whose process is certainly dead, so that no other end waits for
-    /// it. Call it in each duty cycle until it returns `true`: then no end waits for the dead
-    /// producer, and its own memory is not read again before [`Consumer::revive`].
-    /// [`Consumer::try_pop`] still returns messages that it had published; those in its own memory
-    /// until `true` at the latest.
+    /// Repairs what a dead producer left in the queue, so that no other end waits for it. Call it
+    /// in each duty cycle until it returns `true`: then no end waits for the dead producer, and its
+    /// own memory is not read again before [`Consumer::revive`]. [`Consumer::try_pop`] still
+    /// returns messages that it had published; those in its own memory until `true` at the latest.
     ///
     /// Pop between the calls: a claimed slot can be skipped only once everything before it is
     /// taken, and a ring is abandoned only once it is empty. Several producers that are dead at
@@ -217,12 +217,13 @@ pub trait Consumer: Send {
         let _ = producer;
     }
 
-    /// Returns the number of slots skipped so far that dead producers had claimed and not written.
+    /// Returns the number of slots that were skipped because dead producers had claimed and not
+    /// written them.
     fn passed_over(&self) -> u64 {
         0
     }
 
-    /// Looks for damage that would stop the hand-off and that polling does not show; seldom called.
+    /// Looks for damage that would stop the queue and that polling does not show; seldom called.
     fn check(&mut self) -> Result<(), PeerFault> {
         Ok(())
     }
@@ -233,8 +234,7 @@ pub trait Consumer: Send {
         None
     }
 
-    /// Returns the technique's allocation counts since the start; zeros for one that never
-    /// allocates.
+    /// Returns the technique's numbers of used memory blocks; zeros for one that never allocates.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }

@@ -58,8 +58,8 @@ pub const BLOCK: usize = POSITION + 1;
 const LINES: usize = 16;
 /// Words in the segment in which a producer announces the slot that it is about to write.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
-/// The segment kind of one producer's announcements before it claims a slot; written by that
-/// producer.
+/// The segment kind of one producer's announcements of the slots that it is about to write. Written
+/// by that producer.
 pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
     .of_slots(POSITION, INTENT_WORDS - POSITION);
 
@@ -126,7 +126,7 @@ impl Intent {
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
-    /// Attaches the announcements of all producers, in producer order.
+    /// Attaches the announcements of all producers of a ring, in producer order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -135,13 +135,13 @@ impl Intents {
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Marks a producer as dead, until [`Intents::clear`]. Returns `false` if `producer` is out of
-    /// range.
+    /// Marks a producer of the ring as dead, until [`Intents::clear`]. Returns `false` if
+    /// `producer` is out of range.
     pub fn try_mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// Marks a dead producer as retired: later announcements are those of its successor.
+    /// Marks a dead producer as retired, so that later announcements are its successor's.
     ///
     /// # Panics
     /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
@@ -235,7 +235,7 @@ mod link {
         format!("{}-{index}.intent", spec.name)
     }
 
-    /// Specifies the announcement segments of a link.
+    /// Specifies the segments with the announcements of a link's producers.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             name: name(spec, index),
@@ -250,7 +250,7 @@ mod link {
         })
     }
 
-    /// Attaches the announcement segment of one producer.
+    /// Attaches the segment with the announcements of one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].

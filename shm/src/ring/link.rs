@@ -5,7 +5,7 @@ use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
 
-/// The specification of an N→1 hand-off: its name, its producers, its slots.
+/// The specification of a link with several producers: its name, its producers, its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec<'a> {
     /// `submit`, `completion`; the names of its segments begin with it.
@@ -35,7 +35,8 @@ pub enum SegmentPlace {
 }
 
 impl SegmentPlace {
-    /// Returns `true` if messages pass through the kernel: sending one is a system call.
+    /// Returns `true` if messages in such a file pass through the kernel, so that sending one is a
+    /// system call.
     pub const fn is_kernel(self) -> bool {
         matches!(self, SegmentPlace::Fifo | SegmentPlace::Socket)
     }
@@ -88,7 +89,8 @@ impl EndRights {
     }
 }
 
-/// A technique: its properties, and how to build the two ends of an N→1 hand-off over regions.
+/// A technique: a queue that can carry a link with several producers. It has properties, and builds
+/// the two ends over regions.
 pub trait Link: 'static {
     /// The technique's name and properties.
     const INFO: TechniqueInfo;

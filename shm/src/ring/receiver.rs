@@ -36,7 +36,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// Returns the slot that blocks the queue, as [`Consumer::blocked`] does.
     fn blocked(&self) -> Option<BlockedSlot>;
 
-    /// Returns the allocation counts, as [`Consumer::allocation`] does.
+    /// Returns the queue's numbers of used memory blocks, as [`Consumer::allocation`] does.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }

@@ -56,7 +56,7 @@ impl Step {
         }
     }
 
-    /// Returns the step with that name.
+    /// Returns the step of a push with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.name() == name)
     }

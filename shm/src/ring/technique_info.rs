@@ -67,19 +67,19 @@ impl TechniqueInfo {
         Self { steps, ..self }
     }
 
-    /// Declares that each producer has its own queue.
+    /// Declares that each producer has its own queue, so that none can affect another.
     #[must_use]
     pub const fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// Declares that the queue is never full.
+    /// Declares that the technique's queue is never full.
     #[must_use]
     pub const fn unbounded(self) -> Self {
         Self { bounded: false, ..self }
     }
 
-    /// Declares that a crashed consumer can be replaced.
+    /// Declares that a crashed consumer of the technique can be replaced.
     #[must_use]
     pub const fn resumable(self) -> Self {
         Self { resumable: true, ..self }

@@ -30,7 +30,7 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
+    /// Attaches a receiving end in place of a crashed one. Messages not taken yet arrive whole and
     /// in order. A message that was being taken is delivered again if its slot was not freed.
     /// Producers may continue concurrently; retirements start again.
     ///
@@ -51,8 +51,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Returns `true` if a producer has claimed a position that was not taken: its message is
-    /// published or about to be.
+    /// Returns `true` if a producer has claimed a ring position that is not taken yet. Its message
+    /// is published or about to be.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]

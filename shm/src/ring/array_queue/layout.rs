@@ -6,10 +6,10 @@ use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADE
 pub const TAIL: usize = HEADER_WORDS;
 /// Offset (words) of the first slot of the ring.
 pub const SLOTS: usize = TAIL + 16;
-/// The segment kind of a bounded ring with a stamp per slot.
+/// The segment kind of an `array-queue` ring.
 pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
-/// Flag of a written slot in its stamp, next to the lap; 0 means free.
+/// Flag in a slot's stamp that the slot is written, next to the pass number; 0 means free.
 pub(super) const WRITTEN: u64 = 1;
 /// Difference between the stamps of a slot in two successive passes through the ring.
 pub(super) const LAP: u64 = 2;

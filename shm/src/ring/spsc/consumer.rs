@@ -84,8 +84,8 @@ impl<const M: usize> Consumer<M> {
         Self::resume_parts(&tail.into(), &head)
     }
 
-    /// Restarts at position 0, after the producer's crash is certain and before a new producer
-    /// starts. Take nothing until the producer's part was reset, all zero but its header.
+    /// Restarts at position 0 of the ring, after the producer's crash is certain and before a new
+    /// producer starts. Take nothing until the producer's part was reset, all zero but its header.
     pub fn restart(&mut self) {
         self.go_to(0);
         // Release: as in `release`. The new producer starts later.
@@ -191,14 +191,14 @@ impl<const M: usize> Consumer<M> {
         fault.map_or(Ok(message), Err)
     }
 
-    /// Frees the slots of all messages that were taken.
+    /// Frees the ring slots of all messages that were taken.
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the producer's Acquire load of the head; our reads come before.
         self.head_word.store(self.taken(), Ordering::Release);
     }
 
-    /// Returns how many messages were taken, including by crashed predecessors.
+    /// Returns how many messages of the ring were taken, including by crashed predecessors.
     #[inline(always)]
     pub const fn taken(&self) -> u64 {
         self.expected_sequence - 1

@@ -136,7 +136,7 @@ fn geometry<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Resul
     }
 }
 
-/// Makes a ring on the heap and attaches both ends: for tests, models and benches.
+/// Creates a ring on the heap and attaches both ends, for tests, models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -149,7 +149,7 @@ pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) 
     )
 }
 
-/// Writes the headers of a ring in zeroed words: for tests and benches.
+/// Writes the headers of a ring's two parts into zeroed words, for tests and benches.
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].
@@ -157,7 +157,7 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
     write_header_of::<M>(words, capacity, 0);
 }
 
-/// Writes the headers as [`write_header`] does, for the ring of that index: its slots begin at
+/// Writes the headers as [`write_header`] does, for the ring with this index. Its slots begin at
 /// [`first_slot`].
 ///
 /// # Panics

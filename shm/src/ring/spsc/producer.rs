@@ -63,8 +63,8 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Attaches a sending end in place of a crashed one, and continues after the last message that
-    /// was published. The consumer may continue concurrently. Reads every slot once.
+    /// Attaches a sending end in place of a crashed one, which continues after its last published
+    /// message. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -87,12 +87,14 @@ impl<const M: usize> Producer<M> {
         Self::resume_parts(&tail, &head.into())
     }
 
-    /// Returns how many messages were published, including those of crashed predecessors.
+    /// Returns how many messages were published in the ring, including those of crashed
+    /// predecessors.
     pub const fn published(&self) -> u64 {
         self.tail
     }
 
-    /// Returns the message that was published last, if any; also by a crashed predecessor.
+    /// Returns the message that was published last in the ring, if any. Also by a crashed
+    /// predecessor.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
         let slot = self.slots.slot(last);
@@ -158,8 +160,8 @@ impl<const M: usize> Producer<M> {
         reach(at, Step::Published)
     }
 
-    /// Pushes the first of these messages, up to as many as fit, in batches. Returns their number.
-    /// A producer that crashes here has published the first ones, or none.
+    /// Pushes the first of some messages, up to as many as fit, in batches. Returns their number. A
+    /// producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
@@ -223,7 +225,7 @@ impl<const M: usize> Producer<M> {
         }
     }
 
-    /// Restarts at position 0, after the ring's memory was reset for a new consumer.
+    /// Restarts at position 0 of the ring, after its memory was reset for a new consumer.
     pub fn restart(&mut self) {
         (self.tail, self.cached_head) = (0, 0);
     }
