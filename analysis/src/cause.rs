@@ -81,7 +81,7 @@ impl NanosByCause {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Returns the causes with a time above 0, in display order.
+    /// Returns the causes with a time above 0, and their nanoseconds, in display order.
     pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)
     }

@@ -32,9 +32,9 @@ pub trait Document: Serialize + Sized {
     /// Remedy in the error message for a damaged file of the document. The default is for results
     /// computed from the logs of a run.
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
-    /// Whether the JSON is indented for people to read.
+    /// `true` if the JSON is indented for people to read.
     const PRETTY: bool = true;
-    /// Whether the file is synced to disk before it replaces the previous one.
+    /// `true` if the file is synced to disk before it replaces the previous one.
     const SYNCED: bool = false;
 
     /// Converts parsed JSON to the document. Each type has a function of its own, so that no other
@@ -44,7 +44,7 @@ pub trait Document: Serialize + Sized {
     /// A missing key, or a value of another type.
     fn from_json(value: Value) -> serde_json::Result<Self>;
 
-    /// Checks that the values are consistent; a file may hold anything.
+    /// Checks that the values of a read document are consistent.
     ///
     /// # Errors
     /// The inconsistency, as text.

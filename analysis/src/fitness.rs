@@ -16,7 +16,7 @@ pub const UNFIT: &str = "not fit for latency claims";
 /// The number of kinds of reasons that are listed.
 const MAX_REASONS: usize = 12;
 
-/// Whether latencies may be quoted, and why not.
+/// The verdict whether latencies may be quoted, with the reasons against it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fitness {
     /// Whether they may be quoted.

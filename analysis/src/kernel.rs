@@ -49,7 +49,7 @@ pub struct CoreAccount {
     pub top_interrupts: Vec<(String, u64)>,
 }
 
-/// How often and how long a cgroup's CPU limit stopped its threads.
+/// The number and the total length of stops by a cgroup's CPU limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuThrottling {
     /// Number of throttled periods.

@@ -136,7 +136,7 @@ pub struct LogReader<R = File> {
 }
 
 impl LogReader<File> {
-    /// Opens a saved log and checks its header; with `run`, also that the log belongs to that run.
+    /// Opens a saved log and checks its header. With `run`, also that the log belongs to that run.
     ///
     /// # Errors
     /// [`LogError`]: the file cannot be read, ends within header or status, or has a foreign
@@ -314,7 +314,7 @@ impl<'a> RecordBlock<'a> {
         self.records.len()
     }
 
-    /// Returns `true` if the block has no records; a reader never returns such a block.
+    /// Returns `true` if the block has no records, which never occurs for blocks of a reader.
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

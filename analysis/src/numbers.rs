@@ -47,8 +47,8 @@ pub fn short(number: u64) -> String {
     format!("{} {}", plain(number / unit.1), unit.0)
 }
 
-/// Formats a number with three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; a
-/// dash if it is not finite.
+/// Formats a number with three significant digits: `0.42`, `12.3`, `1,234`; a dash if it is not
+/// finite. It is whole from 100 on.
 pub fn plain(number: f64) -> String {
     match number.abs() {
         size if !size.is_finite() => "–".into(),

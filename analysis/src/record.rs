@@ -101,8 +101,8 @@ impl Document for RunRecord {
     }
 }
 
-/// The death of one incarnation of a strategy and its containment. Times are nanoseconds since the
-/// start of the run.
+/// The death of one incarnation of a strategy, and how it was handled. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// Index of the strategy.
@@ -214,7 +214,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Returns the venues of the outage, each once.
+    /// Returns the venues that were down in the outage, each once.
     pub fn venues(&self, plan: &Plan) -> Vec<u16> {
         let mut venues: Vec<u16> =
             self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();

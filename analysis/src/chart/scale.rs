@@ -20,7 +20,7 @@ pub struct Scale {
     step: f64,
 }
 
-/// A tick of an axis.
+/// A tick of a chart's axis: its value and its label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AxisTick {
     /// Value at the tick.
@@ -70,7 +70,7 @@ impl Scale {
         Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
-    /// Returns the coordinate of a value on the chart.
+    /// Returns the coordinate of a value on the scale.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A setting or load that a sweep varies. All but the rate are settings of a run.
+/// A setting or load that a sweep varies, such as the technique or the rate. All but the rate are
+/// settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {

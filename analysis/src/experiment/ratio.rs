@@ -45,7 +45,7 @@ pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     }
 }
 
-/// Returns the 95 % interval of a latency ratio as an error bar. `None`: there is none.
+/// Returns the 95 % interval of a latency ratio, as an error bar of a chart. `None`: there is none.
 pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
     let ratio = line.difference.filter(|_| line.verdict != Verdict::NotComparable)?.ratio;
     let known = [ratio.low, ratio.value, ratio.high];

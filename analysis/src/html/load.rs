@@ -10,7 +10,7 @@ use crate::timeline::Timeline;
 use std::path::Path;
 use thiserror::Error;
 
-/// Saved results that cannot be read.
+/// The error that saved results cannot be read.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// No results at all.

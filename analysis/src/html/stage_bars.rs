@@ -123,7 +123,7 @@ fn table(summary: &Summary) -> Markup {
     }
 }
 
-/// Describes a measure in words, for a table of stages.
+/// Describes a measured duration in words, for a table of stages.
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {

@@ -224,7 +224,7 @@ fn subject(record: &Record) -> String {
     }
 }
 
-/// Returns the name of a thread's state.
+/// Returns the name of a thread's state, such as `running`.
 pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     match status.state() {
         ThreadState::Starting => "starting",

@@ -47,7 +47,8 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the deaths from the run's record. Impossible incidents are ignored.
+    /// Derives the deaths in a run, and the untrusted logs, from the run's record. Impossible
+    /// incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
@@ -124,7 +125,7 @@ impl Deaths {
         self.has_outage
     }
 
-    /// Returns `true` if the record explains that a thread received invalid messages.
+    /// Returns `true` if the run's record explains why a thread received invalid messages.
     pub fn has_known_violation(&self) -> bool {
         self.has_known_violation
     }
@@ -155,7 +156,7 @@ impl Deaths {
         self.is_complete
     }
 
-    /// Returns the index in the record of the incident that ended an incarnation.
+    /// Returns the index of the strategy death that ended an incarnation, in the run's record.
     pub fn incident(&self, strategy: u16, epoch: u16) -> Option<usize> {
         let index = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
         (*index as usize).checked_sub(1)

@@ -28,14 +28,14 @@ pub struct FurtherReport {
 }
 
 impl FurtherReport {
-    /// Returns the time of a point of the report in ticks, if it was stamped.
+    /// Returns the time at which the report was stamped at a point, in ticks.
     pub fn at(&self, point: Point) -> Option<u64> {
         let index = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[index]
     }
 
-    /// Sets the stamp of a point of the report. Returns `false` if it was set already or reports
-    /// have no such point.
+    /// Sets the report's stamp at a point. Returns `false` if it was set already or reports have no
+    /// such point.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
             Some(index) if self.ticks[index].is_none() => {
@@ -53,7 +53,7 @@ impl FurtherReport {
     }
 }
 
-/// All further reports of a run (those after an order's first), by order and number.
+/// All reports of a run after their orders' first ones, by order and report number.
 #[derive(Debug, Default)]
 pub(super) struct FurtherReports {
     reports: BTreeMap<(OrderId, u8), FurtherReport>,
@@ -64,12 +64,12 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns an order's further report with that number, created if new.
+    /// Returns an order's report with a number after the first; creates it if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
 
-    /// Moves the reports with which the engine closed orders of dead gateways to their own list.
+    /// Separates the reports with which the engine closed orders of dead gateways from the others.
     /// `is_unknown` returns whether an order was closed this way.
     pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
         let of_engine = |(id, number): &(OrderId, u8), report: &FurtherReport| {

@@ -13,7 +13,7 @@ pub(super) struct ThreadGaps {
 }
 
 impl ThreadGaps {
-    /// Creates empty lists for each thread of a plan.
+    /// Creates empty lists of gaps and sleeps for each thread of a plan.
     pub fn for_plan(plan: &Plan) -> Vec<Self> {
         let of = |thread: &ThreadPlan| Self {
             gaps: Vec::new(),

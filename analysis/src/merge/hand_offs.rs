@@ -149,7 +149,7 @@ impl ReturnOrder {
     }
 }
 
-/// Returns the point at the other end of the return hand-off.
+/// Returns the stamp point at the opposite end of the return hand-off.
 #[inline]
 pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }

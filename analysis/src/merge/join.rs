@@ -125,7 +125,8 @@ impl<'a> Join<'a> {
         self.source.backward_steps.first()
     }
 
-    /// Marks the log of a strategy as untrusted: its stamps remain and count for nothing.
+    /// Marks the log of a strategy as untrusted: its stamps stay in the table but count for
+    /// nothing.
     pub fn distrust(&mut self, strategy: u16) {
         self.deaths.distrust(strategy);
         self.table.excuse(strategy);

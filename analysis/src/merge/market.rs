@@ -40,7 +40,7 @@ impl TouchVersions {
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
-    /// Adds the record of an exchange's write to its board, from the log of a thread.
+    /// Adds a logged top-of-book version that an exchange has written to its board.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -64,7 +64,7 @@ impl TouchVersions {
         }
     }
 
-    /// Returns the number of versions of all instruments.
+    /// Returns the number of top-of-book versions of all instruments.
     pub fn count(&self) -> u64 {
         self.written.values().map(|all| all.len() as u64).sum()
     }

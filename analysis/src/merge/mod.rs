@@ -54,7 +54,8 @@ use thiserror::Error;
 use thread_log::empty_status;
 use violation::{Findings, Violations};
 
-/// An error that prevents the merge. Faults of single orders are [`Violation`]s.
+/// An error that makes it impossible to merge a run's logs. Faults of single orders are
+/// [`Violation`]s.
 #[derive(Debug, Error)]
 pub enum MergeError {
     /// A log is missing, truncated or overwritten.
@@ -94,7 +95,7 @@ impl MergeError {
     }
 }
 
-/// A merged run: every order with its stamps, and the violations.
+/// All orders of a run with their stamps, joined from its logs, and the violations found.
 #[derive(Debug)]
 pub struct MergedRun {
     /// Counts of orders by outcome.

@@ -39,7 +39,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts a sent order by its outcome.
+    /// Adds a sent order to the counts, by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -119,7 +119,7 @@ impl OrderLosses {
         }
     }
 
-    /// Returns the number of orders of all outcomes.
+    /// Returns the number of dead strategies' orders without a report, over all outcomes.
     pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }
@@ -156,12 +156,12 @@ pub struct StampSpan {
 }
 
 impl StampSpan {
-    /// Creates a span without any stamp.
+    /// Creates a span of time that contains no stamp.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
     }
 
-    /// Extends the span by the stamps of an order.
+    /// Extends the span of time to contain the stamps of an order.
     #[inline]
     pub(super) fn include(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);

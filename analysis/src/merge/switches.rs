@@ -12,7 +12,7 @@ use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
-/// A kill switch that was turned on.
+/// The activation of a kill switch: its scope, cause and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillActivation {
     /// Switch as logged.
@@ -46,7 +46,7 @@ pub(super) struct KillSwitches {
 const NOT_NEW: u8 = 1;
 
 impl KillSwitches {
-    /// Adds a log record of a kill switch.
+    /// Handles a log record that a kill switch was turned on, off or confirmed.
     #[cold]
     pub fn record(&mut self, record: Record) {
         let Some(switch) = KillSwitch::from_record(&record) else {

@@ -173,8 +173,8 @@ struct LaterEpochs {
     lane_indices: Vec<u32>,
 }
 
-/// The order table: a row for each order, by strategy and incarnation. Lanes of epoch 0 are at
-/// their strategy's index.
+/// The merged table of a run's orders, by strategy and incarnation, with a row of stamps for each.
+/// Lanes of epoch 0 are at their strategy's index.
 #[derive(Debug)]
 pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
@@ -182,7 +182,7 @@ pub(super) struct OrderTable {
     pub room: ColumnStore,
 }
 
-/// Number of rows of the order table between two checks of the resident memory.
+/// Number of rows of the merged table between two checks of resident memory.
 pub(super) const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
@@ -299,7 +299,7 @@ impl OrderTable {
         }
     }
 
-    /// Returns the last epoch of a strategy with any stamp.
+    /// Returns the last incarnation of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
         self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
     }

@@ -42,7 +42,7 @@ impl ThreadLog {
     }
 }
 
-/// Returns an empty status block.
+/// Returns a thread's status block without any value.
 pub(super) fn empty_status() -> ThreadStatus {
     ThreadStatus::from_words([0; STATUS_WORDS])
 }

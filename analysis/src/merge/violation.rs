@@ -64,7 +64,7 @@ pub enum ViolationKind {
     Checksum,
 }
 
-/// How often one kind of violation was found, with a first example.
+/// The number of violations of one kind, with a first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Kind of violation.
@@ -75,18 +75,19 @@ pub struct Violation {
     pub first: String,
 }
 
-/// All violations of a run by kind; a list, since there are few kinds and mostly none.
+/// All violations of a run's invariants, counted by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Counts one violation of a kind. `example` is called only for the first of its kind.
+    /// Counts one violation of a kind, and keeps the first example. `example` is called only for
+    /// the first of its kind.
     #[cold]
     pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations of a kind; does nothing for 0.
+    /// Counts `count` violations of a kind, and keeps the first example. Does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
@@ -108,7 +109,7 @@ impl Violations {
         self.0.first()
     }
 
-    /// Adds all violations of another collection.
+    /// Adds the violations of another collection to this one.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);
@@ -164,7 +165,7 @@ impl Findings {
     }
 }
 
-/// Returns the name of an order in examples: `strategy 3 order 17`.
+/// Returns the name of an order for messages, such as `strategy 3 order 17`.
 pub fn order_name(id: OrderId) -> String {
     match id.epoch() {
         0 => format!("strategy {} order {}", id.strategy(), id.sequence()),

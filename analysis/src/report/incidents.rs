@@ -29,7 +29,7 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
     ]
 }
 
-/// Returns the name of the dead incarnation of a strategy: `3`, or `3.12` after a restart.
+/// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.
 pub(crate) fn name(incident: &IncidentSummary) -> String {
     match incident.epoch {
         0 => incident.strategy.to_string(),
@@ -37,7 +37,7 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
     }
 }
 
-/// Returns the cause of the death on one line without control characters.
+/// Returns the cause of a strategy's death on one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
     single_line(&incident.cause)
 }

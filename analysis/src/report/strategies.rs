@@ -42,7 +42,7 @@ fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
 }
 
-/// Returns the tables that compare strategies; none for a run with a single kind of strategies.
+/// Returns the tables that compare strategies of several kinds; none for a run with one kind.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let all = &summary.strategies;
     if all.is_empty() {

@@ -42,8 +42,8 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     table
 }
 
-/// Returns the lines of the stage table for the terminal, with rules between stages, sums and the
-/// remaining measures.
+/// Returns the lines of the stage table for the terminal, with rules between its sections. The
+/// sections are stages, sums and the remaining measures.
 pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let table = stages(summary, ruled());
     let mut lines: Vec<String> = table.lines().collect();

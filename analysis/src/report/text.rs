@@ -32,7 +32,8 @@ impl LineStyle {
     }
 }
 
-/// Formats the terminal report, at most [`width`] columns wide; with escape codes only if `colour`.
+/// Formats the terminal report of a run, at most [`width`] columns wide. With escape codes only if
+/// `colour`.
 pub fn terminal(summary: &Summary, color: bool) -> String {
     let mut page = TextReport { text: String::new(), color };
     verdict(&mut page, summary);

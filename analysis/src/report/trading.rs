@@ -61,13 +61,13 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// Returns the number of positions that the table omits.
+/// Returns the number of positions that the report's table omits.
 pub(super) fn hidden_positions(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
     listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))
 }
 
-/// Returns the table of kill switches.
+/// Returns the table of a run's kill switches.
 pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table> {
     if trading.kills.is_empty() {
         return None;
@@ -102,7 +102,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Formats a quantity in whole units: `1.5`, with at most eight decimals.
+/// Formats a quantity, given in 1e-8 units, in whole units: `1.5`, with at most eight decimals.
 pub(crate) fn units(quantity: f64) -> String {
     let text = format!("{:.8}", quantity / 1e8);
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -65,8 +65,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
-    /// [`RESOLUTION`], contains 1.
+    /// Returns the sign of the difference: -1 if B is less than A, 1 if it is more, 0 if it is
+    /// unclear. It is unclear if the ratio's interval, widened by [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1

@@ -156,13 +156,13 @@ impl RunOutline {
         }
     }
 
-    /// Returns the distribution of a measure; empty if the outline lacks it.
+    /// Returns the distribution of a measured duration; empty if the outline lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// Returns the share of orders that stalls affected and that [`Measure::StallFree`] excludes;
-    /// `None` if unknown.
+    /// Returns the share of orders that stalls affected; `None` if unknown. [`Measure::StallFree`]
+    /// excludes them.
     pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
@@ -217,7 +217,8 @@ impl Percentile {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns the value of the percentile in a distribution, if it has enough samples.
+    /// Returns the value of this percentile in a distribution, if the distribution has enough
+    /// samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,

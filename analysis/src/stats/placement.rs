@@ -43,7 +43,7 @@ pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     found
 }
 
-/// Returns the hosts of the runs, each once, in order of appearance.
+/// Returns the hosts on which runs were made, each once, in order of appearance.
 pub fn hosts<'a>(runs: &[&'a RunOutline]) -> Vec<&'a MachineKey> {
     let mut hosts: Vec<&MachineKey> = Vec::new();
     for run in runs {

@@ -12,7 +12,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Computes the spread of the values; `None` without any.
+    /// Computes median, minimum and maximum of some values; `None` without any.
     pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);

@@ -178,8 +178,8 @@ fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     }
 }
 
-/// Returns up to `max` incidents, those with the greatest effect on survivors, in the order of
-/// detection.
+/// Returns up to `max` strategy deaths, those with the greatest effect on survivors, in the order
+/// of detection.
 pub fn worst(incidents: &[IncidentSummary], max: usize) -> Vec<&IncidentSummary> {
     let mut chosen: Vec<&IncidentSummary> = incidents.iter().collect();
     chosen.sort_by_key(|incident| std::cmp::Reverse(incident.survivors.max_ns));

@@ -142,12 +142,12 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Returns the histogram of the samples, in nanoseconds.
+    /// Returns the histogram of the duration's samples, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
 
-    /// Returns the distribution of the samples.
+    /// Returns count, extremes, mean and percentiles of the duration's samples.
     pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, min_ticks: least_ticks, max_ticks: greatest_ticks, sum_ticks } = self;
         let count = histogram.len();

@@ -65,13 +65,13 @@ impl IncidentWindows {
         Self { sorted, latest }
     }
 
-    /// Returns `true` if the order had returned before the first incident began.
+    /// Returns `true` if the order had returned before the first strategy death began.
     pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `on_incident` with the index of every incident of another strategy that affected the
-    /// order. The order has all eight stamps, ascending.
+    /// Calls `on_incident` for every death of another strategy that affected the order, with its
+    /// index. The order has all eight stamps, ascending.
     pub fn for_each_affecting(&self, strategy: u16, row: &OrderRow, mut on_incident: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         self.for_each_overlapping(t1, t4, |window| {

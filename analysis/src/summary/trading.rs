@@ -76,7 +76,8 @@ pub struct RejectionCount {
     pub orders: u64,
 }
 
-/// An activation of a kill switch. Times are nanoseconds since the start of the run.
+/// The activation of a kill switch, with the orders that it affected. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
     /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.

@@ -77,8 +77,7 @@ fn at_venue(row: &OrderRow) -> (u64, u64) {
     (t4, t5)
 }
 
-/// Summarizes every venue fault that began in the run, in the order of the plan. Linear in orders
-/// and faults.
+/// Summarizes every venue fault of a run, in the order of the plan. Linear in orders and faults.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<VenueIncident> {
     let (plan, trading) = (&record.plan, record.plan.trading());
     let start = record.clock.start_ticks;

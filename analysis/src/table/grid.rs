@@ -32,7 +32,7 @@ pub struct GridRow {
 }
 
 impl GridRow {
-    /// Creates a row without highlights.
+    /// Creates a table row without highlighted cells.
     pub fn plain(cells: Vec<String>) -> Self {
         Self { cells, best: Vec::new() }
     }

@@ -16,7 +16,7 @@ pub fn set_width(columns: usize) {
     let _ = COLUMNS.set(columns.clamp(BOUNDS.0, BOUNDS.1));
 }
 
-/// Returns the maximum width of a line of a report.
+/// Returns the maximum width of a report's line in columns.
 pub fn width() -> usize {
     COLUMNS.get().copied().unwrap_or(DEFAULT_WIDTH)
 }

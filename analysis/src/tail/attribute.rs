@@ -49,7 +49,7 @@ impl TicksByCause {
         self.0[cause as usize]
     }
 
-    /// Returns the sum over all causes.
+    /// Returns the ticks attributed to all causes together.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

@@ -56,9 +56,9 @@ impl PauseCause {
     }
 }
 
-/// Returns the parts of gaps and sleeps that lie between the stamps (ascending) and have at least
-/// `min_ticks` ticks. The result is ascending and disjoint for any input: overlapping time belongs
-/// to the gap or sleep that ended first.
+/// Returns when a thread did nothing for orders: the parts of its gaps and sleeps between its
+/// stamps. Stamps are ascending; parts have at least `min_ticks` ticks. The result is ascending and
+/// disjoint for any input: overlapping time belongs to the gap or sleep that ended first.
 pub fn pauses(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], min_ticks: u64) -> Vec<Pause> {
     let mut splitter = GapSplitter::new(gaps, sleeps, min_ticks);
     stamps.iter().for_each(|stamp| splitter.stamp(*stamp));
@@ -180,15 +180,15 @@ impl PauseIndex {
         std::array::from_fn(|why| to[why] - from[why])
     }
 
-    /// Returns the start of the first sleep in `from..to`.
+    /// Returns the start of the thread's first sleep in `from..to`.
     pub fn first_sleep(&self, from: u64, to: u64) -> Option<u64> {
         let behind = &self.pauses[self.count_before(from)..];
         let before = behind.iter().take_while(|pause| pause.from < to);
         before.into_iter().find(|pause| pause.cause == PauseCause::Sleep).map(|pause| pause.from)
     }
 
-    /// Returns the pause that began exactly with the stamp at `from` and ended by `to`. Sleeps are
-    /// excluded: a thread that sleeps had nothing left to do.
+    /// Returns the thread's pause that began exactly at the stamp `from` and ended by `to`. Sleeps
+    /// are excluded: a thread that sleeps had nothing left to do.
     pub fn pause_from(&self, from: u64, to: u64) -> Option<Pause> {
         let index = self.count_before(from);
         let is_sender_pause =

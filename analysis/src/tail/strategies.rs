@@ -33,7 +33,7 @@ impl StrategyTails {
         Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
-    /// Adds a stage span of an order to its strategy's totals.
+    /// Adds a stage of an order to the totals of its strategy.
     #[inline]
     pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)

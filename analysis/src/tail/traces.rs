@@ -70,7 +70,7 @@ pub(super) struct OrderTrace<'a> {
 pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
 impl OrderTrace<'_> {
-    /// Returns the sort key of the trace, by the order's slowness.
+    /// Returns the sort key that puts slower orders first.
     pub fn rank(&self) -> SlownessRank {
         (Reverse(self.rt_venue), self.row.began(), self.id.word())
     }

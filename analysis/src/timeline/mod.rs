@@ -158,7 +158,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the time from the start to the end of the last bucket, in nanoseconds.
+    /// Returns the time that the timeline covers, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.bucket_ns.saturating_mul(self.count.len() as u64)
     }

@@ -19,7 +19,7 @@ const STALL_FACTOR: u64 = 10;
 /// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
-/// Returns the minimum length of a stall in a run with this median of rt_venue, in nanoseconds.
+/// Returns the minimum length of a stall in nanoseconds, given the run's median rt_venue.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }

@@ -21,7 +21,7 @@ fn headline_technique(bill: &Bill) -> Option<Technique> {
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
 
-/// Returns the result of a bill in one sentence.
+/// Returns the result of a bill of isolation costs in one sentence.
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));

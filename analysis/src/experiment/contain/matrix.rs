@@ -142,7 +142,7 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
     }
 }
 
-/// Quotes a text and shows its unprintable bytes, written by a strategy, in hexadecimal.
+/// Quotes a text, with its unprintable bytes in hexadecimal.
 pub(super) fn quoted_bytes(text: &str) -> String {
     const MAX_BYTES: usize = 16;
     let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());

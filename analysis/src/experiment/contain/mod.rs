@@ -13,7 +13,7 @@ use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 
-/// Whether a fault was contained: stayed where it began.
+/// The outcome of a fault: contained, contained after a wait, not contained, or never injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contained {

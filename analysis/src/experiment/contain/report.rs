@@ -13,8 +13,8 @@ use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Journaling};
 use std::path::Path;
 
-/// Returns the report of a containment table. `folder` has the runs whose timelines are drawn,
-/// `record` their verdicts.
+/// Returns the report of `launcher contain`: the containment table, and effects on survivors.
+/// `folder` has the runs whose timelines are drawn, `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
     let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
     let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));

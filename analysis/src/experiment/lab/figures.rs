@@ -67,7 +67,7 @@ impl CellFigures {
         })
     }
 
-    /// Returns the CPU time of both sides per event, in nanoseconds.
+    /// Returns the CPU time of producers and consumers per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
     }

@@ -84,7 +84,7 @@ pub struct Lab {
     pub cells: Vec<LabCell>,
 }
 
-/// How long `sleep(1 ms)` takes on this machine: medians in nanoseconds.
+/// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
     /// With the default timer slack of a process (50 µs).
@@ -95,7 +95,7 @@ pub struct SleepSample {
     pub samples: u32,
 }
 
-/// A cell of the queue benchmark: one combination of settings, and its runs.
+/// One combination of settings of the queue benchmark, and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCell {
     /// The technique that carries the events.
@@ -172,7 +172,7 @@ pub struct SideCost {
 }
 
 impl SideCost {
-    /// Adds the CPU time and switches of producers and consumers.
+    /// Returns the sum of two ends' CPU times and context switches.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -203,7 +203,8 @@ pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
 }
 
 impl LabLatency {
-    /// Summarizes a run's latencies in nanoseconds. `None`: there are none.
+    /// Summarizes a run's latencies in nanoseconds: extremes, mean and percentiles. `None`: there
+    /// are none.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self {
             mean_ns: histogram.mean(),
