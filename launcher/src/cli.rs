@@ -350,7 +350,7 @@ pub enum JournalAction {
     Cut,
 }
 
-/// The output format of a journal's records.
+/// The output format of records that `launcher journal` prints.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordFormat {
     /// For people

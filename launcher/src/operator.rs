@@ -69,7 +69,7 @@ impl ActiveRunHandle {
         Ok(())
     }
 
-    /// Returns the commands given so far and the engine's answers.
+    /// Returns the operators' commands given so far, and the engine's answers.
     ///
     /// # Errors
     /// The segments are gone or belong to another run.
@@ -143,7 +143,7 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Converts the ticks between two times of the run's clock to nanoseconds.
+    /// Converts a difference of two ticks of the run's clock to nanoseconds.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }

@@ -15,7 +15,7 @@ pub fn measure() {
 /// text are escaped, except for the reports' own colors.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
-/// Locks standard output.
+/// Locks standard output for a report.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
     let colours = is_coloured(&out);

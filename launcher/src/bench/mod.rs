@@ -76,7 +76,7 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         Box::new(SameProcess)
     }
 
-    /// Attaches an agent's segments and returns its loop.
+    /// Attaches a benchmark agent's segments and returns its measured loop.
     ///
     /// # Errors
     /// A segment that is missing or invalid.

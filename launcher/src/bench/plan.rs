@@ -23,7 +23,7 @@ pub struct SharedSegment {
     pub rights: Vec<Option<Access>>,
 }
 
-/// Returns the stronger of two access rights.
+/// Returns the strongest of some access rights; `None` without any.
 pub(super) fn strongest_access(rights: impl Iterator<Item = Access>) -> Option<Access> {
     rights.reduce(|one, other| if one == Access::Write { one } else { other })
 }
@@ -120,7 +120,7 @@ impl<W: BenchWork> BenchPlan<W> {
         format!("{}{}.{what}", Plan::PREFIX, self.run)
     }
 
-    /// Returns `true` if these agents run in the sandbox.
+    /// Returns `true` if a process with these agents runs in the sandbox.
     pub(super) fn is_confined(&self, agents: &[usize]) -> bool {
         self.isolation == Isolation::Sandbox && agents.iter().all(|agent| self.work.is_confined(*agent))
     }

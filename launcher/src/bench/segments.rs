@@ -42,8 +42,8 @@ pub struct BenchSegments {
 }
 
 impl BenchSegments {
-    /// Creates the segments and writes their handles into the plan. Memory is touched first on the
-    /// first agent's core: Linux takes it from that core's node.
+    /// Creates the segments of a benchmark run and writes their handles into its plan. Memory is
+    /// touched first on the first agent's core: Linux takes it from that core's node.
     pub(super) fn create<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
         let create = || {
             if let Some(core) = plan.cores.first().copied().flatten() {

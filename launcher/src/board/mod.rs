@@ -53,7 +53,8 @@ const NOTES: [&str; 5] = [
     "times over 2,048 ticks are kept to one part in 2,048, greatest and least exactly; all readers' counts are added up",
 ];
 
-/// Runs `launcher board`: measures all cases, saves after each, prints and draws.
+/// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
+/// draws.
 ///
 /// # Errors
 /// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that

@@ -30,7 +30,7 @@ fn added() -> Vec<(ComponentKind, &'static str, VenueInfo)> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Registers the name of a venue with its properties.
+/// Registers the name of a user's venue, with its properties.
 ///
 /// # Errors
 /// The errors of [`ComponentKind::register`].
@@ -106,11 +106,11 @@ pub trait ComponentType: Clone + Copy + core::fmt::Debug + Send + Sync + 'static
     const KIND: ComponentKind;
 }
 
-/// Marker for the kinds of strategies.
+/// A marker type for lists of strategy kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategies;
 
-/// Marker for the kinds of venues.
+/// A marker type for lists of venue kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Venues;
 

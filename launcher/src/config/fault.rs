@@ -41,7 +41,7 @@ pub struct FaultSpec {
     pub lasts: Option<Nanos>,
 }
 
-/// All faults of a run, at least one.
+/// All injected faults of a run, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults(pub Vec<FaultSpec>);
 

@@ -31,7 +31,7 @@ const SEED_KEYS: [(&str, &str); 11] = [
 ];
 
 impl Settings {
-    /// Reads a config file.
+    /// Reads settings from a config file.
     ///
     /// # Errors
     /// The file that cannot be read, or its line that is wrong.

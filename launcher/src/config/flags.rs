@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Flags that several commands share, in addition to the settings.
+/// Command-line flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
     /// Read settings from a YAML file, `key: value`
@@ -49,7 +49,7 @@ pub struct RunCommand {
     pub fail_if_slower: Option<Slower>,
 }
 
-/// The flags of one run, or of both sides of a comparison.
+/// The settings' command-line flags, for one run or both sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
     /// The settings, which a config file can also have.

@@ -15,7 +15,7 @@ use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 
-/// All limits of a run, at least one.
+/// All limits of a run that users set, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 

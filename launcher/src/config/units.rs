@@ -54,7 +54,7 @@ impl SettingValue for DelayRange {
     }
 }
 
-/// A list of cores: `0,2-5`. Ascending, without duplicates, never empty.
+/// A list of CPU cores that users write as `0,2-5`. Ascending, without duplicates, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// The value type of a setting, which can be parsed and formatted.
 pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
-    /// Whether the value is a list: its flag may be repeated, and in the config file it may be a
+    /// `true` if the value is a list. Its flag may be repeated, and in the config file it may be a
     /// list.
     const IS_LIST: bool = false;
 
@@ -41,7 +41,7 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
         later
     }
 
-    /// Checks a parsed value against its setting's range.
+    /// Checks that the value is within its setting's range.
     ///
     /// # Errors
     /// What would be valid.
@@ -59,9 +59,9 @@ pub(super) fn parsed<T: SettingValue>() -> impl TypedValueParser<Value = T> {
     StringValueParser::new().try_map(|text| T::parse(&text))
 }
 
-/// A value from a fixed list of names.
+/// A value that users select from a fixed list of names.
 pub trait Named: Sized + Clone + Send + Sync + 'static {
-    /// Returns all names, in the order of the documentation.
+    /// Returns the names of all values, in the order of the documentation.
     fn names() -> Vec<&'static str>;
     /// Returns the value that has this name.
     fn by_name(name: &str) -> Option<Self>;
@@ -148,7 +148,7 @@ impl<T: Named> SettingValue for T {
     }
 }
 
-/// A named value, or `auto` for the planner's choice.
+/// A value that users select by name, or `auto` for the planner's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
     /// The planner decides.

@@ -41,7 +41,7 @@ impl SweepProgress {
         self.measured += 1;
     }
 
-    /// Prints a permanent line above the progress line; to stdout if stderr is not a terminal.
+    /// Prints a permanent line above the progress line.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| {
             // Keep measuring even if the line cannot be printed.

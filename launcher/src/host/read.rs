@@ -30,7 +30,7 @@ impl FsSpace {
     }
 }
 
-/// Reads the facts of the machine that this process runs on.
+/// Reads CPUs, caches and memory of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
@@ -44,7 +44,7 @@ pub fn machine() -> Machine {
 /// start.
 const HOST: &str = "BULKHEAD_HOST";
 
-/// Reads the machine described by the `proc` and `sys` under `root`.
+/// Reads CPUs, caches and memory of the machine described by the `proc` and `sys` under `root`.
 pub fn machine_at(root: &Path, shm: FsSpace) -> Machine {
     let cpuinfo = text(root, "proc/cpuinfo");
     let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");

@@ -25,7 +25,7 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// Reads this machine's facts about `SCHED_FIFO`.
+    /// Reads this machine's settings for `SCHED_FIFO`.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
@@ -50,7 +50,7 @@ impl RealTime {
     }
 
     /// Returns the CPU time that the kernel withholds from real-time threads in each period, and
-    /// the period, in microseconds; `None` if nothing or unknown.
+    /// the period. In microseconds; `None` if nothing or unknown.
     pub fn taken_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;

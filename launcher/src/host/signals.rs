@@ -41,8 +41,9 @@ pub fn exit_code_of_reader() -> ExitCode {
     }
 }
 
-/// Ends the process `after` a termination signal, even if it is blocked in a write to a terminal or
-/// pipe without a reader. Only for processes that hold nothing that must be released.
+/// Ends the process `after` a termination signal, even if it is blocked in a write. That is a write
+/// to a terminal or pipe without a reader. Only for processes that hold nothing that must be
+/// released.
 pub fn exit_after_signal(after: Duration) {
     std::thread::spawn(move || {
         while !is_end_requested() {
@@ -61,8 +62,7 @@ pub fn exit_after_signal(after: Duration) {
     });
 }
 
-/// Returns `true` if a termination signal came since [`Signals::catch`]: for reads that wait for
-/// input.
+/// Returns `true` if a termination signal came since [`Signals::catch`].
 pub fn is_end_requested() -> bool {
     // Relaxed: only itself is read.
     REQUESTED.load(Ordering::Relaxed) != 0

@@ -4,7 +4,8 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// The machine's system settings as the kernel shows them; `None` where it does not.
+/// The machine's system settings that affect latency, such as swap, quotas and mounts; `None` if
+/// unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.

@@ -120,7 +120,8 @@ pub struct RunIdentity {
     pub start: u64,
 }
 
-/// Makes the plan of a run. Also returns the reasons not to quote its latencies.
+/// Creates the plan of a run from its resolved settings. Also returns the reasons not to quote its
+/// latencies.
 ///
 /// # Errors
 /// The schedule does not fit the settings, or the plan would not be valid.

@@ -57,7 +57,7 @@ impl<'a> Containment<'a> {
         Ok(notes)
     }
 
-    /// Records that a fault was injected into the process of a role.
+    /// Records that a fault was injected into a role's process.
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
         match (role, &mut self.incidents, &mut self.role_restarts, &mut self.outages) {
             (Role::Strategy(index), Some(incidents), ..) => incidents.record_fault(index, ticks),
@@ -69,14 +69,14 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns `true` if the run continues when that process dies or hangs.
+    /// Returns `true` if the run continues when a process dies or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
             || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
             || self.outages.as_ref().is_some_and(|outages| outages.supervises(process))
     }
 
-    /// Returns `true` if the way the process exited does not fail the run.
+    /// Returns `true` if a process exited in a way that does not fail the run.
     pub fn explains_exit_of(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(process))
             || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(process))

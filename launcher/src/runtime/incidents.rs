@@ -176,7 +176,8 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
+    /// Returns the number of orders sent by all incarnations, and of open orders of the running
+    /// ones.
     pub fn sent_and_open(&self) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         let lives = |case: &SupervisedStrategy| {

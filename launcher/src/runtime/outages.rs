@@ -122,7 +122,7 @@ impl<'a> Outages<'a> {
         plan.can_lose_gateways()
     }
 
-    /// Returns `true` if the death of that process is handled as an outage.
+    /// Returns `true` if the death of a process is handled as an outage of its venues.
     pub fn supervises(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.process == process)
     }

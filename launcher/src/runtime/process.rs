@@ -242,7 +242,7 @@ impl Process {
         ProofOfDeath::confirm(self.pidfd.as_fd())
     }
 
-    /// Returns the process id, as seen outside of any container.
+    /// Returns the id of the process, as seen outside of any container.
     pub fn pid(&self) -> u32 {
         self.container.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
     }
@@ -272,7 +272,7 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
-    /// Returns the pidfd, which becomes readable when the process exits.
+    /// Returns the process's pidfd, which becomes readable when it exits.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }

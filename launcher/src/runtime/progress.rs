@@ -20,7 +20,7 @@ impl Progress {
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
-    /// Begins a phase of `total` steps; 0 if unknown.
+    /// Begins a phase of `total` steps on the progress line; 0 if unknown.
     pub fn phase(&self, name: &'static str, total: u64) {
         let template = if total == 0 {
             "{spinner} {msg:<12} {elapsed}"

@@ -24,8 +24,8 @@ impl Kernel {
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// Returns reasons not to quote the latencies of a plan with real-time priority on this machine;
-/// empty without a priority.
+/// Returns the reasons against quoting latencies with real-time priority on this machine. Empty
+/// without a priority.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

@@ -108,7 +108,7 @@ impl Backoff {
         }
     }
 
-    /// Counts the exit of a process that was started at `started`, or could not be started.
+    /// Counts the early exit of a process that was started at `started`, or could not be started.
     pub fn charge_loss(&mut self, started: Instant, now: Instant) {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }

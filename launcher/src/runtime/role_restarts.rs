@@ -82,7 +82,7 @@ impl<'a> RoleRestarts<'a> {
         Self { segments, roles: cases, restarts: Vec::new(), start_ticks }
     }
 
-    /// Returns `true` if the death of that process is handled by a restart from its journal.
+    /// Returns `true` if the death of a process is handled by a restart from its journal.
     pub fn supervises(&self, process: usize) -> bool {
         self.roles.iter().any(|case| case.process == process && case.stage != RestartStage::Failed)
     }

@@ -13,7 +13,7 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
-/// The id of a run: when it started, and the launcher's process.
+/// The id of a run: its start time, and the launcher's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.
@@ -52,7 +52,7 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// Splits a segment's name into the run's id and the name within the run; `None` if the name is
+    /// Splits a segment's name into the run's id and the name within the run. `None` if the name is
     /// not that of a run's segment.
     pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;

@@ -15,8 +15,8 @@ impl OpenOrderSamples {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }
 
-    /// Records `open` open orders at `now`, in ticks. A sample that is not later than the last one
-    /// is ignored.
+    /// Records the number of open orders at `now`, in ticks. A sample that is not later than the
+    /// last one is ignored.
     pub fn record(&mut self, now: u64, open: u64) {
         let Some(ticks) = now.checked_sub(self.last_ticks).filter(|ticks| *ticks > 0) else { return };
         let (ticks, last, open_now) = (ticks as f64, self.last_open as f64, open as f64);

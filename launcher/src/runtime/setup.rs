@@ -394,9 +394,9 @@ pub fn bridges(plan: &Plan) -> Vec<String> {
     names.into_iter().filter(|name| name.starts_with(&stem)).collect()
 }
 
-/// Removes every segment of a run except `left_behind`. The control segment goes last, so that the
-/// run can be found while any of it exists. Opens no descriptor, so that it works when none are
-/// left.
+/// Removes every segment of a run except those in `left_behind`. The control segment goes last, so
+/// that the run can be found while any of it exists. Opens no descriptor, so that it works when
+/// none are left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.name));
     for name in names.filter(|name| !left_behind.contains(name)) {

@@ -80,8 +80,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a running process exits, `other` becomes readable, or the time is over; then
-    /// updates all exit statuses.
+    /// Sleeps until a process exits, `other` becomes readable, or the time is over. Then updates
+    /// all exit statuses.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         // A caller that passes signals also watches the helpers; any other would be woken by their
         // exit repeatedly.

@@ -352,8 +352,8 @@ pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCount
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
 
-/// Returns a count of everything that the orchestrator has done with orders, including reports of
-/// orders that have more to come.
+/// Returns a number that grows with everything the orchestrator does with orders. It includes
+/// reports of orders that have more to come.
 pub fn progress_count(engine: &AgentCounters) -> u64 {
     use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
     // Includes returned reports: a strategy with little CPU time drains its reports slowly.

@@ -39,7 +39,7 @@ impl ProcessAccount {
         self.sample_memory(pid);
     }
 
-    /// Samples the process's memory; nothing if it has exited.
+    /// Records the current memory of the process; nothing if it has exited.
     pub fn sample_memory(&mut self, pid: u32) {
         self.record_status(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     }
@@ -53,8 +53,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Records the CPU time of a process that has exited and is not reaped: the kernel still has
-    /// its account.
+    /// Records the CPU time of a process that has exited and is not reaped.
     pub fn record_exit(&mut self, pid: u32) {
         let used = cpu_time(pid).map(|used| used.saturating_add(self.before_ns));
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);

@@ -24,7 +24,7 @@ impl JournalFolder {
         Ok(Self(path))
     }
 
-    /// Returns the path of the temporary folder.
+    /// Returns the path of the temporary folder for journals.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }

@@ -17,18 +17,17 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the number of clock reads until the simulated process crashes, 0 for unlimited.
+/// Sets the number of clock reads until a simulated process crashes, 0 for unlimited.
 pub(super) fn set(left: u64) {
     LEFT.set(left);
 }
 
-/// Disarms the simulated crash, and returns the clock reads that were left. Returns the reads that
-/// were left.
+/// Cancels the crash of a simulated process, and returns the clock reads that were left.
 pub(super) fn take() -> u64 {
     LEFT.take()
 }
 
-/// Counts a clock read, and crashes the simulated process at the last one.
+/// Counts a clock read of a simulated process, and crashes it at the last one.
 pub(super) fn look() {
     let left = LEFT.get();
     if left > 0 {

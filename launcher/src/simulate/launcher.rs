@@ -325,13 +325,13 @@ impl<'a> SimulatedLauncher<'a> {
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
-    /// Crashes the simulated machine: no process has another turn.
+    /// Crashes the simulated machine, so that no process runs any more.
     pub fn crash(self, family: &mut SimulatedProcesses<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         family.crash();
         self.lists(RunOutcome::Interrupted)
     }
 
-    /// Ends the run: every process has turns until it has ended; the rest is killed.
+    /// Ends the simulated run: every process runs until it has ended; the rest is killed.
     ///
     /// # Errors
     /// A thread panicked.

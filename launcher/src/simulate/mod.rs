@@ -67,8 +67,8 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use system::clock::{Clock as _, VirtualClock};
 
-/// Process id of the launcher in a simulated run. Its processes have the following ids; none exists
-/// in the kernel.
+/// Process id of the launcher in a simulated run, which no real process has. Its processes have the
+/// following ids; none exists in the kernel.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;

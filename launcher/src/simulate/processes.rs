@@ -376,7 +376,7 @@ impl<'a> SimulatedProcesses<'a> {
         if self.scenario.kind == ScenarioKind::Recovery { self.draws.below(LAST_LOOKS) } else { 0 }
     }
 
-    /// Returns `true` if every process has ended.
+    /// Returns `true` if every simulated process has ended.
     pub fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.ended.is_some())
     }

@@ -81,7 +81,7 @@ impl ActiveRunView {
         Ok(Control::new(self.control.copy(control::PLAN + 1)?))
     }
 
-    /// Reads the plan again: the launcher adds descriptors during setup.
+    /// Reads the run's plan again: the launcher adds descriptors during setup.
     pub fn refresh(&mut self) -> Result<()> {
         self.plan = plan(CONTROL, &self.control)?;
         Ok(())

@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-/// A line of the terminal view, made of texts with styles.
+/// A line of the terminal view that consists of texts with styles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     /// Texts from left to right.
@@ -38,7 +38,7 @@ pub struct StyledLine {
 }
 
 impl StyledLine {
-    /// Creates a line of one text.
+    /// Creates a terminal line of one text with a style.
     pub fn styled(text: String, style: Style) -> Self {
         Self { parts: vec![(text, style)] }
     }

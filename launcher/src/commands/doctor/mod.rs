@@ -55,7 +55,7 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Prints the results of all checks.
+/// Runs the checks of `launcher doctor` and prints their results.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;

@@ -103,7 +103,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints a comparison of two settings.
+/// Prints the comparison of settings A and B.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }

@@ -51,7 +51,7 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
-    /// Returns `true` if the fault is one of an engine role.
+    /// Returns `true` if the fault is one of the engine, a gateway or an exchange.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,

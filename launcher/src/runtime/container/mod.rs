@@ -93,7 +93,7 @@ pub struct ContainerHandle {
     init: OwnedFd,
 }
 
-/// A container that could not be created.
+/// The error that a container could not be created.
 pub struct ContainerFailure {
     /// The reason; the shim's own message is on its stderr.
     pub why: anyhow::Error,

@@ -36,17 +36,17 @@ impl Deadline {
         Self { stretch: limits, ..self }
     }
 
-    /// Restarts the wait unless it started later: the awaited event has occurred, or the launcher
-    /// was paused.
+    /// Restarts the time limit of the wait, unless it started later.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
         }
     }
 
-    /// Records that the launcher is awake. A gap of half of the limit since the last call means
-    /// that the machine was paused: the wait restarts. Must be called several times within the
-    /// limit, or within a second if that is longer.
+    /// Records that the launcher is running, so that time in which it was paused does not count. A
+    /// gap of half of the limit since the last call means that the machine was paused: the wait
+    /// restarts. Must be called several times within the limit, or within a second if that is
+    /// longer.
     pub const fn mark_awake(&mut self, now_ns: u64) {
         let asleep = if self.limit / 2 > MIN_ASLEEP_NS { self.limit / 2 } else { MIN_ASLEEP_NS };
         if now_ns.saturating_sub(self.last_awake) > asleep {
@@ -69,7 +69,7 @@ impl Deadline {
         now.saturating_sub(self.since(excused)) > self.limit
     }
 
-    /// Returns the limit of the wait.
+    /// Returns the time limit of the wait.
     pub const fn limit(&self) -> u64 {
         self.limit
     }

@@ -29,14 +29,14 @@ impl Supervisor<'_> {
         deadline.is_over(now, self.ns(self.liveness.last_starved()))
     }
 
-    /// Begins the wait for the last reports.
+    /// Begins the wait for the last reports of an interrupted run.
     pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
         DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
     }
 
-    /// Returns `true` if the wait for the last reports is over. On a machine with too few cores
-    /// they come late, so it is extended while more arrive, up to a bound: a hostile strategy could
-    /// produce them without end.
+    /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine
+    /// with too few cores they come late, so it is extended while more arrive, up to a bound: a
+    /// hostile strategy could produce them without end.
     pub(super) fn is_drain_over(&self, drain: &mut DrainWait) -> bool {
         let now = self.now_ns();
         if let Some(ProgressCounters { count, .. }) =
