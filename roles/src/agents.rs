@@ -32,7 +32,7 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
 
 /// A clock for which the loops of agents are compiled.
 pub trait LoopClock: Clock + 'static {
-    /// Runs an agent with this clock on the calling thread until the run ends.
+    /// Runs an agent on the calling thread with this clock, until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.

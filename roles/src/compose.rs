@@ -39,8 +39,7 @@ impl<A> ComposedAgent<A> {
     }
 }
 
-/// A thread's loop: runs its agent on the calling thread until the run ends. Fails if the thread
-/// cannot start.
+/// A function that runs a thread's agent until the run ends. Fails if the thread cannot start.
 pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::IdleStrategy) -> Result<()> + Send>;
 
 /// An agent whose duty cycles its caller runs, instead of a thread.

@@ -28,10 +28,10 @@ pub trait Links: 'static {
     /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with each technique of the list.
+    /// Calls the visitor with the type of each technique of the list.
     fn each_own(visitor: &mut impl TechniqueVisitor);
 
-    /// Calls the visitor with each built-in technique and each technique of the list.
+    /// Calls the visitor with the type of each built-in technique and each technique of the list.
     fn each(visitor: &mut impl TechniqueVisitor) {
         techniques::visit(visitor);
         Self::each_own(visitor);
@@ -58,9 +58,9 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
     }
 }
 
-/// Creates a strategy of one kind.
+/// A function that creates a strategy of one kind.
 pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
-/// Creates a venue of one kind.
+/// A function that creates a venue of one kind.
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
 /// A function that builds the agent of a thread with the given roles.
@@ -259,7 +259,7 @@ impl Registry {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Installs the registry of this program, if it has none yet.
+    /// Makes this the program's registry, if it has none yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }

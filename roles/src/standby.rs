@@ -68,7 +68,7 @@ trait StandbyBody {
     fn hand_over(self, follower: Option<JournalFollower<Self::State>>, attached: &mut Attached<'_>);
 }
 
-/// A hot standby of an engine or an exchange.
+/// The hot standby of an engine or an exchange, which follows its journal.
 pub trait StandbyRole {
     /// Applies the new records of the journal to the standby's state. Returns `true` if more are
     /// waiting.
@@ -254,7 +254,7 @@ impl PublishedCounts {
         Ok(Self(rings.map(ring).collect::<Result<_>>()?))
     }
 
-    /// Returns the number of messages published in each ring.
+    /// Returns the number of messages published so far in each ring.
     pub(super) fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(AtomicWords, ReadOnlyWords)| {
             // What cannot be attached any more will be looked at by the successor.

@@ -68,7 +68,7 @@ impl Takeover {
         Self::shared(attached, Self::default)
     }
 
-    /// Installs the takeover settings of a process, before its roles are built.
+    /// Stores the takeover settings of a process, before its roles are built.
     pub fn install(self, attached: &mut Attached<'_>) {
         drop(Self::shared(attached, || self));
     }

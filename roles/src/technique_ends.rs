@@ -18,7 +18,7 @@ use shm::ring::{
 type AttachProducer<P> = fn(&LinkSpec, usize, &mut Attached<'_>) -> Result<P, RegionError>;
 type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionError>;
 
-/// The functions that attach the two ends of a technique: see [`Link`].
+/// The functions with which a technique's two ends are attached: see [`Link`].
 pub struct TechniqueEnds<P, C> {
     /// [`Link::producer`].
     pub producer: AttachProducer<P>,
@@ -113,7 +113,7 @@ impl<P: Producer> AnyProducer for P {
 pub struct BoxedProducer(Box<dyn AnyProducer>);
 
 impl BoxedProducer {
-    /// Wraps a producer in dynamic calls.
+    /// Wraps a technique's sending end so that it is called dynamically.
     pub fn new(producer: impl Producer + 'static) -> Self {
         Self(Box::new(producer))
     }
@@ -145,7 +145,7 @@ impl Producer for BoxedProducer {
 pub struct BoxedConsumer(Box<dyn Consumer>);
 
 impl BoxedConsumer {
-    /// Wraps a consumer in dynamic calls.
+    /// Wraps a technique's receiving end so that it is called dynamically.
     pub fn new(consumer: impl Consumer + 'static) -> Self {
         Self(Box::new(consumer))
     }

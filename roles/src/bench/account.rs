@@ -38,7 +38,7 @@ pub const READY: u64 = 1;
 /// State of a benchmark agent whose loop has ended and whose results are all stored.
 pub const DONE: u64 = 2;
 
-/// Returns the specification of a memory segment of a benchmark.
+/// Returns the specification of a benchmark's memory segment, of `words` words.
 pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     SegmentSpec {
         name: what,

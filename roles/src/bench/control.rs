@@ -94,7 +94,7 @@ impl ControlView {
         self.0.load(PHASE, Ordering::Acquire)
     }
 
-    /// Returns the tick at which the run starts.
+    /// Returns the tick at which the benchmark starts.
     pub fn start_ticks(&self) -> u64 {
         self.0.load(START, Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ impl ControlView {
         u32::try_from(pid).ok().filter(|pid| *pid != 0)
     }
 
-    /// Returns the plan as JSON.
+    /// Returns the plan of the benchmark, as JSON.
     pub fn plan(&self) -> Vec<u8> {
         let length = usize::try_from(self.0.load(PLAN, Ordering::Relaxed)).unwrap_or(usize::MAX);
         let words = PLAN + 1..self.0.len();

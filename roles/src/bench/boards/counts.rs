@@ -27,7 +27,7 @@ pub const BUCKETS: usize = 3;
 const BITS: u32 = 11;
 /// Number of buckets of a histogram.
 pub const BUCKET_COUNT: usize = ((TOP - BITS + 1) as usize) << BITS;
-/// Size of a histogram in words.
+/// Size in words of a histogram in shared memory.
 pub const HISTOGRAM_WORDS: usize = (BUCKETS + BUCKET_COUNT).next_multiple_of(8);
 
 /// Returns the histogram bucket that a value belongs to.
@@ -60,7 +60,7 @@ impl SharedHistogram {
         Self { words }
     }
 
-    /// Counts one value, in ticks.
+    /// Counts one value, in ticks, in the histogram.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
         // Relaxed loads and stores: this process is the only writer, and the account's state

@@ -55,7 +55,7 @@ impl BoardRead for board::Reader {
     }
 }
 
-/// One end of a board in the benchmark: writer or reader.
+/// One end of the measured board: its writer or a reader.
 pub enum BoardEnd {
     /// The writer's.
     Writer(board::Writer),

@@ -6,7 +6,7 @@ use shm::idle::{Idle, Park};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
-/// The wait strategy of a queue end, with its counters.
+/// The strategy with which an end of a queue waits: spin, yield, sleep or park; with its counters.
 pub struct WaitStrategy {
     kind: WaitingKind,
     /// Number of times that the end had to wait.
@@ -74,7 +74,7 @@ impl WaitStrategy {
         self.wakes += 1;
     }
 
-    /// Disarms the doorbell after an event was taken or pushed.
+    /// Disarms the doorbell of a queue's end after an event was taken or pushed.
     #[inline(always)]
     pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
@@ -124,7 +124,7 @@ impl Pace {
         Self { slow, jitter, ns_per_tick, random: seed }
     }
 
-    /// Returns `true` if events have a cost.
+    /// Returns `true` if events cost time at this end of the queue.
     pub const fn is_slow(&self) -> bool {
         self.slow.is_some()
     }
