@@ -196,13 +196,13 @@ impl Clock for ClockSource {
 }
 
 impl VirtualClock {
-    /// Sets the time in ticks.
+    /// Sets the virtual clock's time in ticks.
     pub fn set(&self, ticks: u64) {
         self.ticks.set(ticks);
     }
 
-    /// Returns a handle to this clock that calls `on_read` before each read. The hook may unwind,
-    /// and so crash its caller at that point.
+    /// Returns a handle to this virtual clock that calls a hook before each read. The hook may
+    /// unwind, and so crash its caller at that point.
     #[must_use]
     pub fn with_read_hook(&self, looked: fn()) -> Self {
         Self { ticks: Rc::clone(&self.ticks), on_read: Some(looked) }
@@ -333,7 +333,7 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
     gaps.min_by(f64::total_cmp).or(intervals.first().copied()).unwrap_or(0.0)
 }
 
-/// Converts nanoseconds of the schedule to ticks of the run's clock.
+/// Converts between nanoseconds since the start of a run and ticks of its clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timebase {
     /// The tick of the start of the run.

@@ -43,7 +43,7 @@ const SPINS_BEFORE_YIELD: u32 = 20_000;
 /// The value that ends the answering side: odd, and never reached by counting.
 const END: u64 = u64::MAX;
 
-/// A sample of the round-trip time of a cache line between two cores.
+/// Round-trip times of a cache line between two cores: median and spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloorSample {
     /// The median of the batches, in nanoseconds per round trip: the floor.

@@ -98,7 +98,8 @@ pub struct OpenDir {
 }
 
 impl OpenDir {
-    /// Opens a directory. A symbolic link as the last part of the path is not followed.
+    /// Opens a directory whose files are then accessed through its descriptor. A symbolic link as
+    /// the last part of the path is not followed.
     ///
     /// # Errors
     /// The directory does not exist, the path is not a directory, or another error of the system.
@@ -115,7 +116,7 @@ impl OpenDir {
         }
     }
 
-    /// Creates a new file under a random name; [`Draft::save`] renames it to `name`.
+    /// Creates an unfinished file under a random name; [`Draft::save`] renames it to `name`.
     ///
     /// # Errors
     /// A name with a path; a full disk; a directory that cannot be written or was removed.
@@ -163,7 +164,8 @@ impl OpenDir {
         Ok(file.into())
     }
 
-    /// Opens a file for reading and writing in place, and creates it if it does not exist.
+    /// Opens a file of the directory for reading and writing in place, and creates it if it does
+    /// not exist.
     ///
     /// # Errors
     /// [`NotRegular`], also for a file with several hard links; an error of the system.
@@ -202,7 +204,7 @@ impl OpenDir {
     }
 }
 
-/// A new file under a random name, which is removed again unless it is saved.
+/// An unfinished file under a random name, which is removed again unless it is saved.
 #[derive(Debug)]
 pub struct Draft<'a> {
     folder: &'a OpenDir,

@@ -7,8 +7,8 @@ use std::io;
 /// allocator's reserve use about half of it.
 pub const STRATEGY_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Returns the memory limits of this process in bytes, by the letter of `ulimit`: `v`, all mapped
-/// memory; `d`, private writable memory. Unknown limits are left out.
+/// Returns the memory limits of this process in bytes, by the letter of `ulimit`. `v` is all mapped
+/// memory, `d` private writable memory. Unknown limits are left out.
 pub fn limits() -> Vec<(char, u64)> {
     [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)]
         .into_iter()

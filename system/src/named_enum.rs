@@ -18,7 +18,7 @@ macro_rules! named_enum {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// Returns the value with that name.
+            /// Returns the enum's value with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
             }

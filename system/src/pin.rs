@@ -5,7 +5,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-/// A reason why a thread could not be pinned.
+/// The error that a thread could not be pinned to a core.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PinError {
     /// Outside the affinity mask of this process (a cpuset, a container, taskset).

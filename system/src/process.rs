@@ -168,7 +168,8 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Exits like another process: with its code, or by the signal that ended it. Leaves no core file.
+/// Ends this process as another one has ended: with its code, or by its signal. Leaves no core
+/// file.
 pub fn exit_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);

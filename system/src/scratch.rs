@@ -84,7 +84,7 @@ impl ColumnStore {
         self.files.as_ref().map(|files| files.folder.as_path())
     }
 
-    /// Returns the resident memory in bytes above which columns are released; `None` if columns are
+    /// Returns the resident memory in bytes above which columns are released. `None` if columns are
     /// in memory.
     pub fn max_resident(&self) -> Option<u64> {
         self.files.as_ref().map(|files| files.max_resident)
@@ -162,7 +162,7 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Plain> Column<T> {
-    /// Resizes the column; new values are zero.
+    /// Changes the column's length; new values are zero.
     ///
     /// # Errors
     /// Not enough memory or disk space; the column is unchanged then.

@@ -48,16 +48,16 @@ pub use mounts::{DEVICES, HIDDEN, TMP};
 /// The process id of the contained program in its own namespace. Init is 1, and starts no process.
 pub const PROGRAM: u32 = 2;
 
-/// Maximum number of processes and threads in a container, including init.
+/// Maximum number of processes and threads in a container, init included.
 pub const PROCESSES: u64 = 128;
 
-/// Maximum number of open files of the program, the usual default of an ordinary process.
+/// Maximum number of open files of a contained program, the usual default of a process.
 pub const DESCRIPTORS: u64 = 1024;
 
 /// Memory limit of all processes of a container together, in bytes: twice that of a single process.
 pub const MEMORY_BYTES: u64 = 2 * STRATEGY_MEMORY_BYTES;
 
-/// Maximum size of a file, and of all of `/tmp`, in bytes.
+/// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
 pub const TMP_BYTES: u64 = 64 << 20;
 
 /// A part of a container's isolation, such as its own processes or network.
