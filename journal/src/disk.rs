@@ -57,7 +57,7 @@ pub trait Disk: Send + Sync {
     fn before(&self, operation: DiskOperation, path: &Path) -> io::Result<()>;
 }
 
-/// The disk of the operating system: every operation proceeds.
+/// The operating system's disk, on which every journal operation proceeds.
 pub struct OsDisk;
 
 impl Disk for OsDisk {

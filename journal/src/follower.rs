@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Number of snapshots kept: one more in case the newest is damaged.
 const KEPT: usize = 2;
 
-/// A state machine that is replicated by a log.
+/// A state machine that applies a log's records, such as a replica of an engine.
 pub trait State {
     /// Version of the format in which snapshots store the state. A snapshot of another version is
     /// refused.
@@ -40,8 +40,8 @@ pub trait State {
     /// then.
     fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
 
-    /// Returns the size of the state as a number of records. A snapshot after fewer records would
-    /// cost more than it saves.
+    /// Returns the size of the state, as the number of records that would take as much space. A
+    /// snapshot after fewer records would cost more than it saves.
     fn size(&self) -> u64;
 
     /// Returns `true` if the state has ended, so that later records are for its successor.
@@ -89,8 +89,8 @@ pub struct JournalFollower<S> {
 }
 
 impl<S: State> JournalFollower<S> {
-    /// Opens the log of a directory and restores the newest valid snapshot. Without one, `state` is
-    /// the state before the first record.
+    /// Opens the log in a directory and restores the newest valid snapshot, to follow it. Without
+    /// one, `state` is the state before the first record.
     ///
     /// # Errors
     /// As [`State::decode`]; a directory that cannot be read.

@@ -6,7 +6,7 @@ use crate::writer::Writer;
 
 /// A log that records the inputs of a state machine before they are applied.
 pub trait InputLog: Send {
-    /// Whether this log records inputs (`()` records none).
+    /// `true` if this log records inputs (`()` records none).
     const IS_ENABLED: bool;
 
     /// Records an input before it is applied.
@@ -22,7 +22,7 @@ pub trait InputLog: Send {
     /// Returns the sequence of the last durable record.
     fn durable(&self) -> u64;
 
-    /// Returns why the log has failed, if it has.
+    /// Returns the reason why the log has failed, if it has.
     fn failure(&self) -> Option<JournalError>;
 
     /// Returns the sequence of the last record, and the end of the log that recovery found.

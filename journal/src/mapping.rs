@@ -22,7 +22,7 @@ enum Backing {
     File(Arc<MmapRaw>),
 }
 
-/// 64-bit words in a file that is mapped for writing, or on the heap. Clones share them.
+/// Words of 64 bits in a file that is mapped for writing, or on the heap. Clones share them.
 #[derive(Clone)]
 pub(crate) struct MappedWords {
     start: NonNull<AtomicU64>,

@@ -126,8 +126,8 @@ impl Reader {
         self.segment.as_ref().map(|segment| segment.header.index)
     }
 
-    /// Iterates over the records that exist now. Ends after the last one or the first error; a
-    /// later call continues there. Copies each payload, unlike [`Reader::next_record`].
+    /// Iterates over the log's records that exist now. Ends after the last one or the first error;
+    /// a later call continues there. Copies each payload, unlike [`Reader::next_record`].
     pub fn records(&mut self) -> Records<'_> {
         Records { reader: self, has_ended: false }
     }

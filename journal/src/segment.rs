@@ -49,7 +49,7 @@ pub(crate) struct OpenSegment {
     pub seed: u32,
 }
 
-/// Reads up to `buffer.len()` bytes from an offset. Returns fewer only at the end of the file.
+/// Reads bytes of a file from an offset. Returns fewer only at the end of the file.
 pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> Result<usize, JournalError> {
     let mut got = 0;
     while got < buffer.len() {

@@ -131,7 +131,7 @@ impl Shared {
         JournalError::Failed(locked(&self.reason).clone())
     }
 
-    /// Marks the journal as failed for good. Returns the error of all later calls.
+    /// Marks the journal as failed for all later calls. Returns the error of all later calls.
     #[cold]
     pub fn fail(&self, error: JournalError) -> JournalError {
         let mut reason = locked(&self.reason);
@@ -229,7 +229,8 @@ impl Watermark {
         if self.0.is_failed() { Err(self.0.failure()) } else { Ok(()) }
     }
 
-    /// Waits until a record is durable. Returns `false` if it was not appended within `timeout`.
+    /// Waits until a record is durable, at most for `timeout`. Returns `false` if it was not
+    /// appended within `timeout`.
     ///
     /// The calling thread syncs the log itself, unless another thread does so already: of all
     /// threads that wait, one syncs for all (leader-based group commit). The timeout does not

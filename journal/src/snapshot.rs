@@ -50,14 +50,14 @@ fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {
     bytes
 }
 
-/// A snapshot that was read and verified.
+/// A snapshot of the state that was read from its file and verified.
 pub(crate) struct Snapshot {
     pub log: u64,
     pub sequence: u64,
     pub state: Vec<u8>,
 }
 
-/// Reads and verifies a snapshot. The inner error describes an invalid one.
+/// Reads a snapshot file and verifies it. The inner error describes an invalid one.
 pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, JournalError> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));

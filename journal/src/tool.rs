@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// An error of the journal tool.
+/// An error of the journal tool, such as a missing directory.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ToolError {

@@ -257,7 +257,7 @@ impl Writer {
         matches!(self.durability, Durability::GroupCommit { .. })
     }
 
-    /// Returns why the journal has failed, if it has.
+    /// Returns the reason why the journal has failed, if it has.
     pub fn failure(&self) -> Option<JournalError> {
         self.shared.is_failed().then(|| self.shared.failure())
     }
