@@ -217,7 +217,7 @@ impl Arena {
         &mut self.details[slot as usize]
     }
 
-    /// Iterates over the free nodes, at most one more than there are nodes.
+    /// Iterates over the free nodes of the arena.
     pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)

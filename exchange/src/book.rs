@@ -78,7 +78,7 @@ impl Book {
         self.lists[part as usize].at_or_after(&store.pool, key + 1).unwrap_or(NONE)
     }
 
-    /// Returns `true` if an order of that side and price would trade now.
+    /// Returns `true` if an order of this side and price would trade now.
     #[inline]
     pub(crate) fn is_crossed_by(&self, side: Side, price: i64) -> bool {
         let opposite = BookPart::for_side(side.opposite()) as usize;

@@ -36,12 +36,12 @@ pub enum OrderType {
 }
 
 impl OrderType {
-    /// Returns `true` for orders with a limit price.
+    /// Returns `true` for order types with a limit price.
     pub fn has_limit_price(self) -> bool {
         matches!(self, OrderType::Limit | OrderType::StopLimit)
     }
 
-    /// Returns `true` for orders that wait for a stop price.
+    /// Returns `true` for order types that wait for a stop price.
     pub fn is_stop(self) -> bool {
         matches!(self, OrderType::Stop | OrderType::StopLimit)
     }
@@ -114,7 +114,8 @@ pub struct NewOrder {
     pub expires_at: u64,
 }
 
-/// A command to the matching engine. Commands are applied in order, each completely.
+/// A command to the matching engine, such as a new order or a cancel. Commands are applied in
+/// order, each completely.
 ///
 /// # Rejects
 /// The first reason that applies is reported. A rejected command changes nothing.

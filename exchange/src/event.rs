@@ -62,8 +62,8 @@ pub enum CancelReason {
     SelfTrade,
 }
 
-/// An event of the matching engine. The events of a command are in the order in which they
-/// happened.
+/// An event of the matching engine, such as a trade or a cancel. The events of a command are in the
+/// order in which they happened.
 ///
 /// In `Accepted`, `Cancelled` and `Expired`, `price` is the limit price; of a stop order that
 /// waits, the stop price; of a market order, 0.

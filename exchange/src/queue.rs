@@ -10,7 +10,7 @@ impl Node {
         self.id
     }
 
-    /// Returns the number of orders in the queue.
+    /// Returns the number of orders in the price's queue.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
@@ -55,7 +55,7 @@ impl Queues {
         self.capacity
     }
 
-    /// Counts the free queues by walking their list.
+    /// Counts the free queues of the arena by walking their list.
     pub(crate) fn free_count(&self, arena: &Arena) -> usize {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(self.free), |&number| some(arena.node(number).next))

@@ -30,7 +30,7 @@ impl Book {
         }
     }
 
-    /// Appends a stop order to the triggered ones.
+    /// Appends a stop order to those that a trade has triggered.
     pub(crate) fn queue_triggered(&mut self, store: &mut OrderStore, slot: u32) {
         store.arena.node_mut(slot).next = NONE;
         match self.triggered.1 {

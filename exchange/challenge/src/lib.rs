@@ -113,7 +113,7 @@ fn side_of(side: u8) -> Side {
     if side == 0 { Side::Buy } else { Side::Sell }
 }
 
-/// Creates the engine.
+/// Creates the matching engine for the harness.
 ///
 /// # Safety
 /// `transport` is valid during the call; `handle` until `engine_shutdown`.
@@ -128,14 +128,14 @@ pub unsafe extern "C" fn engine_init(_nonce: u64, transport: *const Transport, h
     unsafe { *ADAPTER.0.get() = Some(Adapter { exchange, outlet }) };
 }
 
-/// Drops the engine.
+/// Drops the matching engine at the end of a run of the harness.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_shutdown() {
     // SAFETY: as for `Global`.
     unsafe { *ADAPTER.0.get() = None };
 }
 
-/// Sends the reports that were collected. Every call has completed its message.
+/// Sends the reports that were collected for the harness. Every call has completed its message.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_flush() {
     with_adapter(|adapter| adapter.outlet.publish());
