@@ -31,7 +31,7 @@ macro_rules! built_in {
     ($d:tt $($visit:ident $link:ident),+ $(,)?) => {
         const BUILT_IN: &[Technique] = &[$(Technique::from_link::<crate::built_in::$link>()),+];
 
-        /// Calls the visitor with each built-in technique, in the order of the table.
+        /// Calls the visitor with the type of each built-in technique, in the order of the table.
         pub fn visit(visitor: &mut impl TechniqueVisitor) {
             $(visitor.$visit::<crate::built_in::$link>();)+
         }
@@ -133,12 +133,12 @@ impl Technique {
         BUILT_IN.iter().chain(registered.iter()).copied().collect()
     }
 
-    /// Returns the technique with that name.
+    /// Returns the technique with this name, built in or registered.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|technique| technique.name() == name)
     }
 
-    /// Returns the static information about the technique.
+    /// Returns the technique's name and properties.
     pub const fn info(self) -> &'static TechniqueInfo {
         &self.0.record
     }
@@ -179,7 +179,7 @@ impl Technique {
         self.0.record.reference.and_then(Self::from_name)
     }
 
-    /// Returns the segments that a link of this technique needs.
+    /// Returns the segments that a link needs which the technique carries.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }

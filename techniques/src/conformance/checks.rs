@@ -203,8 +203,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
     ledger.settle(&vec![each; producers])
 }
 
-/// Kills a producer at a step of a push: only that message may be lost, unless it was published,
-/// and no message of the other producer.
+/// Kills a producer within a push: at most that message may be lost. It is lost only if it was not
+/// published, and no message of the other producer.
 pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;

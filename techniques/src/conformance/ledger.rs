@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 /// Number of bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Creates message `n` of a producer. Each word is derived from the first one and its index, so
-/// that any mixture of two messages is detected.
+/// Creates the `n`th test message of a producer. Each word is derived from the first one and its
+/// index, so that any mixture of two messages is detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -23,9 +23,9 @@ pub const CURRENT: usize = HEAD + 1;
 /// Offset (words) of the ring of freed blocks.
 pub const FREE_RING: usize = HEAD + 16;
 
-/// Messages per block, as in the standard library.
+/// Messages per memory block, as in the standard library's channel.
 pub const BLOCK_SLOTS: usize = 31;
-/// The kind of a segment that is an arena of linked blocks.
+/// The segment kind of the memory blocks of a linked list.
 pub const KIND: SegmentKind = SegmentKind::new(
     8,
     "linked",
@@ -42,14 +42,14 @@ pub const KIND: SegmentKind = SegmentKind::new(
     ],
 )
 .reserve();
-/// Maximum number of blocks: an id has 23 bits.
+/// Maximum number of memory blocks of a linked list: an id has 23 bits.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
 /// Maximum number of attempts of a push before it returns [`Full`](shm::ring::Full); see
 /// `array_queue`.
 pub(super) const MAX_TRIES: u32 = 128;
 
-/// Returns the size in words of a block of `slots` messages of `words` words.
+/// Returns the size in words of a memory block for `slots` messages of `words` words.
 pub const fn block_words(slots: usize, words: usize) -> usize {
     (1 + slots * (words + 1)).next_multiple_of(16)
 }
@@ -59,7 +59,7 @@ const fn blocks_offset(blocks: usize) -> usize {
     FREE_RING + blocks.next_multiple_of(16)
 }
 
-/// Returns the size in words of an arena of `blocks` blocks.
+/// Returns the size in words of an arena with `blocks` memory blocks.
 pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
     blocks_offset(blocks) + blocks * block_words(slots, words)
 }

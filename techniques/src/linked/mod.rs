@@ -123,7 +123,7 @@ mod link {
     /// arena.
     pub struct Linked;
 
-    /// The receiving end of a `linked` link.
+    /// The receiving end of a link that the technique `linked` carries.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
     /// All steps occur in its pushes.

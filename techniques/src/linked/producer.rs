@@ -19,9 +19,9 @@ pub(super) enum BlockSearch {
     ArenaFull,
 }
 
-/// A sending end of a linked list, one for each producer. `PROTECTED` is `false` only in a bench
-/// that measures the cost of the announcement, without which a death in the middle of a push cannot
-/// be repaired.
+/// A sending end of the technique `linked`, one for each producer. `PROTECTED` is `false` only in a
+/// bench that measures the cost of the announcement, without which a death in the middle of a push
+/// cannot be repaired.
 pub struct Producer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
@@ -37,7 +37,7 @@ pub struct Producer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
-    /// Attaches a sending end to an arena and to the producer's own announcement; both must have
+    /// Attaches a producer's sending end to an arena and to its own announcement. Both must have
     /// their headers.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Ok(Self { arena, intent, number: u64::MAX, block: 0, spare: None })
     }
 
-    /// Appends a message to the list.
+    /// Appends a message to the linked list, or returns [`Full`](shm::ring::Full).
     ///
     /// # Errors
     /// [`Full`] if all blocks are in use, or if the list is damaged.
@@ -148,7 +148,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         }
     }
 
-    /// Links a block after the last one, unless another producer has, and advances `last` to it.
+    /// Appends a memory block to the list, unless another producer has. Also advances `last` to it.
     #[cold]
     pub(super) fn link_next_block(
         &mut self,

@@ -50,7 +50,8 @@ pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
     Ok(UnixListener::from(fd))
 }
 
-/// Connects to a socket, non-blocking afterwards; waits up to `timeout` for a listener.
+/// Connects to a socket within a time, and makes the connection non-blocking. Waits up to `timeout`
+/// for a listener.
 ///
 /// # Errors
 /// The last error of the system.
@@ -73,8 +74,8 @@ pub fn connect(name: &str, timeout: Duration) -> Result<UnixStream, RegionError>
     Ok(UnixStream::from(fd))
 }
 
-/// Returns the process id of the peer, which the kernel reports: the connecting process, or for a
-/// client the listening one. 0 is a process outside this PID namespace.
+/// Returns the process id of a socket's peer, as the kernel reports it. That is the connecting
+/// process, or for a client the listening one. 0 is a process outside this PID namespace.
 ///
 /// # Errors
 /// An error of the system.
@@ -82,7 +83,7 @@ pub fn peer_pid(stream: &UnixStream) -> io::Result<u32> {
     Ok(getsockopt(stream, sockopt::PeerCredentials)?.pid().cast_unsigned())
 }
 
-/// Returns `true` if a packet is pending on the connection, and leaves it there.
+/// Returns `true` if a packet is pending on the connection, without taking it.
 pub(crate) fn has_packet(stream: &UnixStream) -> bool {
     let mut byte = [0];
     // 0 bytes if the peer has closed it, an error if no packet is pending.
