@@ -48,7 +48,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         Self { strategy, session, market_feed: None }
     }
 
-    /// Adds market data, if the strategy wants it.
+    /// Adds market data that the agent delivers, if the strategy wants it.
     #[must_use]
     pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
@@ -64,7 +64,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         &mut self.strategy
     }
 
-    /// Returns `true` if the agent delivers market data.
+    /// Returns `true` if the agent delivers market data to the strategy.
     pub const fn has_market_data(&self) -> bool {
         self.market_feed.is_some()
     }

@@ -74,7 +74,7 @@ pub trait Strategy {
     /// thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
 
-    /// `true` if [`Strategy::on_market_data`] is called; with `false` market data costs nothing.
+    /// `true` if the strategy receives market data; with `false` market data costs nothing.
     const ON_MARKET_DATA: bool = false;
 
     /// Handles a newer top of book of an instrument; called in each duty cycle before
@@ -130,8 +130,8 @@ pub trait Orders {
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
 
-    /// Returns the next top of book not delivered yet; `None` if there is none in this duty cycle.
-    /// Called by the agent: see [`Strategy::on_market_data`].
+    /// Returns the next top of book that was not delivered yet; `None` if there is none in this
+    /// duty cycle. Called by the agent: see [`Strategy::on_market_data`].
     fn next_tick(&mut self) -> Option<MarketTick> {
         None
     }

@@ -162,7 +162,7 @@ impl<P: Producer> Session<P> {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
-    /// Returns `true` if no report is waiting and no order is queued.
+    /// Returns `true` if no report waits to be taken and no order waits for space in the ring.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         self.returns.looks_empty() && !self.submit.has_queued()

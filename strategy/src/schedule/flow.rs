@@ -5,7 +5,7 @@ use super::{Entry, RESTING, Schedule};
 use protocol::wire::{Operation, Side};
 use std::io::{self, Write};
 
-/// An order of a schedule that a run sent.
+/// An order of a schedule that a run has really sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentOrder {
     /// When it was sent or due, in nanoseconds from the start of the run.
@@ -16,7 +16,7 @@ pub struct SentOrder {
     pub position: u64,
 }
 
-/// Writes orders of one schedule as rows of a recorded flow.
+/// Writes the orders of a schedule as rows of a recorded flow.
 ///
 /// Order ids are new: position × strategies + strategy, so that a replay with as many strategies
 /// gives each order to its strategy. Ids of orders that rested before a recording began are kept,

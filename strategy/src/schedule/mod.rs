@@ -27,7 +27,7 @@ use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::topology::ReplayStep;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
-/// The words of one schedule entry in a segment. See [`Entry`].
+/// The words of one order in a schedule segment. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
 /// The orders that all strategies send in a run, in the order in which they are due.
@@ -82,14 +82,13 @@ impl Schedule {
         })
     }
 
-    /// Returns the number of orders of each strategy, as [`protocol::workload::Trading::orders`]
-    /// takes.
+    /// Returns the number of orders of each strategy.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// Returns the number of orders of each strategy to each venue, in rows of venues, as
-    /// [`protocol::workload::Trading::venue_orders`] has them. Reads every entry.
+    /// Returns the number of orders of each strategy to each venue, strategy after strategy. Reads
+    /// every entry.
     pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let mut orders = vec![0; self.words.len() * venues];
@@ -106,7 +105,7 @@ impl Schedule {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }
 
-    /// Returns the time over which orders are due, in nanoseconds from the start.
+    /// Returns the time over which the schedule's orders are due, in nanoseconds from the start.
     ///
     /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for
     /// Poisson arrivals (whose gaps add up to about the window, not exactly) and for a replay; 0
@@ -132,7 +131,7 @@ impl Schedule {
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)
     }
 
-    /// Returns a hash of the whole schedule: equal hashes mean equal input.
+    /// Returns a hash of the whole schedule; equal schedules have equal hashes.
     ///
     /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed),
     /// then for each strategy the number of its entries and their words. Bytewise, because a

@@ -53,8 +53,8 @@ impl core::fmt::Display for Arrivals {
 /// The maximum number of orders in a schedule: 2^28, which is 8 GiB of entries.
 pub const MAX_ORDERS: u64 = 1 << 28;
 
-/// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64`
-/// of its own.
+/// The longest time over which orders can be due, in nanoseconds: 2^53 (104 days). Up to that every
+/// nanosecond has an `f64` of its own.
 pub const MAX_WINDOW_NS: u64 = 1 << 53;
 
 // Even if one strategy has all orders, each has a sequence.
@@ -71,7 +71,8 @@ pub struct DelayRange {
     pub max_ns: u64,
 }
 
-/// The parameters of a sampled schedule. Equal specs give equal schedules on every machine.
+/// The parameters from which a schedule is drawn at random. Equal specs give equal schedules on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {

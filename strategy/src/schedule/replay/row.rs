@@ -8,7 +8,7 @@ use csv::ByteRecord;
 use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
 
-/// A column of a recorded flow.
+/// A column of a recorded flow's CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     TimeUs,
