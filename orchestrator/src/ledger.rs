@@ -11,8 +11,8 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
 
-/// How many outputs of each kind crashed engines have sent, recovered from rings and log. Zero
-/// without a predecessor.
+/// The numbers of outputs of each kind that crashed engines have sent, recovered from rings and
+/// log. Zero without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of return stamps in the log.
@@ -50,7 +50,7 @@ fn count_at(counts: &[u64], index: usize) -> u64 {
     counts.get(index).copied().unwrap_or(0)
 }
 
-/// The state of a gateway as recovered from the engine's journal.
+/// The state of a gateway that the engine's recovery found in its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveredGateway {
     /// Number of orders among the messages in its session.

@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    /// Returns the gateway of a strategy's orders for a venue: there is one per credential.
+    /// Returns the gateway for a strategy's orders to a venue: there is one per credential.
     #[inline(always)]
     pub(crate) fn gateway_index(&self, strategy: usize, venue: u16) -> usize {
         usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))

@@ -44,7 +44,8 @@ const NO_PEER: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    /// Encodes the input's journal record and passes it to `take`; `now` in ticks since the start.
+    /// Encodes the input as a journal record, and passes that to `take`. `now` is in ticks since
+    /// the start.
     #[inline(always)]
     pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;

@@ -162,8 +162,8 @@ impl Core {
         Ok(())
     }
 
-    /// Applies one input and produces its effects, in order. `now` is in ticks since the run's
-    /// start.
+    /// Applies one input to the state machine and produces its effects, in order. `now` is in ticks
+    /// since the run's start.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;

@@ -71,7 +71,7 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns realized and unrealized profit together, valued at a price.
+    /// Returns realized and unrealized profit together, valued at `price`.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

@@ -71,7 +71,7 @@ impl AccountLimits {
     }
 }
 
-/// Converts a limit in cents to price times quantity; `None` if the limit is off.
+/// Converts a limit in cents to units of price times quantity; `None` if the limit is off.
 pub(crate) fn money(cents: u64) -> Option<u128> {
     (cents != OFF).then(|| u128::from(cents) * CENT)
 }
@@ -192,7 +192,7 @@ impl Risk {
         }
     }
 
-    /// Sets a limit for a scope. Open orders and positions stay, and count.
+    /// Sets a risk limit for a scope. Open orders and positions stay, and count.
     ///
     /// # Errors
     /// If the setting is invalid; nothing is changed.

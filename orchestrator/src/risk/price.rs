@@ -5,8 +5,8 @@ use protocol::limits::{OFF, RiskControl};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// An instrument's rules and reference price. Band and collar are one range, so that a price costs
-/// two comparisons.
+/// The price rules of an instrument, and its reference price. Band and collar are one range, so
+/// that a price costs two comparisons.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Listing {
