@@ -16,7 +16,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Creates an empty buffer of reports.
+    /// Creates an empty buffer of reports for a strategy's program.
     pub fn new() -> Self {
         Self { reports: Vec::with_capacity(BATCH), taken: 0, done: 0, finished: false }
     }
@@ -41,7 +41,7 @@ impl Inbox {
         self.done += 1;
     }
 
-    /// Ends the strategy: it sends no more orders and takes no more reports.
+    /// Ends the strategy: no more orders are sent and no more reports are taken.
     pub const fn finish(&mut self) {
         self.finished = true;
     }

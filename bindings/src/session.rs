@@ -65,7 +65,7 @@ pub(crate) trait AttachedSession {
     /// Finishes the strategy: waits for its open orders, and publishes that it is done.
     fn finish(self: Box<Self>);
 
-    /// Publishes why the strategy cannot continue.
+    /// Publishes the reason why the strategy cannot continue.
     fn fail(&self, why: &str);
 }
 
