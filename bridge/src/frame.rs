@@ -233,7 +233,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Returns the control fields; defaults for a Data frame.
+    /// Returns the fields of a control frame; defaults for a frame with a message.
     pub fn control(&self) -> ControlFields {
         match self.kind {
             FrameKind::Data => ControlFields::default(),

@@ -38,7 +38,7 @@ pub enum OffsetError {
     Contradiction,
 }
 
-/// A closed interval of times, in nanoseconds.
+/// A closed interval of values, such as times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
     /// Lower end.

@@ -12,12 +12,12 @@ pub struct UncertainNs {
 }
 
 impl UncertainNs {
-    /// Returns `true` if the value is larger than its error.
+    /// Returns `true` if the time is larger than its error.
     pub const fn is_significant(&self) -> bool {
         self.ns.unsigned_abs() > self.error_ns
     }
 
-    /// Returns the minimum and maximum possible value.
+    /// Returns the minimum and the maximum that the time can have.
     pub const fn bounds(&self) -> (i128, i128) {
         (self.ns as i128 - self.error_ns as i128, self.ns as i128 + self.error_ns as i128)
     }

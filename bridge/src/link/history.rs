@@ -14,12 +14,12 @@ pub struct SessionHistory {
 }
 
 impl SessionHistory {
-    /// Encodes the history, to be saved for a successor process.
+    /// Encodes the session history, to be saved for a successor process.
     pub const fn to_words(&self) -> [u64; 3] {
         [self.first, self.last, self.taken]
     }
 
-    /// Decodes a saved history; `None` if its words are invalid.
+    /// Decodes a saved session history; `None` if its words are invalid.
     pub fn from_words([first, last, taken]: [u64; 3]) -> Option<Self> {
         let is_valid = (last == 0 && taken == 0) || (first != 0 && first <= last && taken > 0);
         is_valid.then_some(Self { first, last, taken })

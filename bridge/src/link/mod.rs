@@ -275,7 +275,7 @@ impl Link {
         }
     }
 
-    /// Continues with the history that a predecessor process saved at the end of its last session.
+    /// Continues the session history that a predecessor process saved.
     #[must_use]
     pub fn with_history(self, past: SessionHistory) -> Self {
         Self { history: past, ..self }
@@ -296,7 +296,7 @@ impl Link {
         self.state == LinkState::Up
     }
 
-    /// Returns `true` if both sides have ended the link.
+    /// Returns `true` if both ends have announced that they send no more.
     pub fn is_over(&self) -> bool {
         self.state == LinkState::Over
     }

@@ -18,7 +18,7 @@ pub struct SendWindow {
     transmitted: u64,
 }
 
-/// A message of an ended session whose outcome is unknown.
+/// A message of an ended session that the peer may or may not have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnconfirmedMessage {
     /// Number of the message in its session.
@@ -55,17 +55,17 @@ impl SendWindow {
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
     }
 
-    /// Marks the next message as transmitted.
+    /// Counts the next message of the window as transmitted.
     pub fn mark_transmitted(&mut self) {
         self.transmitted += 1;
     }
 
-    /// Returns the number of messages transmitted in this session.
+    /// Returns the number of messages transmitted so far in this session.
     pub const fn transmitted(&self) -> u64 {
         self.transmitted
     }
 
-    /// Returns `true` if all messages are confirmed.
+    /// Returns `true` if the peer has confirmed all messages.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
