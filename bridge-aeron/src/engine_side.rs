@@ -29,7 +29,7 @@ pub enum BridgeEvent {
     Over,
 }
 
-/// The queues between the bridge thread and the strategy thread of one process.
+/// The queues between a bridge's thread and its strategy thread, in one process.
 #[derive(Debug)]
 pub struct EngineQueues {
     /// Events for the strategy.

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-/// Environment variable with the bridge address, for the processes of a run that `join` starts.
+/// Name of the environment variable with the bridge address, for the processes of a run that `join`
+/// starts.
 pub const ADDRESS_VARIABLE: &str = "BULKHEAD_MEETING";
 
 /// Average number of reports per order: as at an exchange.
