@@ -37,7 +37,7 @@ pub trait TradeTape: Send {
     fn close(&mut self, exchange: &Exchange);
 }
 
-/// The agent of an exchange: a market, its sessions and its journal.
+/// The agent of an exchange, with its market, its sessions with gateways and its journal.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
     pub(crate) outputs: Outputs<T>,

@@ -6,7 +6,7 @@ use protocol::wire::{Instruction, Message};
 
 /// The message counters of an exchange's sessions.
 pub(crate) trait SessionCounters {
-    /// Returns the counters of a session.
+    /// Returns the message counters of a session.
     fn session_counts(&mut self, session: usize) -> &mut SessionCounts;
     /// Counts a protocol error of a session.
     fn count_fault(&mut self);

@@ -11,7 +11,7 @@ use journal::{JournalError, Record, RecoveryError, Writer, codec};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of an exchange, as its journal records it.
+/// An input of an exchange, as recorded in its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalEntry {
     /// Time passed: orders may have expired.

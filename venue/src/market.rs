@@ -77,7 +77,7 @@ pub trait ExecutionSink {
         let _ = (command, exchange);
     }
 
-    /// Receives the reports and trades of one command.
+    /// Receives the reports and trades that one command produced.
     fn record(&mut self, reports: &[Report], trades: &[Trade]);
 
     /// Handles the end of trading, before resting orders expire.
@@ -133,7 +133,7 @@ impl Market {
         self.refused
     }
 
-    /// Returns `true` if trading has ended.
+    /// Returns `true` if trading at the exchange has ended.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -149,7 +149,7 @@ impl Market {
         self.setup.exchange.next_expiry()
     }
 
-    /// Returns the session of a strategy's orders.
+    /// Returns the session through which a strategy's orders come.
     #[inline]
     pub fn session_of(&self, strategy: u16) -> usize {
         usize::from(strategy) % self.setup.sessions
@@ -177,7 +177,7 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders of a scope that came through a session.
+    /// Cancels the orders in a scope that came through one session.
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
@@ -310,7 +310,7 @@ impl Market {
         taken.count() == MAX_LEVELS
     }
 
-    /// Returns the market's state for a snapshot.
+    /// Returns the exchange's state for a snapshot.
     pub(crate) fn state(&self) -> MarketState {
         // Sorted: equal states have equal bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();

@@ -24,7 +24,7 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// How many outputs of each kind crashed exchanges have sent, recovered from logs, rings and tape.
+/// The numbers of outputs of each kind that crashed exchanges have sent, from logs, rings and tape.
 /// Empty without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {

@@ -53,15 +53,15 @@ pub struct ReportBuilder<'a> {
     refused: Option<RejectReason>,
 }
 
-/// The report reason of an order that has used up its report numbers.
+/// The reason in the report on an order that has used up its report numbers.
 pub const TOO_MANY_REPORTS: u8 = 64;
 
-/// Returns the report reason of an order that the exchange refused: 1 to 31.
+/// Converts the matching engine's reason for a rejection into that of a report: 1 to 31.
 pub const fn refusal(reason: RejectReason) -> u8 {
     reason as u8 + 1
 }
 
-/// Returns the report reason of an order that the exchange cancelled: 33 to 63.
+/// Converts the matching engine's reason for a cancel into that of a report: 33 to 63.
 pub const fn cancellation(reason: CancelReason) -> u8 {
     reason as u8 + 33
 }

@@ -68,8 +68,8 @@ impl ReplaySequencer {
         }
     }
 
-    /// Returns the next order of the recorded sequence, if it has arrived. After the end of the
-    /// recording: any order.
+    /// Returns the order whose turn it is in the recorded sequence, if it has arrived. After the
+    /// end of the recording: any order.
     pub fn pop(&mut self) -> Option<Order> {
         let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
         let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;

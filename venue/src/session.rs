@@ -66,7 +66,8 @@ impl SessionEnd {
         !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// Returns the next message of the gateway. Its slot is released with [`SessionEnd::release`].
+    /// Takes the next message of the gateway from the ring. Its slot is released with
+    /// [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
