@@ -35,7 +35,7 @@ pub trait DelayModel: Send {
     /// time, not of arrival.
     fn execute(&mut self, order: &Order) -> Report;
 
-    /// Returns the report of an order that is cancelled early because its strategy crashed.
+    /// Returns the report on an order that is cancelled early because its strategy crashed.
     fn cancel(&mut self, order: &Order) -> Report {
         Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..in_full(order) }
     }

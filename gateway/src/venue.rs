@@ -25,7 +25,7 @@ impl VenueInfo {
     /// what [`Venue::accept`] returns.
     pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
-    /// Returns the same properties after checking their ranges.
+    /// Checks the ranges of a venue's properties at compile time, and returns them.
     ///
     /// # Panics
     /// If a number is out of its range; at compile time, where a [`Venue`] is used.
@@ -43,7 +43,7 @@ pub struct ReportsFull;
 
 /// The receiver of a venue's reports: its gateway, or a wrapper around it.
 pub trait Reports {
-    /// Returns `true` if another report of the venue fits.
+    /// Returns `true` if the gateway can take another report of the venue.
     fn has_capacity(&self) -> bool;
 
     /// Sends a report of the venue to the gateway. The gateway takes its stamp t5 now.
@@ -86,7 +86,7 @@ pub struct CancelSweep {
 }
 
 impl CancelSweep {
-    /// Returns `true` if an order with this id and instrument is in the scope.
+    /// Returns `true` if the mass cancel concerns an order with this id and instrument.
     #[inline]
     pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
         self.scope.contains(id, instrument)

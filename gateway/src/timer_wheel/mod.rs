@@ -150,13 +150,13 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Returns `true` if the wheel holds as many orders as it has capacity for.
+    /// Returns `true` if the timing wheel holds as many orders as it has capacity for.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.free == NONE
     }
 
-    /// Adds an order with release time `release` (ticks).
+    /// Adds an order to the timing wheel, to be released at `release` (ticks).
     ///
     /// # Panics
     /// If the wheel is full: check [`TimerWheel::is_full`] first.
@@ -284,7 +284,7 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Prefetches the entry of the next order that is pushed.
+    /// Prefetches the memory for the next order that is added.
     pub fn prefetch_hot(&self) {
         let free = self.free as usize;
         if let (Some(link), Some(index)) = (self.links.get(free), self.orders.get(free)) {

@@ -61,7 +61,7 @@ impl OpenOrder {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report that closes the order without its venue.
+    /// Returns the report with which the session closes an order without its venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         Report {
             id,

@@ -29,7 +29,7 @@ impl Throttle {
         Self { limit, now: 0, bucket: None }
     }
 
-    /// Advances the throttle's time to `now`.
+    /// Advances the throttle's time to `now`, so that the venue's limit allows more messages.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
@@ -39,12 +39,13 @@ impl Throttle {
         self.bucket.map_or(0, |(start, bucket)| bucket.ticks_until_token(self.now - start))
     }
 
-    /// Returns `true` if a message may be taken from the inbox now.
+    /// Returns `true` if the venue's message limit allows to take another message from the inbox.
     pub fn can_take(&self) -> bool {
         self.limit.rejects || self.ticks_left() == 0
     }
 
-    /// Counts a message that is about to be sent. Returns `false` if it must be rejected instead.
+    /// Counts a message that is about to be sent to the venue. Returns `false` if it must be
+    /// rejected instead.
     pub fn try_count_message(&mut self, now: u64, time: Timebase, is_new: bool) -> bool {
         self.advance(now);
         if self.limit.rejects && is_new && self.ticks_left() > 0 {
