@@ -28,8 +28,8 @@ use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The kind of the control segment. Its layout hash covers the layouts of all other segments too,
-/// so a program of another build is refused by this header alone.
+/// The kind of the segment with a run's plan, states and counters. Its layout hash covers all
+/// other segments' layouts, so a program of another build is refused by this header alone.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,

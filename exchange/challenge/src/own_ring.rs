@@ -34,7 +34,7 @@ impl Outlet {
         Outlet { producer: producer.expect("one engine for each ring"), collected: Vec::with_capacity(BATCH) }
     }
 
-    /// Sends a report, at the latest with the next [`Outlet::publish`].
+    /// Queues a report; the harness receives it at the latest after [`Outlet::publish`].
     #[inline(always)]
     pub fn send(&mut self, report: Report) {
         if self.collected.len() == BATCH {
