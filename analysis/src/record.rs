@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// Warnings about the plan; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
     /// Proportional set size of all processes together, in bytes, sampled when half of the orders
-    /// were sent; `None` if the run was too short or the kernel does not report it.
+    /// were sent. `None` if the run was too short or the kernel does not report it.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// Kernel statistics of the run's cores; null if they were not collected.
@@ -198,7 +198,7 @@ pub struct Outage {
     /// Time at which the death was certain and the fence was set.
     pub fenced_ns: u64,
     /// Time at which the engine had handled its last report and, unless a successor resumes the
-    /// session, closed its open orders; `None` if the run ended before.
+    /// session, closed its open orders. `None` if the run ended before.
     pub repaired_ns: Option<u64>,
     /// Orders that were open and were closed with the reason `venue-unknown`.
     pub unknown: u64,

@@ -231,18 +231,18 @@ pub enum Command {
         /// The instrument, or `None` for all.
         instrument: Option<u16>,
     },
-    /// Advances the time: orders with this expiry or an earlier one expire, the earliest first,
-    /// those of one time in order of arrival (of the new order, also if it was replaced since). An
-    /// earlier time than the current one is ignored.
+    /// Advances the time: orders with this expiry or an earlier one expire, the earliest first.
+    /// Those of one time expire in order of arrival (of the new order, also if it was replaced
+    /// since). An earlier time than the current one is ignored.
     Time(u64),
     /// Begins a call auction: orders of the instrument rest and do not trade.
     Auction {
         /// Index of the instrument.
         instrument: u16,
     },
-    /// Ends a call auction: orders that cross trade at the price with the largest volume, then the
-    /// smallest surplus, then nearest to the instrument's reference price, then the higher.
-    /// Continuous trading begins.
+    /// Ends a call auction: orders that cross trade at one price. It is the one with the largest
+    /// volume, then the smallest surplus, then nearest to the instrument's reference price, then
+    /// the higher. Continuous trading begins.
     Uncross {
         /// Index of the instrument.
         instrument: u16,

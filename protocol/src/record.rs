@@ -422,7 +422,7 @@ pub struct Record {
     /// The order, or for other points their own id, such as a [`LinkEnd`].
     pub id: OrderId,
     /// The venue for t4, the number of the report for t5 to t8 and fills, the field of a position,
-    /// a part of a top of book's instrument; else 0.
+    /// else 0. For a top of book, a part of its instrument.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,

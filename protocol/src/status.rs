@@ -137,11 +137,9 @@ const SPILL_WORDS: usize = 4;
 pub(crate) const SPILL_CHUNK: usize = 0;
 /// Offset of the number of records lost for lack of a free chunk, in that status of a log.
 pub(crate) const SPILL_LOST: usize = 1;
-/// Offset of the number of records when the first one was lost, in the status of a log that is
-/// moved to disk.
+/// Offset of the number of logged records at the first loss, in the status of a log moved to disk.
 pub(crate) const SPILL_LOST_FROM: usize = 2;
-/// Offset of the number of records when the last one was lost, in the status of a log that is moved
-/// to disk.
+/// Offset of the number of logged records at the last loss, in the status of a log moved to disk.
 pub(crate) const SPILL_LOST_TO: usize = 3;
 
 const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);

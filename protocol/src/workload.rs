@@ -92,7 +92,7 @@ pub struct Trading {
     #[serde(default)]
     pub journal: Journaling,
     /// The absolute path of the file with the opening book, whose orders rest in the books of every
-    /// exchange at the start; `None`: the books are empty.
+    /// exchange at the start. `None`: the books are empty.
     pub opening_book: Option<String>,
     /// Number of orders of the opening book.
     #[serde(rename = "house_orders")]
@@ -115,7 +115,7 @@ pub struct Trading {
     /// inbox.
     pub max_held: u32,
     /// The time without an answer of the venue after which its gateway closes an order, in
-    /// nanoseconds, if there is a session; 0: the longest delay plus one second.
+    /// nanoseconds, if there is a session. 0: the longest delay plus one second.
     #[serde(default)]
     pub venue_timeout_ns: u64,
     /// Maximum number of messages per second that a venue accepts; 0: unlimited.

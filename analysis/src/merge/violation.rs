@@ -46,7 +46,7 @@ pub enum ViolationKind {
     RecordsDropped,
     /// The counters of a thread differ from its stamps.
     Counters,
-    /// A thread received an invalid message that no death or fault of the record explains; or,
+    /// A thread received an invalid message that no death or fault of the record explains. Or,
     /// outside the sandbox, a strategy was quarantined for its orders without a fault of the plan.
     PeerFaults,
     /// A fill belongs to no report, is duplicated, or has no price.

@@ -15,10 +15,10 @@ pub enum Arrivals {
     /// Exponential gaps with a mean of window / orders, as they come: the last order is due near
     /// the end of the window, before or after it.
     Poisson,
-    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all
-    /// scaled by one factor so that the last order is due exactly at the end of the window. About
-    /// four in five gaps are shorter than their mean of window / orders, a few are hundreds of
-    /// times as long, none is longer than the window.
+    /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due exactly at
+    /// the end of the window. Its shape is 1.5: finite mean, infinite variance. About four in five
+    /// gaps are shorter than their mean of window / orders, a few are hundreds of times as long,
+    /// none is longer than the window.
     Pareto,
     /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
     Stress,

@@ -69,7 +69,7 @@ pub struct BillRow {
     /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
     /// stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// The cost that the level adds to the technique in threads, at rt_venue p50: over all runs,
+    /// The latency that the level adds to the technique in threads, at rt_venue p50. Over all runs,
     /// and by core placement if the machine moved its cores; empty for threads, and where they were
     /// not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -198,7 +198,7 @@ impl Media {
 }
 
 /// Releases the pages of logs that no producer writes and no consumer reads any more
-/// ([`Care::let_go`]); the driver, which still counts dead clients as alive, keeps using what
+/// ([`Care::let_go`]). The driver, which still counts dead clients as alive, keeps using what
 /// follows the terms. Called by a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;

@@ -154,7 +154,7 @@ pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// Returns the combination that a run with these settings tried; `None` if it is not of the matrix.
+/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
     Some(ContainCase {

@@ -120,8 +120,8 @@ const OTHER: u64 = 2;
 const RECEIVER: [&str; 4] =
     ["receiver hangs", "receiver crashes", "receiver reports an error", "messages that nobody sent"];
 
-/// Stops a sender after that many instructions of a push, looks at the receiver and at another
-/// sender if there may be one, kills the sender, and lets a successor send.
+/// Kills a sender after `point` instructions of a push, and lets a successor send. Before the kill,
+/// the receiver and another sender, if there may be one, are tried.
 pub fn kill_sender<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     let place = Place::new();
     let (mut sender, mut receiver) = both::<P>(name, &place);

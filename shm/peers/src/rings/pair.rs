@@ -160,9 +160,9 @@ impl<Q: Queue> Pair<Q> {
         })
     }
 
-    /// Measures one sample: round trips, and a stream of twenty times as many messages; `None` if
-    /// the cores moved during it: the core-to-core round trips before and after differ by more than
-    /// a tenth.
+    /// Measures one sample of a ring: round trips, and a stream of twenty times as many messages.
+    /// `None` if the cores moved during it: the core-to-core round trips before and after differ by
+    /// more than a tenth.
     pub fn sample(&mut self, trips: u64) -> Option<Sample> {
         let before = self.floor(trips);
         let each = trips.div_ceil(BATCHES);
