@@ -249,7 +249,7 @@ impl State for Replica {
     }
 }
 
-/// A recovered engine that is not attached to the contended hand-offs yet.
+/// A recovered engine that is not attached to its queues of orders and reports yet.
 ///
 /// Journaled messages in the hand-offs are skipped, the others are taken. The messages of an inbox,
 /// which connects threads of one process, are skipped, and what a session lacks is sent again.
@@ -260,8 +260,8 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Attaches the recovered engine to the contended hand-offs, whose ends replace those of the
-    /// crashed one.
+    /// Attaches the recovered engine to its queues of orders and reports, in place of the crashed
+    /// one.
     ///
     /// # Errors
     /// If more was taken from a hand-off than the journal has.

@@ -200,7 +200,7 @@ pub struct Plan {
     /// Nanoseconds per tick, as calibrated before the run. Child processes convert the schedule to
     /// ticks with it; the merge uses the calibration over the whole run instead.
     pub ns_per_tick: f64,
-    /// The technique of the contended hand-offs.
+    /// The technique of the submit and completion hand-offs: the queue under test.
     pub technique: Technique,
     /// The isolation between strategies and engine.
     pub isolation: Isolation,

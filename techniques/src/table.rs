@@ -74,7 +74,8 @@ struct TechniqueEntry {
     link: fn() -> TypeId,
 }
 
-/// A handle to a technique, a queue that can carry the contended hand-offs. Serialized as its name.
+/// A handle to a technique: a queue that can carry a run's orders and reports between processes.
+/// Serialized as its name.
 #[derive(Clone, Copy)]
 pub struct Technique(&'static TechniqueEntry);
 

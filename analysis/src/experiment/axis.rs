@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
-    /// The technique that carries the contended hand-offs.
+    /// The technique that carries the submit and completion hand-offs.
     Technique,
     /// The isolation level between strategies and engine.
     Isolation,

@@ -128,7 +128,7 @@ pub struct Snapshot {
     pub elapsed_ns: u64,
     /// Isolation level.
     pub isolation: String,
-    /// Technique of the contended hand-offs.
+    /// Technique of the submit and completion hand-offs.
     pub technique: String,
     pub planned: u64,
     /// Orders sent, by the strategies' own counters; of a restarted strategy, since its restart.
