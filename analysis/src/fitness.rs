@@ -19,9 +19,9 @@ const MAX_REASONS: usize = 12;
 /// The verdict whether latencies may be quoted, with the reasons against it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fitness {
-    /// Whether they may be quoted.
+    /// Whether the latencies may be quoted.
     pub is_fit: bool,
-    /// Why they may not be quoted, the gravest first. Empty if they may.
+    /// Reasons against quoting the latencies, the gravest first; empty if they may be quoted.
     pub reasons: Vec<String>,
 }
 

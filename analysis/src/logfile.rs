@@ -94,7 +94,7 @@ pub enum LogError {
         file: String,
         /// Number of the record with the zero key.
         end: u64,
-        /// Number of the record after it.
+        /// Number of the record that follows the zero key.
         record: u64,
         /// Offset of that record in the file, in bytes.
         offset: u64,

@@ -173,7 +173,7 @@ pub struct RoleRestart {
     pub recovered_ns: Option<u64>,
     /// Records in the journal at that time.
     pub records: u64,
-    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
     #[serde(rename = "again", default)]
     pub replayed: u64,

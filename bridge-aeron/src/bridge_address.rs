@@ -17,7 +17,7 @@ pub struct BridgeAddress {
     pub name: String,
     /// Address of the engine's host.
     pub host: IpAddr,
-    /// Port on which it listens for frames of the far host.
+    /// Port on which the bridge listens for frames of the far host.
     pub port: u16,
 }
 

@@ -23,7 +23,7 @@ pub enum BridgeEvent {
     Up,
     /// An order of the far host, with its clock readings.
     Order(Order, Echo),
-    /// The session ended early, and orders were taken in it.
+    /// The session ended early, after orders were taken in it.
     Gone(CloseReason),
     /// The link is over: both sides have all messages.
     Over,

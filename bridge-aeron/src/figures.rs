@@ -24,7 +24,7 @@ const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("m
 /// A time between two hosts in `remote.json`, with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// In nanoseconds; `None` if it is smaller than its error.
+    /// The figure in nanoseconds; `None` if it is smaller than its error.
     pub ns: Option<i64>,
     /// Maximum error in nanoseconds.
     pub error_ns: u64,
@@ -53,11 +53,11 @@ pub struct Ahead {
 /// The relation of the two hosts' clocks, in `remote.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// Why the offset is unknown.
+    /// Reason for which the offset is unknown.
     pub unknown: Option<String>,
-    /// How far the engine's clock is ahead: before, during and after the run.
+    /// Lead of the engine's clock: before, during and after the run.
     pub ahead: Vec<Ahead>,
-    /// Minimum and maximum rate at which it gains, in parts per million.
+    /// Minimum and maximum rate at which the engine's clock gains, in parts per million.
     pub drift_ppm: Option<[f64; 2]>,
 }
 

@@ -70,9 +70,9 @@ const KINDS: [FrameKind; 5] =
 /// The times at which a peer's frame was sent and seen, for comparing the two hosts' clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent, in nanoseconds of its sender's clock.
+    /// Time at which the frame was sent, in nanoseconds of its sender's clock.
     pub sent: u64,
-    /// When it was seen, in nanoseconds of its receiver's clock.
+    /// Time at which the frame was seen, in nanoseconds of its receiver's clock.
     pub seen: u64,
 }
 
@@ -110,7 +110,7 @@ pub struct Frame {
     pub sequence: u64,
     /// Number of the peer's Data frames taken in the session.
     pub taken: u64,
-    /// When it was sent, in nanoseconds of the sender's clock.
+    /// Time at which the frame was sent, in nanoseconds of the sender's clock.
     pub sent: u64,
     /// Echo of a frame of the peer.
     pub echo: Option<Echo>,
@@ -121,10 +121,10 @@ pub struct Frame {
 /// The error that bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Not [`FRAME`] bytes.
+    /// The bytes are not [`FRAME`] in number.
     #[error("not as long as a frame")]
     Length,
-    /// Not a frame, of another version, or corrupted.
+    /// The bytes are not a frame, are of another version, or corrupted.
     #[error("no frame of this version, or a changed one")]
     Check,
     /// A field has an invalid value.

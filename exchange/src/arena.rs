@@ -18,8 +18,8 @@ pub(crate) enum BookPart {
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// In no list: the order was triggered and is about to act, is trading now, or the node is
-    /// free.
+    /// The order is in no list: it was triggered and is about to act, is trading now, or the node
+    /// is free.
     Unlisted = 4,
 }
 

@@ -12,7 +12,7 @@ use crate::store::OrderStore;
 pub(crate) enum Phase {
     /// Orders that cross trade at once.
     Continuous,
-    /// Orders rest, also if they cross.
+    /// Orders rest without trading, also if they cross.
     Auction,
 }
 

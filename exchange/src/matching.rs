@@ -61,7 +61,7 @@ impl Taker {
 /// The way in which the matching of an incoming order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchEnd {
-    /// The taker is filled, or nothing is left that it accepts.
+    /// The taker is filled, or no quantity is left that it accepts.
     Done,
     /// Self-trade prevention cancelled the taker.
     Prevented,

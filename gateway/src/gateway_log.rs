@@ -17,13 +17,14 @@ pub struct LastMessages<'a> {
     pub gateway: u16,
     /// The last order in its session.
     pub last_order: Option<Order>,
-    /// The order after that one, which it may have stamped.
+    /// The order after the last one in the session, which the gateway may have stamped.
     pub next_order: Option<Order>,
-    /// The last report that it handed over, if it can be decoded.
+    /// The last report that the gateway handed over, if it can be decoded.
     pub last_report: Option<Report>,
-    /// The key of that report's stamp t5, if it is known.
+    /// The key of the last report's stamp t5, if it is known.
     pub last_done: Option<u64>,
-    /// The reports after that one, in order, which it may have stamped; `None`: cannot be decoded.
+    /// The reports after the last one handed over, in order, which the gateway may have stamped;
+    /// `None`: cannot be decoded.
     pub open: &'a [Option<Report>],
 }
 

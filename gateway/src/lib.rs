@@ -54,18 +54,19 @@ const _: () = assert!(BATCH <= OUTBOX_CAPACITY);
 pub struct GatewayResumePoint {
     /// Orders that the crashed gateway took.
     pub orders: u64,
-    /// Checksum of all messages that it took.
+    /// Checksum of all messages that the gateway took.
     pub dispatched: Checksum,
-    /// The last message that it took, if its session does not have it; without the session's
-    /// number.
+    /// The last message that the gateway took, if its session does not have it; without the
+    /// session's number.
     pub unsent_message: Option<Message>,
-    /// The next order in its inbox, if it is stamped already and only the session does not have it.
+    /// The next order in the gateway's inbox, if it is stamped already and only the session does
+    /// not have it.
     pub stamped_order: Option<OrderId>,
     /// Number of next messages in its inbox that the engine has already left out of its checksums.
     pub unchecksummed: u64,
     /// Reports in its completion hand-off, from the first on.
     pub completed: u64,
-    /// Reports that it had stamped and not handed over.
+    /// Reports that the gateway had stamped and not handed over.
     pub stamped: Vec<Message>,
     /// Checksum of the reports handed over and of those stamped.
     pub reported: Checksum,

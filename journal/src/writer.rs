@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The failures that a record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: records stay in memory.
+    /// No write to disk: records stay in memory.
     None,
     /// The death of the process.
     Process,

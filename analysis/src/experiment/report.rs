@@ -25,7 +25,7 @@ pub struct ExperimentReport {
     pub title: String,
     /// Description of what was measured, in the line below the page's heading.
     pub subject: String,
-    /// When it was measured, and with which version.
+    /// Time and version with which the experiment was measured.
     pub origin: String,
     /// The result in one sentence: last on the terminal, first on the page.
     pub answer: String,

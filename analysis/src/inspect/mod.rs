@@ -23,13 +23,13 @@ use thiserror::Error;
 /// The selection and output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// For a log: the number of records to print from its beginning.
+    /// Number of records of a log to print from its beginning.
     pub head: Option<u64>,
-    /// For a log: the number of records to print from its end.
+    /// Number of records of a log to print from its end.
     pub tail: Option<u64>,
     /// Only this order; for a folder, its path through all threads.
     pub order: Option<OrderId>,
-    /// For a folder: the number of slowest orders to explain.
+    /// Number of slowest orders of a run folder to explain.
     pub worst: Option<usize>,
     /// Output format.
     pub format: Format,

@@ -19,9 +19,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
-    /// Gateway that pushed it, and the number of reports that the gateway had pushed before.
+    /// Gateway that pushed the report, and the number of reports that the gateway had pushed
+    /// before.
     pub(super) pushed: Option<(usize, u64)>,
-    /// Time at which the venue's exchange produced it, in ticks, and the thread that stamped it.
+    /// Time at which the venue's exchange produced the report, in ticks, and the thread that
+    /// stamped it.
     pub(super) exchange_done: Option<(u64, u32)>,
     /// Whether more reports of the order follow, by its t5.
     pub(super) has_more: bool,

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 pub struct Trigger {
     /// Version of the top of book of the order's instrument at its venue.
     pub version: u64,
-    /// Time of the exchange's write, in ticks; `None` if it never wrote the version.
+    /// Time of the exchange's write of the version, in ticks; `None` if it never wrote it.
     pub written: Option<u64>,
 }
 

@@ -60,9 +60,9 @@ pub enum OrderEnd {
     Returned,
     /// The strategy received the engine's refusal.
     Rejected,
-    /// The venue canceled it because the strategy was dead.
+    /// The venue canceled the order because the strategy was dead.
     Cancelled,
-    /// The engine had completed it, and the strategy was dead.
+    /// The engine had completed the order, and the strategy was dead.
     Orphaned,
     /// The order disappeared.
     Lost,

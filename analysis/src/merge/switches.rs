@@ -17,11 +17,11 @@ use protocol::wire::OrderId;
 pub struct KillActivation {
     /// Switch as logged.
     pub switch: KillSwitch,
-    /// Time at which the orchestrator saw it, in ticks.
+    /// Time at which the orchestrator saw the kill switch, in ticks.
     pub seen: u64,
     /// Time at which the last order that it cancels was confirmed; `None` if that did not happen.
     pub done: Option<u64>,
-    /// Time at which it was turned off.
+    /// Time at which the kill switch was turned off.
     pub revived: Option<u64>,
 }
 

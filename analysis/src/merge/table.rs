@@ -133,7 +133,7 @@ pub(super) enum MissingRow {
     Epoch,
     /// The sequence exceeds the capacity of the logs.
     Limit,
-    /// Memory or disk space for it is missing: this many bytes.
+    /// Memory or disk space for the order table is missing: this many bytes.
     Memory(u64),
 }
 

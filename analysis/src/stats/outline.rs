@@ -200,10 +200,10 @@ pub enum Percentile {
     /// The median.
     #[serde(rename = "p50")]
     P50,
-    /// One in a hundred is slower.
+    /// The 99th percentile: one in a hundred orders is slower.
     #[serde(rename = "p99")]
     P99,
-    /// One in a thousand is slower.
+    /// The 99.9th percentile: one in a thousand orders is slower.
     #[serde(rename = "p99.9")]
     P999,
 }

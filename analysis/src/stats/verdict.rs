@@ -47,7 +47,7 @@ pub struct RunPairing<'a> {
     pub a: Vec<&'a RunOutline>,
     /// Runs of B, in pair order.
     pub b: Vec<&'a RunOutline>,
-    /// Reasons for which the two are not comparable; empty if they are.
+    /// Reasons for which A and B are not comparable; empty if they are.
     pub reasons: Vec<String>,
     /// Caveats that weaken the comparison without preventing it.
     pub caveats: Vec<String>,

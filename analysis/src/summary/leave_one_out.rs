@@ -26,12 +26,12 @@ pub struct LeaveOneOut {
     pub strategy: u16,
     /// Number of its orders in the pool.
     pub orders: u64,
-    /// Percentiles of the stage `submit` without it.
+    /// Percentiles of the stage `submit` without the strategy.
     pub submit: PooledPercentiles,
-    /// Percentiles of the stage `return` without it.
+    /// Percentiles of the stage `return` without the strategy.
     #[serde(rename = "return")]
     pub returned: PooledPercentiles,
-    /// Percentiles of `rt_venue` without it.
+    /// Percentiles of `rt_venue` without the strategy.
     pub rt_venue: PooledPercentiles,
 }
 

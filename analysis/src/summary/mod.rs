@@ -215,9 +215,9 @@ impl<'de> Deserialize<'de> for Stages {
 /// order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStages {
-    /// From the gateway through the session to the exchange.
+    /// Time from the gateway through the session to the exchange.
     pub session_out: Distribution,
-    /// In the matching engine, until the order's first report.
+    /// Time in the matching engine, until the order's first report.
     #[serde(rename = "match")]
     pub matching: Distribution,
     /// Through the session back to the gateway.

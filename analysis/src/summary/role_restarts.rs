@@ -37,14 +37,14 @@ pub struct RoleRestartSummary {
     pub first_served_ns: Option<u64>,
     /// Records in the journal at that time.
     pub records: u64,
-    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
     #[serde(rename = "again", default)]
     pub replayed: u64,
     /// Orders that were at the role, or arrived, during its absence; for the engine, without those
     /// of dead strategies.
     pub in_flight: u64,
-    /// Orders of them that the successor answered; the strategies of the others died.
+    /// Orders in flight that the successor answered; the strategies of the others died.
     pub answered: u64,
     /// Longest round trip of those that returned; null if none did.
     pub longest_ns: Option<u64>,

@@ -53,7 +53,7 @@ pub struct StrategyTail {
     pub strategy: u16,
     /// Number of its orders that were explained.
     pub explained: u64,
-    /// Number of them that a gap or the backlog after one affected.
+    /// Number of the strategy's orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
     /// Number of orders in the slowest 1 %.

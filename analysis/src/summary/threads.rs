@@ -40,7 +40,7 @@ pub struct ThreadSummary {
     /// Number of gaps in its duty cycles of more than 3 µs, up to the capacity of its log.
     #[serde(default)]
     pub gaps: u64,
-    /// Number of them in which the kernel had preempted it.
+    /// Number of the thread's gaps in which the kernel had preempted it.
     #[serde(default)]
     pub gaps_preempted: u64,
     /// Number of gaps that its log dropped, shorter ones first.

@@ -84,13 +84,13 @@ pub struct KillSummary {
     pub scope: String,
     /// Cause: `operator`, `death`, or the limit.
     pub cause: String,
-    /// Time at which the orchestrator saw it: no new order passed afterwards.
+    /// Time at which the orchestrator saw the kill switch: no new order passed afterwards.
     pub seen_ns: u64,
     /// Time from the operator's command to that; null without an operator.
     pub order_to_seen_ns: Option<u64>,
     /// Time from there to the last confirmed cancel; null if one was never confirmed.
     pub seen_to_done_ns: Option<u64>,
-    /// Time at which it was turned off; null if never.
+    /// Time at which the kill switch was turned off; null if never.
     pub revived_ns: Option<u64>,
 }
 

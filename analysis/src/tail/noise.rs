@@ -39,9 +39,9 @@ pub struct ThreadNoise {
     pub gaps: u64,
     /// Total length of the gaps, in nanoseconds.
     pub gaps_ns: u64,
-    /// Number of them in which the kernel preempted the thread.
+    /// Number of the gaps in which the kernel preempted the thread.
     pub preempted: u64,
-    /// Total length of those, in nanoseconds.
+    /// Total length of the gaps by preemption, in nanoseconds.
     pub preempted_ns: u64,
     /// Number of sleeps in its log, by its idle strategy, that ended with work. Sleeps are not gaps
     /// and are not drawn.
@@ -50,7 +50,7 @@ pub struct ThreadNoise {
     /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
-    /// Slices with gaps in them.
+    /// Time slices of the run in which the thread had gaps.
     pub slices: Vec<NoiseSlice>,
 }
 

@@ -32,7 +32,7 @@ pub struct Tail {
     pub run: String,
     /// Number of explained orders: measured, with every stamp.
     pub orders: u64,
-    /// Number of them that a gap or the backlog after one affected.
+    /// Number of orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
     /// Percentiles of all explained orders.
@@ -105,14 +105,14 @@ pub struct TailShare {
 pub struct ExplainedOrder {
     /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
-    /// Time at which it was sent, in nanoseconds from the start of the schedule.
+    /// Time at which the order was sent, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
     /// rt_venue in nanoseconds: the sum of all causes.
     pub rt_venue_ns: u64,
-    /// Whether a gap or the backlog after one affected it.
+    /// Whether a gap or the backlog after one affected the order.
     #[serde(rename = "touched")]
     pub stall_affected: bool,
-    /// Stages in path order, each with the thread that it ended on.
+    /// Stages of the order's path, each with the thread that it ended on.
     pub stages: Vec<(String, String, NanosByCause)>,
 }
 

@@ -31,7 +31,7 @@ pub struct Stall {
     pub at_ns: u64,
     /// Length in nanoseconds.
     pub length_ns: u64,
-    /// Number of orders that waited in it.
+    /// Number of orders that waited in the stalled hand-off.
     pub orders: u64,
     /// Longest wait of an order, in nanoseconds.
     pub worst_ns: u64,

@@ -37,13 +37,13 @@ impl fmt::Display for UncertainNs {
 /// The four clock readings of a message to the other host and back, each by the clock of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// When it left this host, by this clock.
+    /// Time at which the message left this host, by this clock.
     pub sent: u64,
-    /// When it arrived at the other host, by the other clock.
+    /// Time at which the message arrived at the other host, by the other clock.
     pub arrived: u64,
-    /// When it left the other host, by the other clock.
+    /// Time at which the answer left the other host, by the other clock.
     pub left: u64,
-    /// When it was back at this host, by this clock.
+    /// Time at which the answer was back at this host, by this clock.
     pub back: u64,
 }
 

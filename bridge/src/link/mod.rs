@@ -55,7 +55,7 @@ enum Broken {
     HearsTheFenced,
     /// Reports all unconfirmed messages as lost, without asking.
     GuessesFates,
-    /// Claims that it took nothing in earlier sessions.
+    /// The peer claims that it took nothing in earlier sessions.
     ForgetsWhatItTook,
     /// Reports no outcome of unconfirmed messages.
     ForgetsWhatItSent,
@@ -97,7 +97,7 @@ pub enum CloseReason {
     /// The peer sent an invalid frame.
     #[error("protocol violation by the peer")]
     ProtocolViolation,
-    /// This side has ended it.
+    /// This host has ended the session.
     #[error("this side has hung up")]
     HungUp,
 }
@@ -106,11 +106,11 @@ pub enum CloseReason {
 /// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The peer took it, once.
+    /// The peer took the message, once.
     Taken,
-    /// The peer did not take it and never will.
+    /// The peer did not take the message and never will.
     Lost,
-    /// Unknown, because the process that may have taken it is gone.
+    /// It is unknown whether the peer took the message: the process that may have taken it is gone.
     Unknown,
 }
 
@@ -118,9 +118,9 @@ pub enum DeliveryOutcome {
 /// `seen` are the peer's unverified values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was sent, by the peer's clock.
+    /// Time at which the message was sent, by the peer's clock.
     pub sent: u64,
-    /// When it was seen, by this clock.
+    /// Time at which the message was seen, by this host's clock.
     pub seen: u64,
     /// An echo of a frame of this side: of the message that this one refers to, if the sender set
     /// it, otherwise of any.
@@ -144,12 +144,12 @@ pub enum Event {
     Down {
         /// Number of the session.
         session: u64,
-        /// Why it has ended.
+        /// Reason for the end of the session.
         why: CloseReason,
     },
     /// The outcome of an unconfirmed message.
     Outcome {
-        /// The session in which it was sent.
+        /// The session in which the message was sent.
         session: u64,
         /// The message.
         message: Message,

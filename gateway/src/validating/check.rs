@@ -37,7 +37,7 @@ pub(super) struct OpenOrder {
     replaces: u32,
     /// When it was sent, in ticks.
     sent: u64,
-    /// When its last report came, or when it was sent, in ticks.
+    /// Time of the order's last report, or at which it was sent, in ticks.
     pub heard: u64,
 }
 

@@ -38,7 +38,7 @@ pub struct BenchOutcome {
     pub start_ticks: Option<u64>,
     /// The deaths, in order.
     pub deaths: Vec<BoardDeath>,
-    /// Why the launcher ended the run.
+    /// Reason for which the launcher ended the run.
     pub problem: Option<String>,
     /// Whether Ctrl-C ended it.
     pub interrupted: bool,

@@ -19,7 +19,7 @@ use system::clock::{ClockPair, ClockSource};
 pub struct SharedSegment {
     /// The segment.
     pub spec: SegmentSpec,
-    /// By agent.
+    /// Access rights of each agent.
     pub rights: Vec<Option<Access>>,
 }
 

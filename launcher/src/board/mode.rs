@@ -19,7 +19,7 @@ pub enum WriteLoad {
     Poisson(u64),
     /// Bursts: gaps from a Pareto distribution of shape 1.5.
     Pareto(u64),
-    /// One after the other, without a pause.
+    /// Writes follow each other without a pause.
     Stress,
     /// The times of a recorded flow.
     Replay(PathBuf),

@@ -33,7 +33,7 @@ pub struct FaultSpec {
     pub kind: FaultKind,
     /// The target.
     pub target: FaultTarget,
-    /// When it fires; `None`: the planner decides.
+    /// Time at which the fault is injected; `None`: the planner decides.
     pub when: Option<FaultTime>,
     /// Interval of a repeated fault.
     pub every: Option<Nanos>,

@@ -40,13 +40,13 @@ pub enum Presence {
 /// A fault whose time to be injected has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
-    /// Which of the plan's faults it is.
+    /// Index of the fault in the plan.
     pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
     /// The victim.
     pub target: Victim,
-    /// When it was due, in nanoseconds after the start.
+    /// Time at which the fault was due, in nanoseconds after the start.
     pub at_ns: u64,
 }
 

@@ -27,7 +27,8 @@ pub struct System {
     /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
     /// the caller has to try.
     pub no_container: Option<String>,
-    /// What a container would not limit here, likewise.
+    /// The limits that a container would not enforce on this machine; the caller has to try them
+    /// too.
     pub unlimited: Option<String>,
     /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,

@@ -12,22 +12,22 @@ use std::path::PathBuf;
 pub enum Input {
     /// Drawn at random before the run.
     Drawn {
-        /// How they arrive.
+        /// Arrival process of the orders.
         arrivals: Arrivals,
-        /// How many there are, of all strategies together: 1 to 10^9.
+        /// Number of orders of all strategies together: 1 to 10^9.
         orders: u64,
-        /// The time over which they are due, in nanoseconds; means nothing for
+        /// Time over which the orders are due, in nanoseconds; means nothing for
         /// [`Arrivals::Stress`].
         window_ns: u64,
     },
     /// A recorded flow, which has its own number of orders and times.
     Recorded {
-        /// The file.
+        /// The file of the recorded flow.
         path: PathBuf,
-        /// How many times as fast it is played.
+        /// Factor by which the recorded flow is sped up.
         speed: f64,
-        /// Over which time its orders are due, played at that speed, in nanoseconds; `None`: the
-        /// file was not read yet.
+        /// Time over which the flow's orders are due at its speed, in nanoseconds; `None`: the file
+        /// was not read yet.
         span_ns: Option<u64>,
     },
 }

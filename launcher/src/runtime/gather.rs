@@ -23,7 +23,7 @@ use system::folder::{Draft, OpenDir};
 /// The error that stamp logs could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsavedLogs {
-    /// The segments in `/dev/shm` that hold them.
+    /// The segments in `/dev/shm` that hold the logs.
     pub segments: Vec<String>,
     /// Threads whose logs are not in `/dev/shm` either: only the part in the file is left.
     pub lost: Vec<String>,

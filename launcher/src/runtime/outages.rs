@@ -35,15 +35,15 @@ use system::clock::Clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutageStage {
     Running,
-    /// SIGKILL was sent, or it has exited; its death is not proven yet.
+    /// SIGKILL was sent, or the process has exited; its death is not proven yet.
     Killed(usize),
     /// Proven dead; the engine takes its last reports.
     Fenced(usize),
-    /// It is restarted at that time, in nanoseconds since the start of the run.
+    /// The process is restarted at that time, in nanoseconds since the start of the run.
     Paused(usize, u64),
-    /// It was restarted and has not completed a duty cycle.
+    /// The process was restarted and has not completed a duty cycle.
     Starting(usize),
-    /// Its venues are down until the run ends.
+    /// The process stays down, and its venues with it, until the run ends.
     Down,
 }
 

@@ -75,7 +75,7 @@ pub struct IncarnationEnd {
     pub is_planned: bool,
     /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
-    /// How long it ran duty cycles.
+    /// Time for which the incarnation ran duty cycles.
     pub ran: Duration,
 }
 

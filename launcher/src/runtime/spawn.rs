@@ -22,7 +22,7 @@ use system::process;
 /// All processes of a run, and the launcher's helper processes. Dropping it kills and reaps
 /// whatever still runs.
 pub struct Processes {
-    /// In the order of the plan.
+    /// Processes in the order of the plan.
     pub all: Vec<Process>,
     reaper: HelperProcess,
     spiller: Option<HelperProcess>,

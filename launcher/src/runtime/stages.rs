@@ -73,7 +73,7 @@ const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 pub struct FinishedRun {
     /// The run's folder.
     pub folder: PathBuf,
-    /// How the run ended.
+    /// Outcome of the run.
     pub outcome: RunOutcome,
     /// The evaluated figures.
     pub summary: Summary,

@@ -57,11 +57,11 @@ fn act(kind: FaultKind, means: &mut FaultContext) {
 enum ThreadMode {
     /// Runs its duty cycle.
     Duty,
-    /// Does nothing: it hangs.
+    /// The thread hangs: it does nothing.
     Hung,
     /// Overwrites memory that its process can write.
     Scribbling(Box<Draws>),
-    /// Has ended.
+    /// The thread has ended.
     Over,
 }
 

@@ -73,7 +73,7 @@ pub struct Scenario {
     pub plan: Plan,
     /// The orders.
     pub schedule: Schedule,
-    /// What successors get wrong.
+    /// Injected defect of the successors of crashed processes.
     pub mistake: Option<Mistake>,
     /// The engine and exchanges have standbys.
     pub has_standbys: bool,

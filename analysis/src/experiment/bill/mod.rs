@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The document of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
-    /// By isolation level, then by technique.
+    /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
@@ -58,10 +58,11 @@ pub struct BillRow {
     /// p99 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p99_ns: Option<f64>,
-    /// p99.9 of rt_venue of these orders.
+    /// p99.9 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
-    /// The share of the orders that stalls touched and that are not in those two.
+    /// The share of the orders that stalls touched and that are not in the two stall-free
+    /// latencies.
     #[serde(default)]
     pub taken_out: Option<f64>,
     /// The row with which this one is compared; null if this is a reference itself.
@@ -78,7 +79,7 @@ pub struct BillRow {
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
     pub cpu_s_per_million: Option<f64>,
-    /// From the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn of a process to the start of trading, in nanoseconds.
     pub startup_ns: Option<f64>,
     /// Proportional memory of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<f64>,

@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 pub struct Boards {
     /// The version of bulkhead.
     pub version: String,
-    /// When it began, UTC.
+    /// Time at which the benchmark began, UTC.
     pub started: String,
     /// The machine.
     pub machine: Machine,
-    /// Whether it was ended before all cases were measured.
+    /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
-    /// From which p99 on a row is warned about.
+    /// p99 from which on a row gets a warning.
     pub warn: BoardWarnings,
-    /// In the order in which they were measured.
+    /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
@@ -46,9 +46,9 @@ impl Document for Boards {
 /// Latency thresholds of the board benchmark in nanoseconds; `None`: no warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
-    /// For the p99 of the write.
+    /// Threshold of a warning for the p99 of a write.
     pub writer_p99_ns: Option<u64>,
-    /// For the p99 of the read.
+    /// Threshold of a warning for the p99 of a read.
     pub reader_p99_ns: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub struct BoardWarnings {
 pub struct BoardCase {
     /// The load, as on the command line: `poisson:10000`.
     pub mode: String,
-    /// How many readers.
+    /// Number of readers.
     pub readers: u64,
     /// Bytes of a value.
     pub size_bytes: u64,
@@ -67,14 +67,14 @@ pub struct BoardCase {
     pub slots: u64,
     /// The isolation level between writer and readers.
     pub isolation: Isolation,
-    /// How readers wait.
+    /// Wait strategy of the readers.
     pub waiting: String,
     /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's
     /// memory.
     pub on: String,
     /// `board`.
     pub carrier: String,
-    /// From the start to the end of the last write, in nanoseconds.
+    /// Time from the start to the end of the last write, in nanoseconds.
     pub duration_ns: u64,
     /// Writes that were due in that time; `None`: as many as could be made.
     pub scheduled: Option<u64>,
@@ -112,9 +112,9 @@ pub struct BoardWriter {
     pub writes: u64,
     /// Writes a second.
     pub writes_per_s: f64,
-    /// From the beginning to the end of a write.
+    /// Time from the beginning to the end of a write.
     pub write: Distribution,
-    /// From when it was due to its end; `None`: nothing is due under stress.
+    /// Time from a write's due time to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
     /// The kernel's counts of the writer; `None` if it died.
     pub usage: Option<BoardUsage>,
@@ -135,12 +135,12 @@ pub struct BoardReading {
     pub torn: u64,
     /// Reads that were given up because the writer overtook them.
     pub overtaken: u64,
-    /// From the beginning of the write until the reader has the value.
+    /// Time from the beginning of a write until the reader has the value.
     pub propagation: Distribution,
-    /// From seeing the version until the reader has the value.
+    /// Time from seeing a version until the reader has the value.
     pub read: Distribution,
-    /// From when the version behind the one it had was due until it has a newer one; `None`:
-    /// nothing is due under stress.
+    /// Age of a reader's value: from the due time of the next version until it has a newer one.
+    /// `None`: nothing is due under stress.
     pub stale: Option<Distribution>,
 }
 
@@ -162,9 +162,9 @@ pub struct BoardReader {
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Context switches that the thread asked for.
     pub voluntary_switches: u64,
-    /// Context switches that were forced on it.
+    /// Context switches that the kernel forced on the thread.
     pub involuntary_switches: u64,
     /// Page faults.
     pub faults: u64,
@@ -177,7 +177,7 @@ pub struct BoardDeath {
     pub process: String,
     /// `signal 9 (SIGKILL)`.
     pub how: String,
-    /// When that was seen, in nanoseconds from the start.
+    /// Time at which the death was seen, in nanoseconds from the start.
     pub at_ns: u64,
     /// Whether a successor continued.
     pub succeeded: bool,

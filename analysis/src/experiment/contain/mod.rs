@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contained {
-    /// All others' orders came back, and none of them waited for it.
+    /// All other strategies' orders came back, and none of them waited for the victim.
     Yes,
     /// All others' orders came back, but some waited for the deadline.
     Waited,
@@ -44,7 +44,7 @@ impl Contained {
 pub struct Containments {
     /// The machine, in words.
     pub machine: String,
-    /// By level, technique and fault.
+    /// Rows by isolation level, technique and fault.
     pub rows: Vec<Containment>,
     /// Outcomes of venues that had a fault.
     #[serde(default)]
@@ -98,28 +98,28 @@ pub struct Containment {
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
     pub fault: String,
-    /// Whether it stayed where it began.
+    /// Whether the fault stayed where it began.
     pub contained: Contained,
     /// The observation of the engine or the launcher: `signal 9 (SIGKILL)`, `quarantined:
     /// bad-cursor`, or why the run ended.
     pub seen: String,
-    /// Orders of the victim that it got no report of.
+    /// Orders of the victim for which it got no report.
     pub losses: OrderLosses,
     /// Orders of the others that never came back.
     pub lost_of_others: u64,
-    /// From the fault, where its time is known, until it was noticed.
+    /// Time from the fault, where that is known, until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From the detection until the engine had repaired what the victim left.
+    /// Time from the detection until the engine had repaired what the victim left.
     pub repair_ns: Option<u64>,
-    /// From the repair until the next incarnation traded.
+    /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
     /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
     pub before_p999_ns: Option<u64>,
-    /// See `before_p999_ns`.
+    /// Maximum before the fault: see `before_p999_ns`.
     pub before_max_ns: Option<u64>,
     /// p99.9 of the orders that the incident affected, in nanoseconds.
     pub during_p999_ns: Option<u64>,
-    /// See `during_p999_ns`.
+    /// Maximum during the fault: see `during_p999_ns`.
     pub during_max_ns: Option<u64>,
     /// The run's folder.
     pub folder: String,
@@ -132,7 +132,7 @@ pub struct VenueContainment {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Whether it stayed with its venue.
+    /// Whether the fault stayed with its venue.
     pub contained: Contained,
     /// The fault and its effects.
     pub incident: VenueIncident,
@@ -155,19 +155,21 @@ pub struct RoleContainment {
     pub fault: FaultKind,
     /// The journal of the role.
     pub journal: Journaling,
-    /// [`Contained::Yes`]: it recovered with every order; of a gateway: the others lost nothing.
+    /// Whether the role recovered: [`Contained::Yes`] with every order; of a gateway: the others
+    /// lost nothing.
     pub contained: Contained,
     /// The observation: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
     /// Orders that never came back.
     pub lost: u64,
-    /// Orders that were there while it was away; of a gateway those that ended as `venue-unknown`.
+    /// Orders that were at the role while it was away; of a gateway those that ended as
+    /// `venue-unknown`.
     pub in_flight: u64,
-    /// From the fault until it was noticed.
+    /// Time from the fault until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From there until its successor was in its duty cycles.
+    /// Time from the detection until the role's successor was in its duty cycles.
     pub recover_ns: Option<u64>,
-    /// From the fault until it took its first order.
+    /// Time from the fault until the successor took its first order.
     pub served_ns: Option<u64>,
     /// The longest round trip of the orders that were there.
     pub longest_ns: Option<u64>,
@@ -179,13 +181,13 @@ pub struct RoleContainment {
 /// `array-queue` (and `channel`, the same ring).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
-    /// Without the protection, median.
+    /// Median time of a push and a pop without crash repair.
     pub bare_ns: f64,
-    /// With it, median.
+    /// Median time of a push and a pop with crash repair.
     pub protected_ns: f64,
     /// The median of the ratios of neighbouring samples.
     pub ratio: f64,
-    /// The middle half of those ratios: how far the machine's own noise moves one of them.
+    /// The middle half of the measured ratios: how far the machine's own noise moves one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_middle: Option<(f64, f64)>,
 }

@@ -48,7 +48,7 @@ named_enum! {
 pub struct Lab {
     /// bulkhead's version.
     pub version: String,
-    /// When it began, RFC 3339.
+    /// Time at which the lab began, RFC 3339.
     pub started: String,
     /// The machine.
     pub machine: Machine,
@@ -62,9 +62,9 @@ pub struct Lab {
     pub capacity: u32,
     /// The meaning of slow: `work:5us`, `sleep:1ms`.
     pub slow: String,
-    /// How far that varies, as a share of it, evenly to both sides.
+    /// Range of the slow side's delay to both sides, as a share of it.
     pub jitter: f64,
-    /// How long [`Wait::Poll`] sleeps, in nanoseconds.
+    /// Sleep of [`Wait::Poll`], in nanoseconds.
     pub poll_ns: u64,
     /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
     pub slack_ns: u64,
@@ -87,9 +87,9 @@ pub struct Lab {
 /// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
-    /// With the default timer slack of a process (50 µs).
+    /// Median with the default timer slack of a process (50 µs).
     pub default_ns: u64,
-    /// With `PR_SET_TIMERSLACK` of 1 ns.
+    /// Median with `PR_SET_TIMERSLACK` of 1 ns.
     pub precise_ns: u64,
     /// Sleeps of each kind.
     pub samples: u32,
@@ -102,15 +102,15 @@ pub struct LabCell {
     pub technique: Technique,
     /// The isolation level between the ends.
     pub isolation: Isolation,
-    /// How many producers.
+    /// Number of producers.
     pub producers: u16,
-    /// How many consumers; each gets every event.
+    /// Number of consumers; each gets every event.
     pub consumers: u16,
     /// The producers' speed.
     pub producer: Speed,
     /// The consumers' speed.
     pub consumer: Speed,
-    /// How both ends wait.
+    /// Wait strategy of both ends.
     pub wait: Wait,
     /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64.
     /// Empty: none.
@@ -124,11 +124,11 @@ pub struct LabCell {
 pub struct LabRun {
     /// Number of the run, from 0.
     pub number: u32,
-    /// From the first event made to the last one taken.
+    /// Time from the first event made to the last one taken.
     pub run_ns: u64,
     /// Events taken, by all consumers together.
     pub taken: u64,
-    /// From an event made to an event taken; null where nothing was taken.
+    /// Time from an event made to that event taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
     /// All producers together.
     pub producer: SideCost,
@@ -158,16 +158,16 @@ pub struct LabLatency {
 /// CPU time and context switches of one end of a queue in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
-    /// CPU time of its threads, user and system, while they ran.
+    /// CPU time of the side's threads, user and system, while they ran.
     pub cpu_ns: u64,
     /// Voluntary context switches.
     pub voluntary: u64,
-    /// Context switches that were forced on it.
+    /// Context switches that the kernel forced on the side's threads.
     pub involuntary: u64,
     /// Number of waits: the queue was empty, or full.
     #[serde(rename = "looks")]
     pub polls: u64,
-    /// How often it came back from a yield or a sleep.
+    /// Number of times the side's threads came back from a yield or a sleep.
     pub wakes: u64,
 }
 

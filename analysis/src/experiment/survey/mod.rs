@@ -38,13 +38,13 @@ named_enum! {
 pub struct Survey {
     /// Version of bulkhead.
     pub version: String,
-    /// When it began, RFC 3339.
+    /// Time at which the survey began, RFC 3339.
     pub started: String,
     /// The time limit, in minutes.
     pub minutes: u32,
-    /// The time that it took, in seconds.
+    /// Duration of the survey, in seconds.
     pub took_s: f64,
-    /// Whether it ran to its end; `false` while it runs and after an interruption.
+    /// Whether the survey ran to its end; `false` while it runs and after an interruption.
     pub complete: bool,
     /// The machine, without its host name.
     pub machine: Machine,
@@ -62,7 +62,7 @@ pub struct Survey {
     pub containment: Option<Containments>,
     /// A run with a journal against one without.
     pub journal: Option<Comparisons>,
-    /// What isolation costs, with the memory techniques.
+    /// Cost of each isolation level, with the memory techniques.
     pub bill: Option<Bill>,
     /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
     pub queue: Option<Comparisons>,
@@ -75,22 +75,22 @@ pub struct SurveyCheck {
     pub name: String,
     /// `ok`, `note` or `bad`.
     pub state: String,
-    /// What was found.
+    /// What the check found on this machine.
     pub found: String,
-    /// How to fix it; null if nothing needs fixing.
+    /// How to fix the problem; null if nothing needs fixing.
     pub fix: Option<String>,
 }
 
 /// The execution of one experiment of a survey: commands, duration and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
-    /// The part.
+    /// The part of the survey, by name.
     pub part: SurveyPart,
     /// The commands that measure the same.
     pub commands: Vec<String>,
-    /// The time that it took, in seconds.
+    /// Duration of this part, in seconds.
     pub took_s: f64,
-    /// Why it has no result, or less than planned; null if nothing is missing.
+    /// Why the part has no result, or less than planned; null if nothing is missing.
     pub shortfall: Option<String>,
 }
 

@@ -49,13 +49,13 @@ impl SweepState {
 pub struct SweepRecord {
     /// bulkhead's version.
     pub version: String,
-    /// When it began, UTC.
+    /// Time at which the sweep began, UTC.
     pub started: String,
     /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
     pub kind: String,
     /// The preset, if one was requested.
     pub preset: Option<String>,
-    /// How far it is.
+    /// Progress of the sweep.
     pub state: SweepState,
     /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
     pub launcher: (u32, u64),
@@ -74,7 +74,7 @@ pub struct SweepRecord {
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
     #[serde(default)]
     pub weaker_sandbox: bool,
-    /// How long processes may take to get ready, in nanoseconds.
+    /// Time that processes may take to get ready, in nanoseconds.
     pub start_timeout_ns: u64,
     /// Notes on points that were left out, and on settings that were decided. One line each.
     pub notes: Vec<String>,
@@ -92,7 +92,7 @@ pub struct SweepRecord {
 /// A setting that a sweep varies, with its values in the order of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisRecord {
-    /// Which.
+    /// The setting that varies.
     pub axis: Axis,
     /// The values of the axis.
     pub values: Vec<String>,
@@ -105,7 +105,7 @@ pub struct SweepPoint {
     pub name: String,
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
-    /// Everything that it runs with but seed and folder.
+    /// All settings of the runs of this point but seed and folder.
     pub settings: SettingTexts,
     /// The measured runs, by repeat.
     pub runs: Vec<RunEntry>,
@@ -114,7 +114,7 @@ pub struct SweepPoint {
 /// One run of a sweep, at one combination of its varied settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
-    /// Which repeat, from 0.
+    /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Seed of the run's schedule.
     pub seed: u64,

@@ -22,7 +22,7 @@ pub struct SearchRecord {
     pub max_steps: u32,
     /// The rate tried first.
     pub first_per_s: f64,
-    /// One for each point.
+    /// The searches, one for each point.
     pub points: Vec<RateSearch>,
 }
 
@@ -31,9 +31,9 @@ pub struct SearchRecord {
 pub struct RateSearch {
     /// The tried rates, in order.
     pub steps: Vec<RateStep>,
-    /// The highest rate that was held; null while it is searched for, or if there is none.
+    /// The highest rate that was held; null during the search, or if there is none.
     pub highest_per_s: Option<f64>,
-    /// How it ended, in words; empty while it is searched for.
+    /// Reason for the end of the search, in words; empty during the search.
     pub ended: String,
 }
 
@@ -46,14 +46,14 @@ pub struct RateStep {
     pub achieved_per_s: Option<f64>,
     /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
-    /// Whether it was held: most of its runs did.
+    /// Whether the rate was held: most of its runs did.
     pub held: bool,
-    /// How many of its runs held it; 0: an older launcher did not save it.
+    /// Number of runs that held the rate; 0: an older launcher did not save it.
     #[serde(default)]
     pub runs_held: u32,
-    /// Why the first of its runs that did not hold it did not; empty: all did.
+    /// Reason why the first run that failed did not hold the rate; empty: all did.
     pub why: String,
-    /// The folders of its runs: as many as it took until most agreed.
+    /// Folders of the rate's runs: as many as it took until most agreed.
     pub folders: Vec<String>,
 }
 

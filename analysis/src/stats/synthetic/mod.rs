@@ -54,11 +54,11 @@ fn normal(draws: &mut SeededRng) -> f64 {
 pub(crate) enum CoreMoves {
     /// The cores never move.
     Never,
-    /// One run in two is far.
+    /// The cores are far from each other in one run in two.
     Half,
     /// The placement lasts for about seven runs.
     Slowly,
-    /// One run in eight is far.
+    /// The cores are far from each other in one run in eight.
     Rarely,
 }
 

@@ -16,7 +16,7 @@ const MIN_WAIT_NS: u64 = 50_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
-    /// Refused some of it, or killed by the kernel for it.
+    /// The victim was refused some of the resource, or killed by the kernel for it.
     Refused,
     /// It was ended by something else, such as a deadline on a busy machine, so the outcome is
     /// unknown.
