@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct OutputWatermarks {
     /// Number of return stamps in the log.
     pub returns_stamped: u64,
-    /// Number of other orchestrator records in the log, except those of its seal.
+    /// Number of other orchestrator records in the log, except those that seal it.
     pub others_logged: u64,
     /// Number of messages in each gateway's session, from the first on.
     pub sent: Vec<u64>,
@@ -55,13 +55,13 @@ fn count_at(counts: &[u64], index: usize) -> u64 {
 pub struct RecoveredGateway {
     /// Number of orders among the messages in its session.
     pub orders: u64,
-    /// Checksum of these messages.
+    /// Checksum of the messages in the gateway's session.
     pub sent: Checksum,
     /// The next message for the session, which the gateway may have taken already.
     pub next_message: Option<Message>,
     /// Number of reports taken from the gateway.
     pub reports: u64,
-    /// Checksum of these reports.
+    /// Checksum of the reports taken from the gateway.
     pub reported: Checksum,
 }
 

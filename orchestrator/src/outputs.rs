@@ -23,7 +23,7 @@ pub struct Outputs {
     pub(crate) commands: Option<CommandChannel>,
     pub(crate) repairs: Option<RepairsWriter>,
     pub(crate) work: TimedWork,
-    /// As of the last inspection of the submit hand-off.
+    /// The slot that blocked the submit hand-off at its last inspection.
     pub(crate) blocked_claim: Option<BlockedClaim>,
     pub(crate) has_queued_reports: bool,
     pub(crate) recall_is_due: bool,

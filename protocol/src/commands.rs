@@ -110,7 +110,7 @@ impl Command {
 pub struct CommandEntry {
     /// The number of the command, from 0.
     pub number: u32,
-    /// When the command was appended, in ticks of the run's clock.
+    /// Time at which the command was appended, in ticks of the run's clock.
     pub ticks: u64,
     /// The process id of the operator.
     pub pid: u32,
@@ -205,11 +205,11 @@ named_enum! {
 pub struct CommandAnswer {
     /// The progress of the command.
     pub status: CommandStatus,
-    /// When the engine saw the command, in ticks.
+    /// Time at which the engine saw the command, in ticks.
     pub seen_ticks: u64,
-    /// When the command was complete, in ticks.
+    /// Time at which the command was complete, in ticks.
     pub done_ticks: u64,
-    /// For a kill: number of open orders that are cancelled.
+    /// Number of open orders that a kill cancels.
     pub orders: u64,
 }
 

@@ -33,7 +33,7 @@ pub enum StageLocation {
     HandOff,
     /// Within one thread of the engine.
     Engine,
-    /// At the venue: not part of the engine's time.
+    /// Time at the venue, which is not part of the engine's time.
     Venue,
 }
 
@@ -42,11 +42,11 @@ pub enum StageLocation {
 pub struct StageInfo {
     /// The name of the stage in summaries, tables and charts.
     pub name: &'static str,
-    /// The point at which it begins.
+    /// The point at which the stage begins.
     pub from: Point,
-    /// The point at which it ends.
+    /// The point at which the stage ends.
     pub to: Point,
-    /// How often it occurs.
+    /// Whether the stage occurs per order or per report.
     pub scope: StageScope,
     /// Where the time of the stage is spent.
     pub location: StageLocation,

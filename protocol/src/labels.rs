@@ -58,7 +58,7 @@ pub struct CounterLabel {
     pub name: &'static str,
     /// The unit of its values.
     pub unit: CounterUnit,
-    /// How values are combined.
+    /// The rule by which values of several threads are combined.
     pub kind: CounterKind,
 }
 

@@ -107,7 +107,7 @@ pub struct RiskControlInfo {
     /// The reason of a rejection; `None` if the control rejects no order, but uses a kill switch or
     /// belongs to another control.
     pub reason: Option<Reject>,
-    /// The regulation that requires it.
+    /// The regulation that requires the risk control.
     pub regulation: &'static str,
     /// The description of the control, in one sentence.
     pub meaning: &'static str,
@@ -241,17 +241,17 @@ pub enum LimitError {
     /// The control has no limit of that scope.
     #[error("{control} cannot be set for {scope}: it is set for {}", control.info().domain.scopes())]
     Scope {
-        /// The control.
+        /// The risk control that was named.
         control: RiskControl,
-        /// The scope.
+        /// The scope for which the limit was requested.
         scope: Scope,
     },
     /// The value is out of its range.
     #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.info().min, control.info().max, control.info().unit.name())]
     Value {
-        /// The control.
+        /// The risk control that was named.
         control: RiskControl,
-        /// The value.
+        /// The value that is not allowed.
         value: u64,
     },
 }

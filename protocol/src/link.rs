@@ -17,7 +17,7 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 pub struct LinkError {
     /// The name of the link.
     pub link: String,
-    /// The reason.
+    /// The reason against the link.
     pub why: &'static str,
 }
 
@@ -48,7 +48,7 @@ named_enum! {
 /// readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
-    /// The name, unique in the run; the names of its segments begin with it.
+    /// The link's name, unique in the run; the names of its segments begin with it.
     pub name: String,
     /// The number of writers and readers.
     pub shape: LinkShape,

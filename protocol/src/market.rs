@@ -100,9 +100,9 @@ pub struct MarketTick {
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of the cell, which an order that it triggers carries.
+    /// The version of the top of book, which an order that it triggers carries.
     pub version: u64,
-    /// The time at which the exchange wrote it, in ticks of the run's clock.
+    /// Time at which the exchange wrote the top of book, in ticks of the run's clock.
     pub written: u64,
     /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,

@@ -103,7 +103,7 @@ pub enum FaultTarget {
     Any,
     /// The process of the engine.
     Engine,
-    /// The launcher.
+    /// The fault hits the launcher.
     Launcher,
     /// The venue with this index.
     Venue(u16),
@@ -122,7 +122,7 @@ pub enum FaultTime {
         /// Nanoseconds after the start.
         ns: u64,
     },
-    /// At a step of a push of the strategy.
+    /// The fault hits at a step of a push of the strategy.
     Push {
         /// The number of the order in its incarnation, from 0.
         order: u64,
@@ -136,14 +136,14 @@ pub enum FaultTime {
 pub struct Fault {
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// The target.
+    /// The process that the fault hits.
     pub target: FaultTarget,
-    /// The time.
+    /// The time at which the fault is injected.
     pub when: FaultTime,
     /// The period in nanoseconds after which the fault repeats; `None`: once. Only for faults at a
     /// time.
     pub every_ns: Option<u64>,
-    /// For venue faults: the duration in nanoseconds; `None`: until the end of the run.
+    /// Duration of a venue fault in nanoseconds; `None`: until the end of the run.
     #[serde(default)]
     pub lasts_ns: Option<u64>,
 }
@@ -157,13 +157,14 @@ pub struct ThreadPlan {
     pub name: String,
     /// The roles of its agents, at least one.
     pub roles: Vec<Role>,
-    /// The core that it is pinned to; `None`: the kernel chooses among the allowed ones.
+    /// The core to which the thread is pinned; `None`: the kernel chooses among the allowed ones.
     pub core: Option<u32>,
     /// The idle strategy.
     pub idle: Idle,
     /// Capacity of its stamp log, in records of 16 bytes.
     pub log_records: u64,
-    /// The part of that capacity for sleeps ([`crate::gaps`]); 0 if it never gives its core away.
+    /// The log records that are kept for sleeps ([`crate::gaps`]); 0 if the thread never gives its
+    /// core away.
     #[serde(default)]
     pub sleep_records: u64,
 }
@@ -171,8 +172,8 @@ pub struct ThreadPlan {
 /// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
-    /// isolation.
+    /// The process's name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all`
+    /// under thread isolation.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,

@@ -282,7 +282,7 @@ impl PositionField {
 /// One end of a link whose messages are checksummed: see [`crate::checksum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkEnd {
-    /// The hand-off.
+    /// The hand-off at whose end the checksum was logged.
     pub hand_off: HandOff,
     /// The strategy or the venue at one end; 0 for a hand-off that is checksummed as a whole.
     pub peer: u16,
@@ -359,11 +359,11 @@ impl LinkEnd {
 pub struct TopOfBookWritten {
     /// The venue of the exchange.
     pub venue: u16,
-    /// The instrument.
+    /// The instrument's index.
     pub instrument: u16,
     /// The version of the cell, from 1; capped at 2^32 − 1.
     pub version: u64,
-    /// When it was written, in ticks.
+    /// Time at which the top of book was written, in ticks.
     pub ticks: u64,
 }
 

@@ -84,7 +84,7 @@ pub struct RoleInfo {
     pub records_per_order: u64,
     /// Maximum number of stamp records of each further report.
     pub records_per_report: u64,
-    /// `true` if the run can continue after its death, and it can be restarted.
+    /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
     /// The sandbox profile of its process under isolation `sandbox`; memory is limited at every
     /// level. `None` for the engine, which is trusted.

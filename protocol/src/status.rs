@@ -35,12 +35,12 @@ pub const ERROR_BYTES: usize = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum ThreadState {
-    /// Not yet attached.
+    /// The thread has not attached its segments yet.
     #[default]
     Starting = 0,
     /// Attached and prefaulted; waits for the start.
     Ready = 1,
-    /// In its duty cycles.
+    /// The thread runs duty cycles.
     Running = 2,
     /// Finished, counters final.
     Done = 3,
@@ -97,7 +97,7 @@ pub enum StatusField {
     EndedTicks,
     /// Voluntary context switches of the thread (yield, futex) since the start of the run.
     VoluntarySwitches,
-    /// Context switches that the kernel forced on it.
+    /// Context switches that the kernel forced on the thread.
     InvoluntarySwitches,
     /// Page faults served without reading from a device.
     MinorFaults,

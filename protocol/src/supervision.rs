@@ -204,10 +204,10 @@ impl ProtocolViolation {
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
-    /// The strategy that announces the slot in memory that only it can write; `None` if no running
-    /// one does.
+    /// The running strategy that announces the slot in memory that only it can write; `None` if
+    /// there is none.
     pub announcer: Option<u16>,
-    /// When the engine first saw it blocked, in ticks.
+    /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,
 }
 
@@ -223,11 +223,11 @@ pub struct Repair {
     pub repaired: Option<u16>,
     /// The epoch that was quarantined, and the reason.
     pub quarantined: Option<(u16, ProtocolViolation)>,
-    /// When the engine saw the fence, in ticks.
+    /// Time at which the engine saw the fence, in ticks.
     pub noticed_ticks: u64,
-    /// When the repair was complete, in ticks.
+    /// Time at which the repair was complete, in ticks.
     pub repaired_ticks: u64,
-    /// When the strategy was quarantined, in ticks.
+    /// Time at which the strategy was quarantined, in ticks.
     pub quarantined_ticks: u64,
     /// Number of orders of dead incarnations that were refused after the fence.
     pub refused: u64,

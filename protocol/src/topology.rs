@@ -135,7 +135,7 @@ pub struct RunSegment {
     pub spec: SegmentSpec,
     /// The purpose of the segment.
     pub purpose: SegmentPurpose,
-    /// The role after whose death it is reset; `None`: it is kept for the whole run.
+    /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
     pub reset_with_role: Option<Role>,
     /// The rights of the roles. Beyond these, the launcher has all rights, the reaper reads logs,
     /// and the spiller writes them.

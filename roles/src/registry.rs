@@ -74,10 +74,10 @@ pub(super) type BuildThread<K> = Box<
 pub(super) struct Entry<M, A> {
     name: &'static str,
     technique: Technique,
-    /// With loops that are measured: on the ends that [`measured`] names.
+    /// The measured loops, on the ends that [`measured`] names.
     pub measured: M,
-    /// For any clock, and for agents that are stepped: on boxed ends, so that all techniques share
-    /// one agent.
+    /// Agents for any clock and for single steps, on boxed ends, so that all techniques share one
+    /// agent.
     pub any: A,
 }
 

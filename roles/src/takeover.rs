@@ -52,7 +52,7 @@ pub struct Takeover {
     pub now: fn(&Plan) -> u64,
     /// The injected defect.
     pub mistake: Option<Mistake>,
-    /// The simulated disk of its journals; `None`: the system's.
+    /// The simulated disk of the exchange's journals; `None`: the system's.
     pub disk: Option<Arc<dyn SimulatedDisk>>,
 }
 

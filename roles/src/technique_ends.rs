@@ -20,13 +20,13 @@ type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionErr
 
 /// The functions with which a technique's two ends are attached: see [`Link`].
 pub struct TechniqueEnds<P, C> {
-    /// [`Link::producer`].
+    /// Creates a sending end: [`Link::producer`].
     pub producer: AttachProducer<P>,
-    /// [`Link::inherit`].
+    /// Continues a crashed sending end: [`Link::inherit`].
     pub inherit: AttachProducer<P>,
-    /// [`Link::consumer`].
+    /// Creates the receiving end: [`Link::consumer`].
     pub consumer: AttachConsumer<C>,
-    /// [`Link::resume`].
+    /// Continues a crashed receiving end: [`Link::resume`].
     pub resume: AttachConsumer<C>,
 }
 

@@ -171,13 +171,13 @@ impl Idle for Park {
 /// are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled only
 /// twice.
 pub enum IdleStrategy {
-    /// See [`Spin`].
+    /// Polls without a pause: see [`Spin`].
     Spin(Spin),
-    /// See [`Yield`].
+    /// Yields the core: see [`Yield`].
     Yield(Yield),
-    /// See [`Backoff`].
+    /// Waits longer step by step: see [`Backoff`].
     Backoff(Backoff),
-    /// See [`Park`].
+    /// Sleeps until a sender rings: see [`Park`].
     Park(Park),
 }
 

@@ -69,11 +69,11 @@ fn defect(name: &str) -> Result<Defect, String> {
 /// simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimulationTotals {
-    /// Runs.
+    /// Number of simulated runs.
     pub runs: u64,
-    /// Orders sent.
+    /// Orders sent in all runs together.
     pub sent: u64,
-    /// Orders returned.
+    /// Orders returned in all runs together.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,

@@ -28,7 +28,7 @@ use std::{fs, io};
 pub(super) struct MachineScenario {
     pub has_spares: bool,
     pub journal: Journaling,
-    /// When the machine crashes, in nanoseconds after the start.
+    /// Time at which the machine crashes, in nanoseconds after the start.
     pub dies: Option<u64>,
 }
 

@@ -78,7 +78,7 @@ const MAX_TURNS: u64 = 5_000_000;
 /// A simulated run with its logs, before it is judged.
 #[derive(Debug)]
 pub struct Simulated {
-    /// The scenario.
+    /// The scenario that was simulated.
     pub scenario: Scenario,
     /// The launcher's record of the run.
     pub record: RunRecord,
@@ -99,17 +99,17 @@ pub struct Simulated {
 /// The result of a simulated run: its figures and every violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The seed.
+    /// The seed of the simulated run.
     pub seed: u64,
-    /// The technique.
+    /// The technique that the run used.
     pub technique: Technique,
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Conditions that did not hold; empty on success.
     pub broken: Vec<String>,
-    /// Orders sent.
+    /// Orders that the strategies sent.
     pub sent: u64,
-    /// Orders returned.
+    /// Orders that returned to their strategies.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,

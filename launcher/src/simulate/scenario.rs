@@ -26,7 +26,7 @@ pub(super) const LIVENESS_NS: u64 = 1_000_000;
 /// The kind of a scenario: normal trading, deaths, crash recovery, an attack, or another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioKind {
-    /// Nothing goes wrong.
+    /// A run without faults.
     Peace,
     /// Operators turn kill switches, and a venue may have a fault: the scenario's commands, the
     /// plan's fault.
@@ -41,7 +41,7 @@ pub enum ScenarioKind {
     /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`,
     /// `feign`, `lose`, `hold`.
     Assault(FaultKind),
-    /// One strategy sends invalid messages from an order on.
+    /// One strategy sends invalid messages, beginning with one of its orders.
     Hostile(Attack, u64),
 }
 
@@ -63,25 +63,27 @@ impl ScenarioKind {
 /// A run to simulate, drawn from a seed: plan, schedule, faults and speeds.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Seed.
+    /// The seed from which the scenario is drawn.
     pub seed: u64,
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
     pub culprits: Vec<u16>,
-    /// The plan.
+    /// The plan of the simulated run.
     pub plan: Plan,
-    /// The orders.
+    /// The orders of the simulated run.
     pub schedule: Schedule,
     /// Injected defect of the successors of crashed processes.
     pub mistake: Option<Mistake>,
     /// The engine and exchanges have standbys.
     pub has_standbys: bool,
-    /// When the machine crashes, in nanoseconds after the start, if the run lasts that long.
+    /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
+    /// long.
     pub machine_dies_ns: Option<u64>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
-    /// For each thread of the plan, and the launcher: n, if it gets one in 2^n of its drawn turns.
+    /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
+    /// drawn turns.
     pub(super) slowness: Vec<u64>,
 }
 

@@ -11,7 +11,7 @@ pub struct KernelThread {
     /// `R` runs or waits for a core, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` is
     /// dead.
     pub state: char,
-    /// Core that it last ran on.
+    /// Core on which the thread last ran.
     pub core: u32,
     /// Voluntary context switches.
     pub voluntary: u64,

@@ -33,7 +33,7 @@ enum PromptState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     None,
-    /// Quits.
+    /// Quits `launcher watch`.
     Quit,
     /// Sends a command to the engine.
     Give(Command),

@@ -26,7 +26,7 @@ pub struct LogTail {
     ring: Option<LogRing>,
     /// The next record to be read.
     next: usize,
-    /// Skipped records.
+    /// Number of records of the log that were skipped.
     pub skipped: u64,
 }
 

@@ -50,22 +50,22 @@ pub struct RoleRow {
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.
     pub state: &'static str,
-    /// Core that it last ran on.
+    /// Core on which the thread last ran.
     pub core: Option<u32>,
     /// Pinned to that core by the plan.
     pub is_pinned: bool,
     /// Orders a second since the last poll: sent, dispatched or received.
     pub rate: Option<f64>,
-    /// Orders in flight, by its own counters; `None` if it does not count them.
+    /// Orders in flight, by the role's own counters; `None` if it does not count them.
     pub in_flight: Option<u64>,
     /// Pushes that found a ring full.
     pub full: u64,
     /// Longest gap between duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Gaps in its log, as far as it was read.
+    /// Gaps in the thread's log, as far as that was read.
     pub gaps: u64,
-    /// Time since its last duty cycle, in nanoseconds; `None` if it had none, or claims one in the
-    /// future.
+    /// Time since the role's last duty cycle, in nanoseconds; `None` if it had none, or claims one
+    /// in the future.
     pub heartbeat_age_ns: Option<u64>,
     /// Voluntary context switches, by the kernel.
     pub voluntary_switches: Option<u64>,
@@ -104,7 +104,7 @@ pub struct StrategyRow {
     pub refused: u64,
     /// Reports that no running incarnation could take.
     pub orphaned: u64,
-    /// Kill switches that apply to it or to all, with their causes.
+    /// Kill switches that apply to the strategy or to all, with their causes.
     pub killed: Vec<String>,
     pub positions: Vec<Position>,
 }
@@ -126,7 +126,7 @@ pub struct Snapshot {
     pub state: ObservedState,
     /// Time since the start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Isolation level.
+    /// Isolation level of the run.
     pub isolation: String,
     /// Technique of the submit and completion hand-offs.
     pub technique: String,

@@ -12,11 +12,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
-    /// Enter.
+    /// The Enter key.
     Enter,
-    /// Backspace.
+    /// The Backspace key.
     Backspace,
-    /// Escape.
+    /// The Escape key.
     Escape,
     Up,
     Down,

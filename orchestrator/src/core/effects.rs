@@ -18,7 +18,7 @@ pub enum Notice {
     CommandRefused { number: u32, why: CommandStatus },
     /// Number of orders rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
-    /// An incarnation misbehaved: nothing more is accepted from it.
+    /// An incarnation of a strategy misbehaved: nothing more is accepted from it.
     Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
     /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },

@@ -11,7 +11,7 @@ pub(crate) enum SessionState {
     Alive,
     Quarantined,
     Dying {
-        /// When the fence was seen, in ticks since the run's start.
+        /// Time at which the fence was seen, in ticks since the run's start.
         noticed: u64,
     },
     Dead,

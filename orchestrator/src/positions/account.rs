@@ -22,7 +22,7 @@ pub struct Account {
     pub fills: u64,
     /// Paid minus received.
     pub cost: i128,
-    /// Realised profit.
+    /// Realised profit, in price times quantity.
     pub realised: i128,
 }
 

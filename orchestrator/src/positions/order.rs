@@ -27,7 +27,7 @@ pub struct OpenOrder {
     pub(crate) venue: u16,
     pub(crate) replaces: u16,
     pub(crate) kind: Kind,
-    /// A kill switch cancels it.
+    /// A kill switch cancels the order.
     pub(crate) is_killed: bool,
 }
 

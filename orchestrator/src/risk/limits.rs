@@ -33,7 +33,7 @@ pub enum SettingError {
 pub(crate) struct AccountLimits {
     pub max_position: i64,
     pub max_quantity: u64,
-    /// In price times quantity.
+    /// Maximum value of an order, in price times quantity.
     pub max_value: u128,
     pub max_fills: u64,
     pub is_restricted: bool,
@@ -111,12 +111,12 @@ pub(crate) struct StrategyRow {
     pub kills_on_death: bool,
     pub messages: RateLimit,
     kill_messages: RateLimit,
-    /// In ticks; 0: off.
+    /// Time window of the check for duplicate orders, in ticks; 0: off.
     pub duplicate_window: u64,
     pub recent: RecentOrders,
-    /// In price times quantity.
+    /// Maximum loss of the strategy, in price times quantity.
     pub max_loss: Option<u128>,
-    /// At reference prices, in price times quantity; maintained while a loss limit is set.
+    /// Profit at reference prices, in price times quantity; maintained while a loss limit is set.
     pub profit: i128,
     pub rejections: u64,
     max_rejections: u64,

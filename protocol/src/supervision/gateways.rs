@@ -31,13 +31,14 @@ pub struct GatewayCounts {
 pub struct GatewayRepair {
     /// The last epoch whose repair is complete.
     pub repaired: Option<u16>,
-    /// When the engine saw the fence, in ticks.
+    /// Time at which the engine saw the fence, in ticks.
     pub noticed_ticks: u64,
-    /// When the repair was complete, in ticks.
+    /// Time at which the repair was complete, in ticks.
     pub repaired_ticks: u64,
     /// The counts at that time.
     pub counts: GatewayCounts,
-    /// Number of messages that were pushed into its inbox, or queued for it, at that time.
+    /// Number of messages that were pushed into the gateway's inbox, or queued for it, at that
+    /// time.
     pub inbox_end: u64,
 }
 

@@ -78,7 +78,7 @@ pub struct Order {
     pub price: i64,
     /// Quantity in 1e-8 units; the new open quantity for a replace; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of the target order (same strategy). Else 0.
+    /// The sequence of the order that a cancel or a replace targets (same strategy). Else 0.
     pub target: u64,
     /// The further terms of a new order; the default for other operations.
     pub terms: OrderTerms,

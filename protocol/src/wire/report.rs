@@ -14,21 +14,21 @@ pub enum OrderStatus {
     /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy is
     /// dead.
     Cancelled,
-    /// The venue has accepted it (FIX New).
+    /// The venue has accepted the order (FIX New).
     Accepted,
     /// A part is executed.
     PartiallyFilled,
-    /// The venue, such as an exchange, refused it.
+    /// The venue, such as an exchange, refused the order.
     Refused,
-    /// It now has the price and the open quantity of the report.
+    /// The order now has the price and the open quantity of the report.
     Replaced,
-    /// Its time in force is over.
+    /// The order's time in force is over.
     Expired,
     /// A stop order became active.
     Triggered,
     /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
     Restated,
-    /// For a cancel, a replace or a mass cancel: it was carried out.
+    /// A cancel, a replace or a mass cancel was carried out.
     Done,
 }
 
@@ -74,8 +74,8 @@ pub struct Report {
     pub instrument: u16,
     /// The status of the order.
     pub status: OrderStatus,
-    /// For a rejection: the reason's code (`protocol::reject::Reject`). For a venue's report: the
-    /// venue's own code, or 0.
+    /// The code of the reason for a rejection (`protocol::reject::Reject`). For a venue's report:
+    /// the venue's own code, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,

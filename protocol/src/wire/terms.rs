@@ -84,7 +84,7 @@ pub enum OrderCondition {
     /// No parameter.
     #[default]
     None,
-    /// For a stop order: the price that triggers it, in the units of [`super::Order::price`].
+    /// The price that triggers a stop order, in the units of [`super::Order::price`].
     StopPrice(i64),
     /// Iceberg order: the maximum quantity shown at once, in the units of
     /// [`super::Order::quantity`].

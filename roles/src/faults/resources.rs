@@ -38,7 +38,7 @@ pub struct Surroundings {
     pub folder: PathBuf,
     /// PID of the launcher.
     pub launcher: u32,
-    /// Paths of its own segments, if they have names.
+    /// Paths of the strategy's own segments, if they have names.
     pub own: Vec<PathBuf>,
 }
 

@@ -5,7 +5,7 @@ use super::{ReadError, Reader, Stamp};
 /// The result of polling a board as a log: an entry, nothing new, or a number of missed entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPoll {
-    /// Nothing now.
+    /// The log has no new entry now.
     Empty,
     /// The next entry, in order.
     Entry(Stamp),

@@ -142,7 +142,7 @@ pub enum BoardError {
         BoardShape::MAX_SLOTS
     )]
     Shape {
-        /// How many cells.
+        /// The requested number of cells.
         cells: usize,
         /// Words of a value.
         words: usize,
@@ -160,12 +160,12 @@ pub enum BoardError {
         "cell {cell} has version {found}, which no writer reaches: the board was scribbled over, make it anew"
     )]
     Version {
-        /// Which cell.
+        /// The requested cell.
         cell: usize,
         /// The finding, for the message.
         found: u64,
     },
-    /// Memory that is not a board's.
+    /// The memory is not a board's.
     #[error("not a board: {0}")]
     Header(#[from] HeaderError),
     /// A segment that cannot be made or attached.

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
     pub version: u64,
-    /// When the writer wrote it, in ticks of its clock.
+    /// Time at which the writer wrote the value, in ticks of its clock.
     pub ticks: u64,
 }
 
@@ -24,7 +24,7 @@ pub enum ReadError {
         "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
     )]
     Overtaken {
-        /// How often it was tried.
+        /// Number of attempts to read.
         tries: u32,
     },
     /// The version went backwards: no honest writer does that.

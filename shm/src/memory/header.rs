@@ -59,16 +59,16 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 pub struct SegmentKind {
     /// Code of the kind, unique among the kinds of a run.
     pub code: u64,
-    /// For people.
+    /// The name of the kind in error messages.
     pub name: &'static str,
     /// The hash of its layout, and of what all segments have in common.
     pub layout: u64,
-    /// Whether its pages are touched when it is mapped: not for a reserve, which grows by the pages
-    /// that are used.
+    /// Whether a segment's pages are touched when it is mapped: not for a reserve, which grows by
+    /// the pages that are used.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
-    /// Words in each; `None`: as the creator chose.
+    /// Words of each slot, record or entry; `None`: as the creator chose.
     pub slot_words: Option<usize>,
 }
 
@@ -111,15 +111,15 @@ pub enum HeaderError {
     /// The memory is not one of bulkhead's segments, or not complete yet.
     #[error("wrong magic {0:#018x}: not a bulkhead segment, or its creator died before it was complete")]
     Magic(u64),
-    /// Another format.
+    /// The segment has another format.
     #[error("format version {0}, this build reads version {VERSION}: use the launcher that wrote it")]
     Version(u64),
-    /// Another layout of the same version.
+    /// The segment has another layout of the same version.
     #[error("layout hash {found:#018x}, this build has {expected:#018x}: use the launcher that wrote it")]
     Layout {
-        /// This build's.
+        /// The layout hash of this build.
         expected: u64,
-        /// In the header.
+        /// The layout hash in the header.
         found: u64,
     },
     /// A kind other than the requested one.
@@ -133,22 +133,22 @@ pub enum HeaderError {
     /// The header promises another size than there is.
     #[error("header promises {promised} bytes, there are {found}: cut short or overwritten")]
     Size {
-        /// In the header.
+        /// The size that the header states, in bytes.
         promised: u64,
-        /// In the file.
+        /// The size of the file, in bytes.
         found: u64,
     },
-    /// A geometry that cannot be.
+    /// The capacity, words and bytes that the header states do not fit together.
     #[error("impossible geometry: capacity {capacity}, {slot_words} words each, in {bytes} bytes")]
     Geometry {
-        /// Slots, records or entries.
+        /// Number of slots, records or entries.
         capacity: u64,
-        /// Words in each.
+        /// Words of each slot, record or entry.
         slot_words: u64,
-        /// In the whole segment.
+        /// Bytes of the whole segment.
         bytes: u64,
     },
-    /// From another run.
+    /// The segment is from another run.
     #[error("belongs to another run")]
     OtherRun,
 }
@@ -160,13 +160,13 @@ pub struct Header {
     pub kind: SegmentKind,
     /// Bytes of the whole segment (of a saved log: of the segment that it was saved from).
     pub bytes: u64,
-    /// Slots, records or entries.
+    /// Number of slots, records or entries.
     pub capacity: u64,
-    /// Words in each.
+    /// Words of each slot, record or entry.
     pub slot_words: u64,
     /// Process id of the creator.
     pub creator_pid: u32,
-    /// When that process started (clock ticks since boot).
+    /// Time at which the creator's process started (clock ticks since boot).
     pub creator_start: u64,
     /// [`run_hash`] of the run's id.
     pub run: u64,

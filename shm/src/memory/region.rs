@@ -41,7 +41,7 @@ pub enum RegionError {
         name: String,
         /// The operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The segment exists, but its header is not the expected one.
@@ -57,7 +57,7 @@ pub enum RegionError {
 /// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
 /// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {
-    /// On the heap: for tests, for loom and for Miri.
+    /// Memory on the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]

@@ -36,7 +36,7 @@ impl Deref for Word {
 pub(crate) struct Slot<const M: usize> {
     /// The message.
     pub(crate) message: [AtomicU64; M],
-    /// Which message that is.
+    /// The sequence of the message in the slot.
     pub(crate) sequence: AtomicU64,
 }
 

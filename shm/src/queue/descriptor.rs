@@ -121,7 +121,7 @@ impl ListedFile {
 pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
     run: u64,
-    /// Messages that it has room for.
+    /// Number of messages that fit into the queue.
     pub(super) capacity: u64,
     pub(super) producers: usize,
     /// Hash of the technique's name.
@@ -258,7 +258,7 @@ pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {
 /// State of a queue's end in its descriptor: free, attached by a process, or retired.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndState {
-    /// No process has it, or the last one has left in order.
+    /// No process has attached the end, or the last one has left in order.
     Free,
     /// Attached by a process of that id, which may have crashed.
     Attached(u64),

@@ -26,7 +26,7 @@ pub enum QueueError {
     Home {
         /// Name of the technique.
         technique: &'static str,
-        /// Where it was requested.
+        /// The place where the technique was to run: on the heap or between processes.
         where_: &'static str,
     },
     /// The queue is of another technique.
@@ -68,7 +68,7 @@ pub enum QueueError {
     Attached {
         /// `consumer`, or `producer` and its index.
         end: String,
-        /// The process that has attached it, according to the queue's memory.
+        /// The process that has attached the end, according to the queue's memory.
         pid: u64,
     },
     /// Every producer's end is attached, or was left by a crashed process.
@@ -114,7 +114,7 @@ pub enum QueueError {
     NoSpace {
         /// The segment that did not fit.
         segment: String,
-        /// Its size in bytes.
+        /// The size of the memory in bytes.
         bytes: u64,
     },
     /// A segment of the queue cannot be created or attached.

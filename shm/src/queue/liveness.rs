@@ -24,7 +24,7 @@ pub enum ProducerState {
         /// Id that its process had, in its own PID namespace.
         pid: u64,
     },
-    /// The receiver does not poll it any more: [`renew`](super::Receiver::renew).
+    /// The receiver does not poll the producer any more: [`renew`](super::Receiver::renew).
     Retired,
 }
 

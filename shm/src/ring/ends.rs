@@ -31,7 +31,7 @@ pub enum PeerFault {
         /// The number of the message that the slot was to hold.
         position: u64,
     },
-    /// A block's link leads to no block that could follow it.
+    /// A block's link leads to no block that could follow the block.
     #[error("invalid link {link:#x} behind block {block}")]
     InvalidLink {
         /// The link as it was read.
@@ -50,7 +50,7 @@ pub enum PeerFault {
     /// The kernel delivered bytes that are not a message.
     #[error("{bytes} bytes that are no message")]
     Framing {
-        /// How many bytes, since the last such fault was taken.
+        /// Number of bytes since the last such fault was taken.
         bytes: usize,
     },
     /// A process that is none of the producers has connected, or one that has its connection
@@ -74,7 +74,7 @@ pub enum PeerFault {
 pub struct Allocation {
     /// Blocks that were used for the first time: memory that the run had not touched before.
     pub fresh: u64,
-    /// How often a block was used again.
+    /// Number of times a block was used again.
     pub reused: u64,
 }
 
@@ -128,9 +128,9 @@ pub trait Producer: Send {
 pub struct BlockedSlot {
     /// Position of the slot in the stream.
     pub position: u64,
-    /// The first producer that announces it, if one does. No other process can write that
-    /// announcement. A correct producer withdraws it at the end of a push that has written nothing,
-    /// and at the end of its duty cycle in any case ([`Producer::withdraw`]).
+    /// The first producer that announces the blocked slot, if one does. No other process can write
+    /// that announcement. A correct producer withdraws it at the end of a push that has written
+    /// nothing, and at the end of its duty cycle in any case ([`Producer::withdraw`]).
     pub announcer: Option<usize>,
 }
 

@@ -8,9 +8,9 @@ use crate::memory::{RegionError, SegmentKind};
 /// The specification of a link with several producers: its name, its producers, its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec<'a> {
-    /// `submit`, `completion`; the names of its segments begin with it.
+    /// The link's name, such as `submit` or `completion`; the names of its segments begin with it.
     pub name: &'a str,
-    /// How many producers feed it.
+    /// Number of producers that feed the link.
     pub producers: usize,
     /// Slots of each ring.
     pub capacity: u32,
@@ -53,21 +53,21 @@ pub struct SegmentSpec {
     pub words: usize,
     /// Kind of the segment.
     pub kind: SegmentKind,
-    /// Slots, records or entries.
+    /// Number of slots, records or entries.
     pub capacity: u64,
-    /// Words in each.
+    /// Words of each slot, record or entry.
     pub slot_words: u64,
     /// Index of its owner among segments of its kind.
     pub index: u64,
-    /// Which ends of a link use it, and how.
+    /// The ends of a link that use the segment, and their rights.
     pub ends: EndRights,
 }
 
 /// The access rights of producers and consumer to one of a link's segments. `None`: no access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRights {
-    /// The only producer that uses it, for whose successor it is reset; `None`: all producers use
-    /// it.
+    /// The only producer that uses the segment, for whose successor it is reset; `None`: all
+    /// producers use it.
     pub only: Option<usize>,
     /// Rights of one producer, or of each.
     pub producer: Option<Access>,

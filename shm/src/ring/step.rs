@@ -23,7 +23,7 @@ pub enum Step {
     Claimed,
     /// Some words of the message are written, others not.
     HalfWritten,
-    /// All words are written; nothing shows it yet.
+    /// All words of the message are written; nothing shows it yet.
     Written,
     /// The message is there. What is left is to withdraw the announcement or to wake the receiver.
     Published,

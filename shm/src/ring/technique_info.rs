@@ -5,15 +5,16 @@ use super::step::Step;
 /// The memory in which a technique keeps its messages: heap, shared memory or kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// On the heap of one process: between its threads only.
+    /// The heap of one process: between its threads only.
     Heap,
-    /// In memory that processes can share.
+    /// Memory that processes can share.
     Memory,
-    /// In the kernel: a push or a poll is a system call.
+    /// The kernel: a push or a poll is a system call.
     Kernel,
-    /// In files and memory that it creates itself and opens by name: a third-party transport, which
-    /// gets a [folder](super::SegmentPlace::Directory). Its memory cannot be handed over, so it
-    /// runs only where a process may open any file, and it must check itself what it reads there.
+    /// Files and memory that the technique creates itself and opens by name: a third-party
+    /// transport, which gets a [folder](super::SegmentPlace::Directory). Its memory cannot be
+    /// handed over, so it runs only where a process may open any file, and it must check itself
+    /// what it reads there.
     Foreign,
 }
 
@@ -38,9 +39,9 @@ pub struct TechniqueInfo {
     pub resumable: bool,
     /// Whether a producer can: [`Link::inherit`](super::Link::inherit).
     pub inheritable: bool,
-    /// The technique on the heap of which this is the port: what the bill compares it with.
+    /// The technique on the heap of which this one is the port: `launcher bill` compares the two.
     pub reference: Option<&'static str>,
-    /// For a technique on the heap: the one to use across processes instead.
+    /// The technique to use across processes instead of one on the heap.
     pub twin: Option<&'static str>,
 }
 

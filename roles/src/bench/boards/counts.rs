@@ -93,7 +93,7 @@ pub const WORDS: usize = FIGURES + MEASURES * HISTOGRAM_WORDS;
 /// A counter of a board's reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardField {
-    /// Versions missed.
+    /// Number of versions that a reader missed.
     Missed,
     /// Torn values: content that does not match the version.
     Torn,

@@ -57,9 +57,9 @@ impl BoardRead for board::Reader {
 
 /// One end of the measured board: its writer or a reader.
 pub enum BoardEnd {
-    /// The writer's.
+    /// The writer of a board.
     Writer(board::Writer),
-    /// A reader's.
+    /// A reader of a board.
     Reader(board::Reader),
 }
 
@@ -75,7 +75,7 @@ pub struct BoardAgent<'a> {
     pub account: &'a AgentAccount,
     /// Histograms in the account.
     pub log: BoardLog,
-    /// How readers wait.
+    /// The readers' wait strategy.
     pub waiting: Waiting,
     /// The number of cells.
     pub cells: usize,

@@ -30,11 +30,11 @@ pub enum End {
 /// How an end attaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
-    /// The transport's first end, which creates it.
+    /// The first end of the transport, which creates it.
     Create,
     /// The other end.
     Join,
-    /// In place of an end of the same kind that was killed, the way the transport documents.
+    /// An end in place of a killed one of the same kind, the way the transport documents.
     Succeed,
 }
 

@@ -5,11 +5,11 @@ use hdrhistogram::Histogram;
 
 /// The counts and times of one agent.
 pub struct Figures {
-    /// From before to after a write.
+    /// Time of a write, from before to after it.
     pub write: Histogram<u64>,
-    /// From when it was due.
+    /// Time of a write from when it was due.
     pub from_due: Histogram<u64>,
-    /// From before the write until a reader has the value.
+    /// Time from before a write until a reader has the value.
     pub propagation: Histogram<u64>,
     /// Writes made.
     pub writes: u64,
@@ -23,7 +23,7 @@ pub struct Figures {
     pub changed: u64,
     /// Processes that died.
     pub died: u64,
-    /// How long its writer wrote.
+    /// Time for which the writer wrote, in nanoseconds.
     pub ns: u64,
 }
 

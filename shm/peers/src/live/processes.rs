@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(4);
 
 /// A compared crate as a child process runs it.
 pub struct Contender {
-    /// Its name.
+    /// The name of the compared crate.
     pub name: &'static str,
     role: fn(&Role<'_>) -> Figures,
 }

@@ -56,11 +56,11 @@ pub trait Peer {
 /// The load of a round: how often it writes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Load {
-    /// Poisson arrivals.
+    /// Writes are due at Poisson arrivals.
     Paced,
-    /// The same, and the first reader is slow.
+    /// Poisson arrivals, and the first reader is slow.
     Slow,
-    /// One write after the other.
+    /// Writes follow each other without a pause.
     Stress,
 }
 

@@ -87,7 +87,7 @@ pub struct Pair<Q: Queue> {
 /// The times measured of a pair of queues.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    /// Of one line that the two cores bounce, nanoseconds a round trip.
+    /// Round trip of one line that the two cores bounce, in nanoseconds.
     pub floor_ns: f64,
     /// A message there and one back.
     pub trip_ns: f64,
