@@ -179,7 +179,7 @@ pub struct NewOrder {
     pub price: i64,
     /// Quantity in 1e-8 units.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of its target order.
+    /// The sequence of the order that a cancel or a replace targets.
     pub target: u64,
     /// Further terms of a new order.
     pub terms: OrderTerms,

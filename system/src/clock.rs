@@ -56,7 +56,7 @@ pub enum AnyClock {
     Tsc,
     /// The kernel's clock: [`Monotonic`].
     Monotonic,
-    /// See [`VirtualClock`].
+    /// The simulation's clock: see [`VirtualClock`].
     Virtual(VirtualClock),
 }
 

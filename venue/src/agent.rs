@@ -73,9 +73,9 @@ pub(crate) struct Outputs<T> {
 /// recovery.
 pub(crate) struct DeferredReport {
     pub report: Report,
-    /// The journal record that produced it.
+    /// The journal record that produced the report.
     pub record: u64,
-    /// A crashed predecessor has stamped it.
+    /// A crashed predecessor has stamped the report.
     pub is_stamped: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct Audit {
     pub reports: Vec<Report>,
     /// Trades in order.
     pub trades: Vec<Trade>,
-    /// Invalid messages.
+    /// Invalid messages from gateways.
     pub faults: u64,
     counts: Vec<SessionCounts>,
 }

@@ -28,11 +28,11 @@ use std::path::Path;
 /// Empty without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
-    /// Orders stamped.
+    /// Number of orders that were stamped.
     pub orders_stamped: u64,
     /// The last order stamped.
     pub last_stamped: Option<OrderId>,
-    /// Reports stamped.
+    /// Number of reports that were stamped.
     pub reports_stamped: u64,
     /// Trades on the tape.
     pub trades: u64,

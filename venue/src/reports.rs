@@ -13,7 +13,7 @@ pub enum Cause {
     Request(OrderId),
     /// Cancellation of a scope: the strategy crashed, or a kill switch is on.
     Withdrawal,
-    /// Time passed.
+    /// The venue's time passed.
     Time,
     /// Trading ended.
     Close,

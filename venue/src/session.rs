@@ -11,7 +11,7 @@ use shm::ring::spsc;
 /// Message counters of a gateway's session with an exchange, crashed exchanges' counts included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionCounts {
-    /// Messages taken.
+    /// Number of messages that the exchange has taken.
     pub taken: u64,
     /// Expected number of the next instruction.
     pub received: u32,

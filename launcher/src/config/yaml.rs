@@ -8,7 +8,7 @@
 /// The value of a key in a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum YamlValue {
-    /// Nothing, or `null`.
+    /// An empty value, or `null`.
     Nothing,
     /// A single value's text.
     One(String),

@@ -32,9 +32,9 @@ pub struct PointLayout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSide {
     pub name: String,
-    /// The settings of this side, over those that both have.
+    /// The settings of A or B, over those that both have.
     pub settings: Settings,
-    /// The rate of this side, if it sets one.
+    /// The rate of A or B, if it sets one.
     pub rate: Option<AxisValue>,
 }
 

@@ -44,7 +44,7 @@ pub struct DueFault {
     pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
-    /// The victim.
+    /// The process that the fault hits.
     pub target: Victim,
     /// Time at which the fault was due, in nanoseconds after the start.
     pub at_ns: u64,

@@ -18,19 +18,19 @@ pub struct System {
     pub load: Option<f64>,
     /// Resource limits of this process.
     pub limits: Limits,
-    /// How `/dev/shm` is mounted.
+    /// The mount at `/dev/shm`; `None`: there is none.
     pub shm_mount: Option<Mount>,
     /// Facts about real-time priority.
     pub real_time: RealTime,
     /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
-    /// the caller has to try.
+    /// The reason why strategies cannot be contained, and the remedy; `None` if they can. No file
+    /// shows it: the caller has to try.
     pub no_container: Option<String>,
     /// The limits that a container would not enforce on this machine; the caller has to try them
     /// too.
     pub unlimited: Option<String>,
-    /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
+    /// The tracers that tracefs lists; `None`: tracefs is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,
 }
 

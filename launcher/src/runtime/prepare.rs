@@ -43,7 +43,7 @@ pub struct Presentation<'a> {
 
 /// A prepared run: plan, schedule, clock and warnings, ready to start.
 pub struct Prepared {
-    /// All orders.
+    /// All orders of the run.
     pub schedule: Schedule,
     /// The plan, without the folder.
     pub plan: Plan,

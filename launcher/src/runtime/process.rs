@@ -73,7 +73,7 @@ pub struct Process {
     /// Why its container could not be created.
     container_failure: Option<String>,
     killed: Cell<Option<Instant>>,
-    /// Exit status, once it has exited.
+    /// Exit status, once the process has exited.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
     /// Kernel accounts of the process and of its predecessors.

@@ -71,7 +71,7 @@ pub trait ProcessControl {
 /// How a process ended, as far as its restart depends on that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
-    /// A fault of the plan killed or stopped it.
+    /// A fault of the plan killed or stopped the process.
     pub is_planned: bool,
     /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,

@@ -20,7 +20,7 @@ pub struct RunId {
     date: u32,
     /// Hours, minutes, seconds and milliseconds, nine digits.
     time: u32,
-    /// When the launcher's process started, in clock ticks since boot.
+    /// Start time of the launcher's process, in clock ticks since boot.
     pub start: u64,
     /// The launcher's process id.
     pub pid: u32,

@@ -29,7 +29,7 @@ pub enum FolderKind {
     Experiment,
     /// A survey's folder, with a folder for each of its experiments and runs.
     Survey,
-    /// A journal's folder inside a run's.
+    /// The folder of a journal inside that of a run.
     Journal,
     /// Folder of a planned sweep's runs: contains only folders.
     Runs,

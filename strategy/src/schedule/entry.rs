@@ -40,8 +40,8 @@ pub struct Entry {
     pub price: i64,
     /// Quantity in 1e-8 units; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel: the sequence of the order that it cancels (same strategy, same venue), or
-    /// [`RESTING`] and that order's recorded id. Else 0.
+    /// The sequence of the order that a cancel targets (same strategy, same venue), or [`RESTING`]
+    /// and that order's recorded id. Else 0.
     pub target: u64,
 }
 

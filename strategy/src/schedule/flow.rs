@@ -8,11 +8,11 @@ use std::io::{self, Write};
 /// An order of a schedule that a run has really sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentOrder {
-    /// When it was sent or due, in nanoseconds from the start of the run.
+    /// Time at which the order was sent or due, in nanoseconds from the start of the run.
     pub time_ns: u64,
-    /// Its strategy.
+    /// The strategy that sent the order.
     pub strategy: u16,
-    /// Its position among the strategy's entries, over all repetitions of the schedule.
+    /// The order's position among the strategy's entries, over all repetitions of the schedule.
     pub position: u64,
 }
 

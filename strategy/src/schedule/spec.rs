@@ -82,12 +82,12 @@ pub struct Spec {
     pub venues: u16,
     /// Orders of all strategies together, 1 to [`MAX_ORDERS`].
     pub orders: u64,
-    /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for
-    /// stress.
+    /// The time over which the orders are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means
+    /// nothing for stress.
     pub window_ns: u64,
     /// The arrival process of their due times.
     pub arrivals: Arrivals,
-    /// The venue's delay for each of them.
+    /// The venue's delay for each order.
     pub delay: DelayRange,
     /// Seed of the random numbers.
     pub seed: u64,

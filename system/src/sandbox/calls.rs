@@ -35,7 +35,7 @@ pub struct SyscallRule {
     pub number: i64,
     /// Alternatives of argument conditions; empty: any arguments.
     pub when: &'static [&'static [ArgCondition]],
-    /// The reason why it is listed.
+    /// The reason why the system call is listed.
     pub why: &'static str,
 }
 

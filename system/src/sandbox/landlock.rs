@@ -14,9 +14,10 @@ const NEWEST: ABI = ABI::V6;
 /// The files that a sandboxed process may access; none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowedFiles<'a> {
-    /// Existing directories in which it may list, create, read, write, rename and remove files.
+    /// Existing directories in which the process may list, create, read, write, rename and remove
+    /// files.
     pub folders: &'a [&'a Path],
-    /// Files that it may read.
+    /// Files that the process may read.
     pub read: &'a [&'a Path],
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 /// The saved runs of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRuns {
-    /// The settings that distinguish it from the other cells of its folder.
+    /// The settings that distinguish the cell from the other cells of its folder.
     pub name: String,
     /// The setting of the runs, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,

@@ -18,8 +18,8 @@ enum VictimEnd {
     Got,
     /// The victim was refused some of the resource, or killed by the kernel for it.
     Refused,
-    /// It was ended by something else, such as a deadline on a busy machine, so the outcome is
-    /// unknown.
+    /// The victim was ended by something else, such as a deadline on a busy machine, so the outcome
+    /// is unknown.
     Undecided,
 }
 

@@ -57,7 +57,7 @@ pub(super) struct PlannedFlags {
 /// Runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunSelection {
-    /// From one to another, both included.
+    /// The runs from one number to another, both included.
     Runs(u32, u32),
     Turn(u32),
     All,

@@ -83,7 +83,7 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
 
 /// The launcher's handle of the processes inside a container.
 pub struct ContainerHandle {
-    /// The strategy's process id, as seen by the launcher; `None` if it was never started, as far
+    /// The strategy's process id, as seen by the launcher; `None` if no process was started, as far
     /// as known.
     pub pid: Option<u32>,
     /// Pidfd of the strategy, unless it exited immediately.

@@ -7,7 +7,7 @@ use system::process;
 /// CPU time and state of a thread, or of all threads of a process, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuAccount {
-    /// Runnable: it runs or waits for a core, and neither sleeps nor is stopped.
+    /// Runnable: the thread runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
     /// CPU time since its start.
     pub ran: Duration,
