@@ -142,7 +142,7 @@ pub enum DocumentError {
         file: String,
         /// Type of the file.
         what: NotRegular,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file is not UTF-8.
@@ -152,7 +152,7 @@ pub enum DocumentError {
         file: String,
         /// Number of valid bytes before the first invalid one.
         at: usize,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file is not the expected JSON.
@@ -166,7 +166,7 @@ pub enum DocumentError {
         source: serde_json::Error,
         /// `cut short` or `damaged`.
         found: &'static str,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file holds another kind of document.
@@ -178,7 +178,7 @@ pub enum DocumentError {
         found: String,
         /// Expected schema.
         expected: String,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file holds another version of the document.
@@ -203,7 +203,7 @@ pub enum DocumentError {
         file: String,
         /// The inconsistency, as text.
         why: String,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
 }

@@ -19,7 +19,7 @@ const LINGER_NS: u64 = 300_000_000;
 /// The result of one step of a bridge side: work done, idle or finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnResult {
-    /// There was work.
+    /// The turn sent or received messages.
     Busy,
     /// There was no work.
     Idle,

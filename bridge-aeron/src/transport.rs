@@ -41,7 +41,7 @@ pub enum TransportError {
     /// An error of Aeron.
     #[error("Aeron, {what}: {text}")]
     Aeron {
-        /// The operation.
+        /// The operation that failed.
         what: &'static str,
         /// Aeron's message.
         text: String,

@@ -71,9 +71,9 @@ pub enum Inconsistency {
     Leak {
         /// Description of what was counted.
         what: &'static str,
-        /// Number counted.
+        /// Number that was counted.
         counted: usize,
-        /// Number recorded.
+        /// Number that the book states.
         recorded: usize,
     },
     /// A stop order was not triggered, or was triggered and did not act.

@@ -106,7 +106,7 @@ pub struct MarketTick {
     pub written: u64,
     /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,
-    /// The value itself.
+    /// The top of book itself.
     pub top: TopOfBook,
 }
 

@@ -24,9 +24,9 @@ pub enum Axis {
     Journal,
     /// The orchestrator's extra work.
     Work,
-    /// Strategies.
+    /// The number of strategies.
     Strategies,
-    /// Venues.
+    /// The number of venues.
     Venues,
     /// Orders a second of all strategies together; becomes the number of orders in the window.
     Rate,

@@ -18,7 +18,7 @@ pub enum LoadError {
         "{folder}: neither summary.json, sweep.json, contain.json, lab.json nor board.json in it: not the folder of a run, a sweep, a bill, a containment table, a lab or a board's benchmark"
     )]
     Nothing {
-        /// The folder.
+        /// The folder of the run.
         folder: String,
     },
     /// A document that is damaged or of another version.

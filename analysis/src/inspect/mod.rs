@@ -75,7 +75,7 @@ pub enum InspectError {
     Cut {
         /// Path of the log.
         file: String,
-        /// The missing part, as text.
+        /// What the file or folder lacks, as text.
         what: String,
     },
     /// The folder has problems, each of which was printed.
@@ -93,7 +93,7 @@ pub enum InspectError {
     NoSuchOrder {
         /// Path that was searched.
         path: String,
-        /// Requested order.
+        /// The requested order.
         order: OrderId,
     },
     /// An option requires a folder.

@@ -69,7 +69,7 @@ pub enum MergeError {
         "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
     )]
     Memory {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
     },
     /// Not enough disk space for the table of orders.
@@ -78,7 +78,7 @@ pub enum MergeError {
         folder = .folder.display()
     )]
     Disk {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
         /// Folder of the table.
         folder: PathBuf,

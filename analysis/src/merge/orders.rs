@@ -143,13 +143,13 @@ pub struct StampSpan {
     pub sent: u64,
     /// First t1; `u64::MAX` if nothing was sent.
     pub first_sent: u64,
-    /// Last t1.
+    /// The last stamp t1.
     pub last_sent: u64,
     /// Number of orders with a t8.
     pub received: u64,
     /// First t8; `u64::MAX` if no order returned.
     pub first_received: u64,
-    /// Last t8.
+    /// The last stamp t8.
     pub last_received: u64,
     /// Sum of all t8 − t1.
     pub open_ticks: u128,

@@ -3,11 +3,11 @@
 /// Median, minimum and maximum of a figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Median.
+    /// Median of the values.
     pub median: f64,
-    /// Minimum.
+    /// Minimum of the values.
     pub low: f64,
-    /// Maximum.
+    /// Maximum of the values.
     pub high: f64,
 }
 

@@ -237,7 +237,7 @@ pub struct ComparisonLine {
     /// Differences on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
-    /// Verdict.
+    /// Verdict on B against A.
     pub verdict: Verdict,
     /// Reasons if not comparable; empty otherwise.
     pub why: Vec<String>,

@@ -16,7 +16,7 @@ pub struct Grid {
     pub head: Vec<String>,
     /// Number of key columns, from the left.
     pub keys: usize,
-    /// Rows.
+    /// Rows of the table.
     pub rows: Vec<GridRow>,
     /// Notes below the table; one line each.
     pub notes: Vec<String>,

@@ -98,7 +98,7 @@ pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 pub struct LoopContext<'a> {
     /// The phase of the run.
     pub control: &'a ControlView,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
     /// The clock.
     pub clock: ClockSource,

@@ -29,9 +29,9 @@ const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for 
 /// One injected fault as the user wrote it, with its target and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// The kind.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The target.
+    /// The process that the fault hits.
     pub target: FaultTarget,
     /// Time at which the fault is injected; `None`: the planner decides.
     pub when: Option<FaultTime>,

@@ -140,6 +140,6 @@ impl From<RegionError> for QueueError {
 pub struct ProducerFault {
     /// Index of the producer.
     pub producer: usize,
-    /// The violation.
+    /// The violation of the protocol.
     pub fault: PeerFault,
 }

@@ -134,7 +134,7 @@ pub enum ContainerError {
     /// The kernel refuses a namespace.
     #[error("{what}: {source}")]
     Namespace {
-        /// The requested operation.
+        /// The operation that was requested.
         what: &'static str,
         /// The error of the kernel.
         source: io::Error,

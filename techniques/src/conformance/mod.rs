@@ -140,7 +140,7 @@ pub struct ConformanceFailure {
     pub memory: CheckMemory,
     /// The name of the check.
     pub check: String,
-    /// The violation.
+    /// The violation of the contract.
     #[source]
     pub violation: Box<Violation>,
 }

@@ -39,7 +39,7 @@ impl Document for Bill {
 /// The cost of one isolation level with one technique: medians over repeated runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BillRow {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
@@ -47,7 +47,7 @@ pub struct BillRow {
     /// any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
-    /// Sound runs.
+    /// Number of complete and valid runs.
     pub runs: usize,
     /// rt_venue, median.
     pub p50_ns: Option<f64>,

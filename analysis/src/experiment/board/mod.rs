@@ -19,7 +19,7 @@ pub struct Boards {
     pub version: String,
     /// Time at which the benchmark began, UTC.
     pub started: String,
-    /// The machine.
+    /// The machine that was measured.
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
@@ -88,11 +88,11 @@ pub struct BoardCase {
     pub clock: String,
     /// Nanoseconds a tick, over the case.
     pub ns_per_tick: f64,
-    /// The writer.
+    /// The figures of the writer.
     pub writer: BoardWriter,
     /// All readers together: added up from all logs.
     pub all: BoardReading,
-    /// Each reader.
+    /// The figures of each reader.
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
@@ -108,7 +108,7 @@ pub struct BoardCase {
 /// Counts and latencies of the writer in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardWriter {
-    /// Writes made.
+    /// Number of writes.
     pub writes: u64,
     /// Writes a second.
     pub writes_per_s: f64,
@@ -123,7 +123,7 @@ pub struct BoardWriter {
 /// Counts and latencies of all readers in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
-    /// Values read.
+    /// Number of values read.
     pub reads: u64,
     /// Values read a second.
     pub reads_per_s: f64,
@@ -166,7 +166,7 @@ pub struct BoardUsage {
     pub voluntary_switches: u64,
     /// Context switches that the kernel forced on the thread.
     pub involuntary_switches: u64,
-    /// Page faults.
+    /// Number of page faults.
     pub faults: u64,
 }
 

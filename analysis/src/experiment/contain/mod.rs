@@ -92,7 +92,7 @@ impl Containments {
 /// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
@@ -128,7 +128,7 @@ pub struct Containment {
 /// The outcome of one venue fault with one technique at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
@@ -145,13 +145,13 @@ pub struct VenueContainment {
 /// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
     /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
-    /// The fault.
+    /// The injected fault.
     pub fault: FaultKind,
     /// The journal of the role.
     pub journal: Journaling,

@@ -50,7 +50,7 @@ pub struct Lab {
     pub version: String,
     /// Time at which the lab began, RFC 3339.
     pub started: String,
-    /// The machine.
+    /// The machine that was measured.
     pub machine: Machine,
     /// Events of a run, of all producers together.
     pub events: u64,
@@ -106,9 +106,9 @@ pub struct LabCell {
     pub producers: u16,
     /// Number of consumers; each gets every event.
     pub consumers: u16,
-    /// The producers' speed.
+    /// Whether the producers are fast or slow.
     pub producer: Speed,
-    /// The consumers' speed.
+    /// Whether the consumers are fast or slow.
     pub consumer: Speed,
     /// Wait strategy of both ends.
     pub wait: Wait,
@@ -130,9 +130,9 @@ pub struct LabRun {
     pub taken: u64,
     /// Time from an event made to that event taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
-    /// All producers together.
+    /// Resources of all producers together.
     pub producer: SideCost,
-    /// All consumers together.
+    /// Resources of all consumers together.
     pub consumer: SideCost,
     /// Each producer's share of the first half of what the first consumer took.
     pub shares: Vec<f64>,

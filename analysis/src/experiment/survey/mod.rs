@@ -119,13 +119,13 @@ pub struct CorePair {
 /// The results of a run in which an engine role was killed repeatedly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The role.
+    /// The role that was killed.
     pub role: String,
     /// Deaths of the role.
     pub killed: usize,
     /// Successors that recovered with the whole state of the journal.
     pub recovered: usize,
-    /// Orders sent.
+    /// Number of orders sent.
     pub sent: u64,
     /// Orders whose report came back.
     pub returned: u64,

@@ -71,7 +71,7 @@ pub struct BoardAgent<'a> {
     pub control: &'a ControlView,
     /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
     /// Histograms in the account.
     pub log: BoardLog,

@@ -21,9 +21,9 @@ use waiting::{Pace, WaitStrategy};
 pub struct QueueEnd<'a> {
     /// Read access to the phase of the run.
     pub control: &'a ControlView,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock.
+    /// The clock of the benchmark.
     pub clock: ClockSource,
     /// The wait strategy.
     pub waiting: WaitStrategy,
