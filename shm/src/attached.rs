@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-/// The process ids at the two ends of a link, as the process that started them knows them.
+/// The process ids at the two ends of a link, according to the process that started them.
 pub trait Peers: Send {
     /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;

@@ -1,10 +1,10 @@
-//! The history of ended sessions: how many messages were taken, which the peer asks on reconnect.
+//! The history of ended sessions: how many messages were taken, which the peer needs on reconnect.
 
 use super::Broken;
 
-/// A record of how many messages were taken in the last session, which the peer asks after
+/// A record of how many messages were taken in the last session, which the peer needs after
 /// reconnecting. One session is enough: a side enters a session only once all outcomes of earlier
-/// ones are settled, so it only asks about the last session in which it sent anything.
+/// ones are settled, so it only needs the last session in which it sent anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.

@@ -188,7 +188,7 @@ fn replace(address: usize) -> bool {
     if mapped == libc::MAP_FAILED {
         return false;
     }
-    // Relaxed: read by the thread that made the access, or by one that hears of it from there.
+    // Relaxed: read by the thread that made the access, or by one that it notifies.
     entry.flags.fetch_or(LOST, Ordering::Relaxed);
     FAULTS.fetch_add(1, Ordering::Relaxed);
     true

@@ -82,7 +82,7 @@ pub enum Successor {
     HasDamagedSnapshot,
     /// Has followed its predecessor.
     Follows,
-    /// Has followed it, and believes that all its reports went out.
+    /// Has followed it, and counts all its reports as sent.
     ForgetsReports,
 }
 

@@ -181,7 +181,7 @@ impl Media {
 
     /// All that waits, as far as that is not always more; whether there was anything.
     fn call(&self) -> bool {
-        // The client hears of one log a turn.
+        // The client is notified of one log a turn.
         (0..TURNS_A_CALL).take_while(|_| self.work()).count() > 0
     }
 
