@@ -3,7 +3,7 @@
 /// Maximum number of counters that one agent has.
 pub const MAX_COUNTERS: usize = 15;
 
-/// The unit of a counter.
+/// The unit of a counter in reports and tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     /// Orders.

@@ -1,7 +1,7 @@
 //! Encodes protocol buffers, as far as a trace needs them: fields are varints, fixed 64-bit words,
 //! texts and messages.
 
-/// A protocol-buffer message under construction.
+/// A protocol-buffer message that is being built.
 #[derive(Clone, Debug, Default)]
 pub struct ProtoMessage(Vec<u8>);
 

@@ -47,7 +47,7 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
-/// The initial value of FNV-1a.
+/// The initial value of an FNV-1a hash.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// A kind of segment: its code, its name and its layout. Each layout has a constant of this type

@@ -30,7 +30,7 @@ pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};
 
-/// Directory of named segments.
+/// The directory of named segments: `/dev/shm`.
 pub const SHM_DIR: &str = "/dev/shm";
 
 /// Words of a cache line, the longest that CPUs of this architecture have.

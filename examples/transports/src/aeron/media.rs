@@ -24,7 +24,7 @@ use std::time::Instant;
 
 /// The one channel, and the one stream in it.
 const CHANNEL: &str = "aeron:ipc";
-/// The stream id of [`CHANNEL`].
+/// The id of the Aeron stream within [`CHANNEL`].
 pub const STREAM: i32 = 1;
 /// Bytes of a message in a log: a header of 32, and seven words, in units of 32.
 const FRAME: usize = 96;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// The facts that count attempts.
 const TRIED: [&str; 2] = ["points", "words"];
 
-/// Counts by experiment and fact, in the order in which they are printed.
+/// Counts of observations by experiment, in the order in which they are printed.
 #[derive(Default)]
 pub struct Facts(BTreeMap<(&'static str, &'static str), u64>);
 

@@ -50,7 +50,7 @@ fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u
     say("bye");
 }
 
-/// Sends as commanded.
+/// Runs a child process that sends messages as commanded.
 pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
     let mut next = 0;
     serve(P::sender(place, attach), |sender, word, number| {
@@ -74,7 +74,7 @@ pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
     });
 }
 
-/// Receives as commanded.
+/// Runs a child process that receives messages as commanded.
 pub fn receiver<P: Peer>(place: &Path, attach: Attach) {
     serve(P::receiver(place, attach), |receiver, word, number| {
         if word == "step" {

@@ -11,7 +11,7 @@ const BATCHES: u64 = 50;
 
 /// A message: seven words, like bulkhead's.
 pub trait Payload: Copy + Send + Sync + Default + 'static {
-    /// The name in the table.
+    /// The message's name in the table.
     const NAME: &'static str;
     fn of(words: [u64; 7]) -> Self;
     fn words(&self) -> [u64; 7];
@@ -54,7 +54,7 @@ impl Payload for Line {
     }
 }
 
-/// A queue with one producer and one consumer. Neither end blocks.
+/// A compared queue with one producer and one consumer. Neither end blocks.
 pub trait Queue: Sized + 'static {
     const NAME: &'static str;
     type Sender: Send + 'static;
@@ -75,7 +75,7 @@ enum Job {
     Stream,
 }
 
-/// A queue in each direction, and the thread at their other end.
+/// A queue in each direction between two threads, for round trips.
 pub struct Pair<Q: Queue> {
     sender: Q::Sender,
     receiver: Q::Receiver,
