@@ -81,7 +81,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let all_ns = cells.len() as u64 * flags.duration.0;
     progress.time("measuring", all_ns);
     for (number, cell) in cells.iter().enumerate() {
-        progress.says(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
+        progress.set_message(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
         let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
         let before_ns = number as u64 * flags.duration.0;
         let tick = |elapsed: Duration| {

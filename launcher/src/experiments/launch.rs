@@ -83,7 +83,7 @@ pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> 
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
     let mut bar = SweepProgress::new(!quiet, total);
     if let Some(estimate) = estimate(record, &crate::host::machine(), total).filter(|_| !quiet) {
-        bar.say(&estimate);
+        bar.print_line(&estimate);
     }
     let ended = with_maker(&record.clone(), |make| match steps {
         Some(_) => search(record, folder, make, &mut bar, !quiet),

@@ -42,7 +42,7 @@ impl SweepProgress {
     }
 
     /// Prints a permanent line above the progress line.
-    pub fn say(&self, line: &str) {
+    pub fn print_line(&self, line: &str) {
         self.bar.suspend(|| {
             // Keep measuring even if the line cannot be printed.
             let _ = writeln!(crate::output::stdout(), "{line}");

@@ -105,7 +105,7 @@ pub fn search(
                     };
                     bar.end();
                     if say {
-                        bar.say(&describe_step(&record.points[point].name, &step, search.bound_ns));
+                        bar.print_line(&describe_step(&record.points[point].name, &step, search.bound_ns));
                     }
                     update(record, point, |search| search.steps.push(step));
                 }

@@ -62,7 +62,7 @@ impl Progress {
     }
 
     /// Sets the message of the current phase.
-    pub fn says(&self, what: String) {
+    pub fn set_message(&self, what: String) {
         self.bar.set_message(what);
     }
 

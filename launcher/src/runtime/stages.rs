@@ -112,8 +112,8 @@ pub struct PreparedRun<'a> {
     context: RunContext<'a>,
 }
 
-/// A run whose segments and reaper exist. If the launcher is killed from now on, the reaper saves
-/// the logs and removes the rest.
+/// A run whose segments and cleanup process (reaper) exist. If the launcher is killed from now on,
+/// the reaper saves the logs and removes the rest.
 pub struct ArmedRun<'a> {
     processes: Processes,
     _groups: ContainerCgroups<'static>,

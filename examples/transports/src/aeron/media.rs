@@ -278,7 +278,7 @@ impl Care {
         Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.try_call()
     }
 
-    /// Calls the driver and the client. Returns `true` if there was work.
+    /// Runs the media driver and the client once. Returns `true` if there was work.
     #[inline(never)]
     pub fn try_call(&mut self) -> bool {
         if self.media.is_none() {

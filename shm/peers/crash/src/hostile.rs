@@ -70,10 +70,10 @@ pub fn overwrite<P: Peer>(name: &str, (mapping, word): (usize, usize), facts: &m
     let value = random((mapping as u64) << 40 | word as u64 | 1 << 60);
     // Half of them while the first messages are there, half of them after these.
     if word.is_multiple_of(2) {
-        receiver.tell("poll 5");
+        receiver.send_command("poll 5");
     } else {
         receiver.ask("drain");
-        receiver.tell("poll 5");
+        receiver.send_command("poll 5");
     }
     if pwrite(&memory, &value.to_ne_bytes(), address as i64).is_err() {
         return facts.add(NAME, "not tried", 1);

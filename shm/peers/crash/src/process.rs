@@ -61,14 +61,14 @@ impl Process {
     }
 
     /// Sends a command to the child process, without waiting for its answer.
-    pub fn tell(&mut self, command: &str) {
+    pub fn send_command(&mut self, command: &str) {
         // A process that is gone is found by its answer.
         let _ = writeln!(self.input, "{command}");
     }
 
     /// Sends a command to the child process, and waits for its answer.
     pub fn ask(&mut self, command: &str) -> Answer {
-        self.tell(command);
+        self.send_command(command);
         self.answer(PATIENCE)
     }
 
@@ -100,7 +100,7 @@ impl Process {
     pub fn begin_step(&mut self) {
         ptrace::seize(self.pid(), Options::empty()).expect("a child may be traced");
         self.is_traced = true;
-        self.tell("step");
+        self.send_command("step");
         assert!(self.is_at_trap_after(|| waitpid(self.pid(), None)), "it was to stop at its trap");
     }
 

@@ -27,7 +27,7 @@ fn trap() {
     unsafe { core::arch::asm!("int3") };
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // The tracer may be gone, which ends this process with the next command.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -36,18 +36,18 @@ fn say(line: &str) {
 fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u64) -> String) {
     let mut end = match attached {
         Ok(end) => end,
-        Err(error) => return say(&format!("refused {error}")),
+        Err(error) => return print_line(&format!("refused {error}")),
     };
-    say("ready");
+    print_line("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
         if word == "exit" {
             break;
         }
-        say(&command(&mut end, word, number.parse().unwrap_or(0)));
+        print_line(&command(&mut end, word, number.parse().unwrap_or(0)));
     }
     drop(end);
-    say("bye");
+    print_line("bye");
 }
 
 /// Runs a child process that sends messages as commanded.
