@@ -67,7 +67,7 @@ pub trait Counter: Copy {
     /// The labels of all counters, in the order of the values; at most 15.
     const LABELS: &'static [CounterLabel];
 
-    /// Returns the index of the counter among those of its role, from 0.
+    /// Returns the counter's index among the counters of its role, from 0.
     fn index(self) -> usize;
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
 /// trusted successor.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
-/// Returns the words with the dropped and kept counts of gaps, and those of sleeps.
+/// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
 pub(crate) fn gap_counters(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
         [segment.slice(HEADER_WORDS + dropped, 2), segment.slice(HEADER_WORDS + kept, 1)]

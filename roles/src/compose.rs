@@ -116,8 +116,8 @@ fn compose_on<K: LoopClock>(
     })
 }
 
-/// Builds such an agent for a technique that is not registered, given its `ends`. With the built-in
-/// player and venue.
+/// Builds the agent of a thread on the given ends of a technique that is not registered. With the
+/// built-in player and venue.
 ///
 /// # Errors
 /// A segment is missing or invalid.

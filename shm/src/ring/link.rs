@@ -35,8 +35,8 @@ pub enum SegmentPlace {
 }
 
 impl SegmentPlace {
-    /// Returns `true` if messages in such a file pass through the kernel, so that sending one is a
-    /// system call.
+    /// Returns `true` if messages in a file of this type pass through the kernel, so that sending
+    /// one is a system call.
     pub const fn is_kernel(self) -> bool {
         matches!(self, SegmentPlace::Fifo | SegmentPlace::Socket)
     }
