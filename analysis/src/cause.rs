@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A cause of an order's time in the engine.
+/// A cause to which the time of a slow order in the engine is attributed, such as a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// A thread that had to act was not running: the kernel or the hypervisor had taken its core
@@ -46,7 +46,7 @@ impl Cause {
         Self::Unexplained,
     ];
 
-    /// Returns the name of a cause in tables.
+    /// Returns the cause's name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Machine => "machine",
@@ -63,24 +63,25 @@ impl Cause {
 /// The number of causes in documents of the oldest supported build.
 const MIN_CAUSES: usize = 6;
 
-/// Nanoseconds by cause, in the order of [`Cause::ALL`]. Documents of earlier builds have fewer
-/// entries; the missing ones count as 0.
+/// Nanoseconds of orders' time by cause, in the order of [`Cause::ALL`]. Documents of earlier
+/// builds have fewer entries; the missing ones count as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
 pub struct NanosByCause(pub [u64; Cause::ALL.len()]);
 
 impl NanosByCause {
-    /// Returns the nanoseconds of one cause.
+    /// Returns the nanoseconds attributed to one cause.
     pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Returns the nanoseconds of all causes together. Saturates, since a file may hold any values.
+    /// Returns the nanoseconds attributed to all causes together. Saturates, since a file may hold
+    /// any values.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Returns the causes with a time above 0, in display order.
+    /// Returns the causes with a time above 0, and their nanoseconds, in display order.
     pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)
     }

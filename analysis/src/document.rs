@@ -26,15 +26,15 @@ pub trait Document: Serialize + Sized {
     const NAME: &'static str;
     /// Version of the document's format that this build reads and writes, from 1.
     const VERSION: u32;
-    /// Description of a folder that lacks the file, as text for the error. The default is for
+    /// Part of the error message for a folder that lacks the document's file. The default is for
     /// results computed from the logs of a run.
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
-    /// Remedy for a damaged file, as text for the error. The default is for results computed from
-    /// the logs of a run.
+    /// Remedy in the error message for a damaged file of the document. The default is for results
+    /// computed from the logs of a run.
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
-    /// Whether the JSON is indented for people to read.
+    /// `true` if the JSON is indented for people to read.
     const PRETTY: bool = true;
-    /// Whether the file is synced to disk before it replaces the previous one.
+    /// `true` if the file is synced to disk before it replaces the previous one.
     const SYNCED: bool = false;
 
     /// Converts parsed JSON to the document. Each type has a function of its own, so that no other
@@ -44,7 +44,7 @@ pub trait Document: Serialize + Sized {
     /// A missing key, or a value of another type.
     fn from_json(value: Value) -> serde_json::Result<Self>;
 
-    /// Checks that the values are consistent; a file may hold anything.
+    /// Checks that the values of a read document are consistent.
     ///
     /// # Errors
     /// The inconsistency, as text.
@@ -52,7 +52,7 @@ pub trait Document: Serialize + Sized {
         Ok(())
     }
 
-    /// Returns name and version as saved in the file.
+    /// Returns the name and version of the document's schema, as saved in its file.
     fn schema() -> String {
         format!("{}/{}", Self::NAME, Self::VERSION)
     }
@@ -142,7 +142,7 @@ pub enum DocumentError {
         file: String,
         /// Type of the file.
         what: NotRegular,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file is not UTF-8.
@@ -152,7 +152,7 @@ pub enum DocumentError {
         file: String,
         /// Number of valid bytes before the first invalid one.
         at: usize,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file is not the expected JSON.
@@ -166,7 +166,7 @@ pub enum DocumentError {
         source: serde_json::Error,
         /// `cut short` or `damaged`.
         found: &'static str,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file holds another kind of document.
@@ -178,7 +178,7 @@ pub enum DocumentError {
         found: String,
         /// Expected schema.
         expected: String,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
     /// The file holds another version of the document.
@@ -203,7 +203,7 @@ pub enum DocumentError {
         file: String,
         /// The inconsistency, as text.
         why: String,
-        /// Remedy.
+        /// The remedy, as text.
         remedy: &'static str,
     },
 }
@@ -264,9 +264,9 @@ fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError>
     })
 }
 
-/// Writes a file atomically: to a temporary name that is then renamed, so that a killed process
-/// leaves the old file or the new one. Symbolic links are replaced, not followed; a link in place
-/// of the folder is refused.
+/// Writes a file atomically: to a temporary name that is then renamed. A killed process leaves the
+/// old file or the new one. Symbolic links are replaced, not followed; a link in place of the
+/// folder is refused.
 ///
 /// # Errors
 /// [`SaveError`]: a full disk or a folder without write permission. The previous file is kept.
@@ -274,8 +274,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
-/// Writes a file whose path a user named: like [`write_atomically`], but links in its parent path
-/// are followed.
+/// Writes a file to a path that a user named, as [`write_atomically`] does. Unlike there, links in
+/// its parent path are followed.
 ///
 /// # Errors
 /// [`SaveError`], also if the folder does not exist.

@@ -69,12 +69,13 @@ pub struct PrintableWriter<W: Write> {
 }
 
 impl<W: Write> PrintableWriter<W> {
-    /// Creates a writer to `out`. With `has_colors` the color codes of reports pass unchanged.
+    /// Creates a writer that escapes its output and passes it to `out`. With `has_colors` the color
+    /// codes of reports pass unchanged.
     pub const fn new(out: W, colours: bool) -> Self {
         Self { out, has_colors: colours, partial: Vec::new() }
     }
 
-    /// Returns the underlying writer.
+    /// Returns the writer to which the escaped output goes.
     pub const fn inner(&self) -> &W {
         &self.out
     }

@@ -16,7 +16,7 @@ use system::scratch::ColumnStore;
 /// Number of slowest orders that are saved individually.
 const WORST_ORDERS: usize = 10;
 
-/// A step of an evaluation, for progress display.
+/// A step of the evaluation of a run, for the progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationStep {
     /// The logs are being merged.
@@ -30,9 +30,9 @@ pub enum EvaluationStep {
     Measuring,
 }
 
-/// Merges a run's logs, computes its figures and saves them next to the logs: `summary.json`,
-/// `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv`
-/// where anything was filled, `report.html`.
+/// Merges a run's logs, computes its figures and saves them next to the logs. The files are
+/// `summary.json`, `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`,
+/// `positions.csv` where anything was filled, `report.html`.
 ///
 /// The table of orders is stored in `room`. The results are identical for every storage.
 ///

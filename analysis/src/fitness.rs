@@ -16,17 +16,17 @@ pub const UNFIT: &str = "not fit for latency claims";
 /// The number of kinds of reasons that are listed.
 const MAX_REASONS: usize = 12;
 
-/// Whether latencies may be quoted, and why not.
+/// The verdict whether latencies may be quoted, with the reasons against it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fitness {
-    /// Whether they may be quoted.
+    /// Whether the latencies may be quoted.
     pub is_fit: bool,
-    /// Why they may not be quoted, the gravest first. Empty if they may.
+    /// Reasons against quoting the latencies, the gravest first; empty if they may be quoted.
     pub reasons: Vec<String>,
 }
 
 impl Fitness {
-    /// Creates the verdict from the reasons against quoting: fit if there are none.
+    /// Creates the verdict from the reasons against quoting the latencies: fit if there are none.
     pub fn new(reasons: Vec<String>) -> Self {
         Self { is_fit: reasons.is_empty(), reasons }
     }
@@ -36,8 +36,8 @@ impl Fitness {
         Self::new(vec!["simulated time: it counts steps, not nanoseconds".into()])
     }
 
-    /// Creates the verdict on several runs, each with its own fitness and reasons. `planned` is the
-    /// number of runs that were to be made.
+    /// Creates the verdict on several runs together, each with its own verdict and reasons.
+    /// `planned` is the number of runs that were to be made.
     pub fn from_runs<'a>(runs: impl Iterator<Item = (bool, &'a [String])>, planned: usize) -> Self {
         let runs: Vec<_> = runs.collect();
         let fit = runs.iter().filter(|(is_fit, _)| *is_fit).count();
@@ -49,7 +49,7 @@ impl Fitness {
         Self { is_fit: false, reasons }
     }
 
-    /// Creates the verdict on a benchmark of `agents` threads on `cores`, without runs of the
+    /// Creates the verdict on a benchmark of `agents` threads on `cores`, which has no runs of the
     /// engine.
     pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize) -> Self {
         let used: BTreeSet<u32> = cores.iter().copied().collect();
@@ -123,8 +123,8 @@ fn reason_kinds<'a>(runs: impl Iterator<Item = &'a [String]>) -> Vec<String> {
 /// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
 const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 
-/// Returns the reason not to quote latencies if threads were preempted: `switches` involuntary
-/// context switches of a thread in `running_ns`.
+/// Returns the reason against quoting latencies if a thread had too many involuntary context
+/// switches. `switches` is their number in `running_ns`.
 pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
     // One or two in a short run do not make a rate.
     let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
@@ -136,17 +136,17 @@ pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option
     })
 }
 
-/// The reason not to quote latencies if no thread is pinned.
+/// The reason against quoting latencies if no thread is pinned to a core.
 pub const NOT_PINNED: &str =
     "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
-/// The reason not to quote latencies if all threads are on one core.
+/// The reason against quoting latencies if all threads are on one core.
 pub const SINGLE_CORE: &str =
     "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more";
-/// The reason not to quote latencies if stamps come from the kernel's clock.
+/// The reason against quoting latencies if stamps come from the kernel's clock instead of the TSC.
 pub const NO_TSC: &str = "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more than the \
                           hand-offs measured. Use a machine whose clock source is tsc";
 
-/// Returns the reason not to quote latencies if the clock rate of the cores follows the load.
+/// Returns the reason against quoting latencies if the clock rate of the cores follows the load.
 pub fn governor_reason(machine: &Machine) -> Option<String> {
     let governor = machine.governor.as_deref().filter(|name| *name != "performance")?;
     Some(format!(
@@ -155,8 +155,8 @@ pub fn governor_reason(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// Returns the reason not to quote latencies if some of these cores are hardware threads of one
-/// physical core.
+/// Returns the reason against quoting latencies if some of these cores are hardware threads of one
+/// core.
 pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String> {
     let pairs: Vec<String> = machine
         .smt_siblings

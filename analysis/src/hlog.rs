@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 use system::folder::read_regular;
 use thiserror::Error;
 
-/// File name in the folder of a run.
+/// Name of the histogram file in the folder of a run.
 pub const HLOG_FILE: &str = "histograms.hlog";
 
 /// Maximum size of a histogram log, in bytes.
@@ -85,7 +85,8 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, H
     Ok(histograms)
 }
 
-/// Writes the histograms of a run. Measures without samples are left out.
+/// Writes the latency histograms of a run in HdrHistogram's log format. Measures without samples
+/// are left out.
 ///
 /// # Errors
 /// Any error of `out`.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kernel statistics from the start of a run to its end.
+/// Kernel statistics of a run's cores, from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelAccount {
     /// Cores of the run, ascending.
@@ -17,7 +17,7 @@ pub struct KernelAccount {
     pub launcher: Option<WakeUps>,
 }
 
-/// Wake-ups of a process: the voluntary context switches of all its threads.
+/// The voluntary context switches of all threads of a process: how often it was woken up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeUps {
     /// Number of wake-ups.
@@ -26,8 +26,8 @@ pub struct WakeUps {
     pub ns: u64,
 }
 
-/// Kernel statistics of one core during a run. Times are nanoseconds; null if the kernel does not
-/// report them.
+/// Steal time, interrupts and run delay of one core during a run. Times are nanoseconds; null if
+/// the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreAccount {
     /// Number of the core.
@@ -49,7 +49,7 @@ pub struct CoreAccount {
     pub top_interrupts: Vec<(String, u64)>,
 }
 
-/// CPU throttling of a cgroup.
+/// The number and the total length of stops by a cgroup's CPU limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuThrottling {
     /// Number of throttled periods.

@@ -28,7 +28,7 @@ pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
 /// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// An error in a saved log, or an early end of it.
+/// An error that makes a saved stamp log unreadable, or the log's early end.
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The operating system returned an error.
@@ -94,7 +94,7 @@ pub enum LogError {
         file: String,
         /// Number of the record with the zero key.
         end: u64,
-        /// Number of the record after it.
+        /// Number of the record that follows the zero key.
         record: u64,
         /// Offset of that record in the file, in bytes.
         offset: u64,
@@ -136,7 +136,7 @@ pub struct LogReader<R = File> {
 }
 
 impl LogReader<File> {
-    /// Opens a saved log and checks its header; with `run`, also that the log belongs to that run.
+    /// Opens a saved log and checks its header. With `run`, also that the log belongs to that run.
     ///
     /// # Errors
     /// [`LogError`]: the file cannot be read, ends within header or status, or has a foreign
@@ -203,7 +203,7 @@ impl<R: Read> LogReader<R> {
         &self.header
     }
 
-    /// Returns the last status block of the thread.
+    /// Returns the status block that the thread wrote last.
     pub const fn status(&self) -> &ThreadStatus {
         &self.status
     }
@@ -295,7 +295,7 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// A block of consecutive records of a log whose keys were checked.
+/// A block of consecutive records of a log, whose keys were checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.
@@ -304,17 +304,17 @@ pub struct RecordBlock<'a> {
 }
 
 impl<'a> RecordBlock<'a> {
-    /// Returns the records in log order.
+    /// Returns the block's records in log order.
     pub fn records(self) -> impl Iterator<Item = Record> + 'a {
         self.records.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
     }
 
-    /// Returns the number of records, at least 1.
+    /// Returns the number of records in the block, at least 1.
     pub const fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Returns `true` if the block has no records; a reader never returns such a block.
+    /// Returns `true` if the block has no records, which never occurs for blocks of a reader.
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

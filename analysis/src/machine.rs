@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The machine, as saved in every summary.
+/// The machine on which a figure was measured, as saved in every summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Host name.

@@ -1,8 +1,8 @@
 //! Number formatting for people: few digits and a fitting unit.
 
-/// Formats a duration: nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and
-/// days, with three significant digits or more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250
-/// ms`, `24.0 h`.
+/// Formats a duration for people in a fitting unit: `412 ns`, `12.3 µs`, `250 ms`, `24.0 h`.
+/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, with three
+/// significant digits or more.
 pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("h", 3.6e12), ("d", 8.64e13)];
     if ns <= 9_999 {
@@ -47,8 +47,8 @@ pub fn short(number: u64) -> String {
     format!("{} {}", plain(number / unit.1), unit.0)
 }
 
-/// Formats a number with three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; a
-/// dash if it is not finite.
+/// Formats a number with three significant digits: `0.42`, `12.3`, `1,234`; a dash if it is not
+/// finite. It is whole from 100 on.
 pub fn plain(number: f64) -> String {
     match number.abs() {
         size if !size.is_finite() => "–".into(),

@@ -3,8 +3,8 @@
 /// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// Returns for each wanted (column, rank from 0) the value at that rank of the sorted column.
-/// `each` passes all values with their columns, and is called once per pass; no value exceeds
+/// Returns the value at a rank of a sorted column, for each wanted pair of column and rank (from
+/// 0). `each` passes all values with their columns, and is called once per pass; no value exceeds
 /// `max`. The value for a rank past the end is unspecified.
 pub(crate) fn select_ranks(
     wanted: &[(usize, u64)],
@@ -39,8 +39,9 @@ pub(crate) fn select_ranks(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// Returns the pair at a rank, from 0, of the sorted pairs; `None` past the end. `each` is as for
-/// [`select_ranks`]. Candidates are kept in memory once there are at most `max_kept` of them.
+/// Returns the pair at a rank, from 0, among pairs in sorted order; `None` past the end. `each` is
+/// as for [`select_ranks`]. Candidates are kept in memory once there are at most `max_kept` of
+/// them.
 pub(crate) fn select_nth_pair(
     rank: u64,
     max_kept: usize,
@@ -80,8 +81,7 @@ fn split(value: u64, shift: u32) -> (u64, usize) {
     (above >> BITS, (above & ((1 << BITS) - 1)) as usize)
 }
 
-/// Returns the rank, from 0, of the smallest value that at least this share of `count` values does
-/// not exceed.
+/// Returns the rank, from 0, of a quantile of `count` values: `share` of them do not exceed it.
 pub(crate) fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
@@ -102,7 +102,7 @@ impl BitSet {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Sets one bit.
+    /// Sets the bit at an index.
     ///
     /// # Panics
     /// If the bit is past the end.

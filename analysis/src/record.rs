@@ -9,7 +9,7 @@ use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 
-/// The record of a run: everything about it except its logs.
+/// The saved record of a run: everything about it except its logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Version of bulkhead.
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// Warnings about the plan; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
     /// Proportional set size of all processes together, in bytes, sampled when half of the orders
-    /// were sent; `None` if the run was too short or the kernel does not report it.
+    /// were sent. `None` if the run was too short or the kernel does not report it.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// Kernel statistics of the run's cores; null if they were not collected.
@@ -101,8 +101,8 @@ impl Document for RunRecord {
     }
 }
 
-/// The death of one incarnation of a strategy and its containment. Times are nanoseconds since the
-/// start of the run.
+/// The death of one incarnation of a strategy, and how it was handled. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// Index of the strategy.
@@ -173,14 +173,14 @@ pub struct RoleRestart {
     pub recovered_ns: Option<u64>,
     /// Records in the journal at that time.
     pub records: u64,
-    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
     #[serde(rename = "again", default)]
     pub replayed: u64,
 }
 
-/// An outage: the death of a gateway process during the run, which took its venues down. Times are
-/// nanoseconds since the start of the run.
+/// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds
+/// since the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// Name of the dead process in the plan.
@@ -198,7 +198,7 @@ pub struct Outage {
     /// Time at which the death was certain and the fence was set.
     pub fenced_ns: u64,
     /// Time at which the engine had handled its last report and, unless a successor resumes the
-    /// session, closed its open orders; `None` if the run ended before.
+    /// session, closed its open orders. `None` if the run ended before.
     pub repaired_ns: Option<u64>,
     /// Orders that were open and were closed with the reason `venue-unknown`.
     pub unknown: u64,
@@ -214,7 +214,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Returns the venues of the outage, each once.
+    /// Returns the venues that were down in the outage, each once.
     pub fn venues(&self, plan: &Plan) -> Vec<u16> {
         let mut venues: Vec<u16> =
             self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
@@ -230,7 +230,7 @@ impl Outage {
     }
 }
 
-/// Samples of the number of open orders, taken by the launcher and weighted by time.
+/// The number of open orders during a run, sampled by the launcher and weighted by time.
 ///
 /// Between two samples the number is interpolated linearly. Over an interval of length h in which
 /// the number changes by d, the error has a standard deviation of at most h·d/√2. That holds for
@@ -245,7 +245,7 @@ pub struct OpenOrders {
     pub variance: f64,
 }
 
-/// The input of a run: the schedule of its orders.
+/// The schedule of a run's orders: arrivals, seed, window and delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
     /// Arrival process: `uniform`, `poisson`, `pareto`, `stress` or `file`.
@@ -266,7 +266,7 @@ pub struct InputRecord {
     pub offered_per_s: Option<f64>,
 }
 
-/// The calibration of the run's clock.
+/// The calibration of a run's clock: ticks against nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
@@ -283,9 +283,9 @@ pub struct ClockCalibration {
     pub start_ticks: u64,
 }
 
-/// The core-to-core round trip of one cache line, before and after the run: with threads that wait
-/// for each other (synchronized), and with threads that arrive at arbitrary times, like orders
-/// (unsynchronized).
+/// The core-to-core round trip of one cache line, before and after a run. Measured with threads
+/// that wait for each other (synchronized), and with threads that arrive at arbitrary times, like
+/// orders (unsynchronized).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreToCoreRtt {
     /// The two cores; `None` if the run had only one.
@@ -300,7 +300,7 @@ pub struct CoreToCoreRtt {
     pub unsynchronized_ns: Option<f64>,
 }
 
-/// The outcome of a run.
+/// The end of a run: complete, or stopped and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum RunOutcome {
@@ -333,8 +333,8 @@ pub struct ProcessExit {
     pub usage: Option<ProcessUsage>,
 }
 
-/// Resource usage of a process as reported by the kernel; of a restarted process, over all its
-/// incarnations.
+/// CPU time, memory and context switches of a process, as the kernel reports them. Of a restarted
+/// process, over all its incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
     /// Time from its start until the launcher saw all its threads at the barrier, in nanoseconds,

@@ -23,7 +23,7 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// An error in a time, count or delay. The message names a valid form.
+/// The error that a text is not a valid time, count or delay. The message names a valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The time has no unit.
@@ -80,7 +80,7 @@ fn example(number: &str) -> &str {
     if number.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { number } else { "100" }
 }
 
-/// A count, read with `_`, `k` (thousand) and `M` (million), written in digits.
+/// A count that is read with `_`, `k` (thousand) or `M` (million), and written in digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -181,7 +181,7 @@ fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
     u64::try_from(sum).ok()
 }
 
-/// Shortens a text to its first 40 characters for a message.
+/// Shortens a text to its first 40 characters, for an error message.
 pub fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }

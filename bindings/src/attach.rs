@@ -27,7 +27,7 @@ const STARTED_WITHIN: Duration = Duration::from_secs(2);
 /// Interval between polls of that PID.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why a program cannot be attached.
+/// The error that a program cannot be attached to its run.
 #[derive(Debug, Error)]
 pub(crate) enum AttachError {
     #[error("{0} is not set: the launcher starts this program, with --strategy exec:COMMAND")]
@@ -57,7 +57,7 @@ pub(crate) enum AttachError {
     Arrive(#[from] ArriveError),
 }
 
-/// Attaches the calling thread as the strategy that the environment names, and waits at the
+/// Attaches the calling thread as the strategy that the environment names, and waits at the start
 /// barrier. Returns `None` if the run was stopped before it began.
 ///
 /// # Errors

@@ -61,8 +61,8 @@ fn attached<T>(act: impl FnOnce(&mut dyn AttachedSession) -> Result<T, i32>) -> 
     })
 }
 
-/// Attaches the calling thread to the run that the environment names and waits until the run
-/// begins: see [`bh_attach`](crate::abi::bh_attach).
+/// Attaches the calling thread as a strategy to its run, and waits until the run begins: see
+/// [`bh_attach`](crate::abi::bh_attach).
 ///
 /// # Errors
 /// `BH_OVER`: the run was stopped before it began. `BH_WRONG_VERSION`, `BH_ATTACHED`,
@@ -90,7 +90,7 @@ pub fn attach(version: u32) -> Result<(), i32> {
     })
 }
 
-/// Returns the strategy's information about its run.
+/// Returns the identity and the limits of the strategy, and facts about its run.
 ///
 /// # Errors
 /// `BH_NOT_ATTACHED`.
@@ -99,8 +99,8 @@ pub fn context() -> Result<Context, i32> {
     attached(|session| Ok(Context::from_run_info(session.run_info(), session.has_market_data())))
 }
 
-/// Runs one duty cycle: passes up to `max` reports to `take`, each with its index from 0, and
-/// returns their number. Without reports it idles as the plan says, for at most `wait_ns`
+/// Runs one duty cycle of the strategy: passes up to `max` reports to `take`. Each has its index
+/// from 0; returns their number. Without reports it idles as planned, for at most `wait_ns`
 /// nanoseconds.
 ///
 /// # Errors
@@ -110,7 +110,7 @@ pub fn poll(max: usize, wait_ns: u64, mut take: impl FnMut(usize, &Report)) -> R
     poll_wire(max, wait_ns, |index, report| take(index, &Report::from(report)))
 }
 
-/// Runs one duty cycle like [`poll`], with reports in wire format, for programs in Rust.
+/// Runs one duty cycle as [`poll`] does, with reports in wire format, for programs in Rust.
 ///
 /// # Errors
 /// `BH_OVER`: no more reports will come. `BH_NOT_ATTACHED`.
@@ -127,8 +127,8 @@ pub fn poll_wire(
     })
 }
 
-/// Sends an order and returns its sequence. `due_ns` is its intended send time in nanoseconds since
-/// the start of the run, if it has one.
+/// Sends an order of the strategy and returns its sequence. `due_ns` is its intended send time in
+/// nanoseconds since the start of the run, if it has one.
 ///
 /// # Errors
 /// Nothing was sent: `BH_BUSY`, `BH_TOO_MANY_OPEN`, `BH_ENDING`, `BH_SPENT`, `BH_BAD_ORDER`,
@@ -153,7 +153,7 @@ pub fn send_new(order: strategy::NewOrder, due_ns: Option<u64>) -> Result<u64, i
     attached(|session| session.send(order, due_ns).map(|id| id.sequence()).map_err(codes::from_refused))
 }
 
-/// Returns the next top of book that is newer than the last one read of its instrument.
+/// Returns the next top of book that the strategy has not read yet.
 ///
 /// # Errors
 /// `BH_NO_MARKET_DATA`, `BH_NOT_ATTACHED`.
@@ -178,7 +178,7 @@ pub fn now() -> Result<u64, i32> {
     attached(|session| Ok(session.since_start(None)))
 }
 
-/// Publishes a heartbeat of the strategy.
+/// Publishes a heartbeat of the strategy, so that it does not count as hung.
 ///
 /// # Errors
 /// `BH_NOT_ATTACHED`.
@@ -204,8 +204,8 @@ pub fn finish() -> Result<(), i32> {
     })
 }
 
-/// Returns the text of a code as a C string; for `BH_CANNOT_ATTACH` and `BH_BAD_ORDER` that of this
-/// thread's last such call. Valid until the thread's next [`attach`].
+/// Returns the text of a return code as a C string. For `BH_CANNOT_ATTACH` and `BH_BAD_ORDER` it is
+/// that of this thread's last such call. Valid until the thread's next [`attach`].
 pub fn text_pointer(code: i32) -> *const c_char {
     let text = catch_unwind(|| match code {
         BH_CANNOT_ATTACH => {
@@ -217,7 +217,7 @@ pub fn text_pointer(code: i32) -> *const c_char {
     text.ok().flatten().unwrap_or_else(|| codes::text(code).as_ptr())
 }
 
-/// Returns the text of a code as a value.
+/// Returns the text of a return code as a string.
 pub fn text(code: i32) -> String {
     let own = match code {
         BH_CANNOT_ATTACH => ATTACH_ERROR.with(|why| why.borrow().to_string_lossy().into_owned()),

@@ -3,8 +3,8 @@
 use protocol::wire::Report;
 use strategy::{BATCH, Orders, Strategy};
 
-/// The buffered reports of one duty cycle, at most [`BATCH`], and the work done since the previous
-/// cycle.
+/// The reports of one duty cycle that the program has not taken yet. At most [`BATCH`], and the
+/// work done since the previous cycle.
 pub(crate) struct Inbox {
     reports: Vec<Report>,
     /// Number of reports taken.
@@ -16,18 +16,18 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Creates an empty buffer of reports.
+    /// Creates an empty buffer of reports for a strategy's program.
     pub fn new() -> Self {
         Self { reports: Vec::with_capacity(BATCH), taken: 0, done: 0, finished: false }
     }
 
-    /// Returns `true` if all reports were taken, so that those of another duty cycle fit.
+    /// Returns `true` if the program has taken all reports, so that another duty cycle may run.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.reports.len()
     }
 
-    /// Takes up to `max` reports, oldest first.
+    /// Takes up to `max` buffered reports, oldest first.
     #[inline]
     pub fn take(&mut self, max: usize) -> &[Report] {
         let from = self.taken;
@@ -35,13 +35,13 @@ impl Inbox {
         &self.reports[from..self.taken]
     }
 
-    /// Counts work of the duty cycle: an order sent or market data read by the caller.
+    /// Counts work of the program in the duty cycle: an order sent or market data read.
     #[inline]
     pub const fn did(&mut self) {
         self.done += 1;
     }
 
-    /// Ends the strategy: it sends no more orders and takes no more reports.
+    /// Ends the strategy: no more orders are sent and no more reports are taken.
     pub const fn finish(&mut self) {
         self.finished = true;
     }

@@ -17,11 +17,11 @@ use shm::ring::Producer;
 use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
 use system::clock::Clock;
 
-/// The session has ended: all orders are sent and answered, or the run is over.
+/// The error that a strategy's session has ended: its orders are answered, or the run is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionOver;
 
-/// Static information about a strategy's run.
+/// Facts about a strategy's run that do not change while it lasts.
 #[derive(Clone)]
 pub(crate) struct RunInfo {
     pub context: Context,
@@ -30,7 +30,7 @@ pub(crate) struct RunInfo {
 }
 
 impl RunInfo {
-    /// Collects the information about a strategy's run from a plan.
+    /// Collects the facts about a strategy's run from its plan.
     pub fn new(plan: &Plan, context: Context) -> Self {
         Self { context, instruments: plan.trading().instrument_count().min(u16::MAX.into()) as u16 }
     }
@@ -39,15 +39,15 @@ impl RunInfo {
 /// The operations of an attached strategy. Nothing but [`AttachedSession::finish`] waits for
 /// longer than requested; nothing allocates.
 pub(crate) trait AttachedSession {
-    /// Takes up to `max` reports; runs a duty cycle first if none is buffered. Without reports it
-    /// idles as the plan says, for at most `wait_ns` nanoseconds; 0: not at all.
+    /// Takes up to `max` reports; runs a duty cycle first if no report is buffered. Without reports
+    /// it idles as planned, for at most `wait_ns` nanoseconds; 0: not at all.
     fn poll(&mut self, max: usize, wait_ns: u64) -> Result<&[Report], SessionOver>;
 
-    /// Sends an order; `due_ns` is its intended send time in nanoseconds since the start of the
-    /// run. See [`Orders::send`].
+    /// Sends an order, with the time at which it was meant to be sent, if known. `due_ns` is in
+    /// nanoseconds since the start of the run. See [`Orders::send`].
     fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
-    /// Returns the next top of book not read yet.
+    /// Returns the next top of book that the strategy has not read yet.
     fn next_tick(&mut self) -> Option<MarketTick>;
 
     /// Returns `true` if the run has market data.
@@ -56,20 +56,20 @@ pub(crate) trait AttachedSession {
     /// Returns the nanoseconds from the start of the run to a time in ticks; `None`: to now.
     fn since_start(&self, ticks: Option<u64>) -> u64;
 
-    /// Publishes a heartbeat.
+    /// Publishes a heartbeat, so that the strategy does not count as hung.
     fn heartbeat(&self);
 
-    /// Returns the information about the run.
+    /// Returns the facts about the strategy's run.
     fn run_info(&self) -> &RunInfo;
 
-    /// Sends no more, waits for open orders, and publishes that the strategy is done.
+    /// Finishes the strategy: waits for its open orders, and publishes that it is done.
     fn finish(self: Box<Self>);
 
-    /// Publishes why the strategy cannot continue.
+    /// Publishes the reason why the strategy cannot continue.
     fn fail(&self, why: &str);
 }
 
-/// An attached strategy over a technique's producer and the run's clock.
+/// An attached strategy, generic over its technique's producer and the run's clock.
 pub(crate) struct AttachedStrategy<P, C> {
     agent: StrategyAgent<Inbox, P>,
     cycle: protocol::agent::Cycle<C>,
@@ -82,7 +82,7 @@ pub(crate) struct AttachedStrategy<P, C> {
 }
 
 impl<P: Producer, C: Clock> AttachedStrategy<P, C> {
-    /// Begins on the calling thread, which has passed the barrier.
+    /// Starts an attached strategy on the calling thread, which has passed the start barrier.
     pub fn begin(
         mut agent: StrategyAgent<Inbox, P>,
         (mut cycle, status): (protocol::agent::Cycle<C>, StatusWriter),

@@ -8,19 +8,20 @@ use thiserror::Error;
 /// Maximum length of a name in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The address of a bridge: a name shared by both sides, which separates bridges, and the engine's
-/// host and port. The next port is used as well, for frames to the far host.
+/// The address of a bridge between two hosts: a name, and the engine's host and port. Both sides
+/// share the name, which separates bridges. The next port is used as well, for frames to the far
+/// host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeAddress {
     /// Name of the bridge.
     pub name: String,
     /// Address of the engine's host.
     pub host: IpAddr,
-    /// Port on which it listens for frames of the far host.
+    /// Port on which the bridge listens for frames of the far host.
     pub port: u16,
 }
 
-/// Why a text is not a valid bridge address.
+/// The error that a text is not a valid bridge address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "invalid bridge address {text:?}: {why}; expected NAME@HOST:PORT\nFor example desk-7@10.0.0.1:40400 or desk-7@[fd00::1]:40400, the same on both hosts but for a HOST of 0.0.0.0 or [::]"

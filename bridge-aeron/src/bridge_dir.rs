@@ -16,7 +16,7 @@ use std::time::SystemTime;
 /// File with the session history for a successor.
 const HISTORY: &str = "past";
 
-/// The directory of one bridge of a run.
+/// The directory in `/dev/shm` in which one bridge of a run keeps its files.
 #[derive(Debug)]
 pub struct BridgeDir {
     name: String,
@@ -49,7 +49,7 @@ impl BridgeDir {
         Ok(dir)
     }
 
-    /// Starts a process that removes the directory when this process ends or is killed.
+    /// Starts a process that removes the bridge's directory when this process ends or is killed.
     pub fn guard(&self) -> Option<Guard> {
         let script = "cat >/dev/null; rm -rf -- \"$0\"";
         let mut command = Command::new("sh");
@@ -63,8 +63,8 @@ impl BridgeDir {
         directory::path(&self.name)
     }
 
-    /// Returns a directory for a driver's files. Removes those of earlier drivers, whose processes
-    /// have ended.
+    /// Creates a directory for the files of Aeron's media driver. Removes those of earlier drivers,
+    /// whose processes have ended.
     ///
     /// # Errors
     /// The error of the system call.
@@ -78,7 +78,7 @@ impl BridgeDir {
         Ok(self.path().join(format!("aeron-{}", std::process::id())))
     }
 
-    /// Returns the session history that a predecessor saved.
+    /// Returns the session history that a crashed predecessor saved.
     pub fn history(&self) -> Option<[u64; 3]> {
         read_history(&self.path().join(HISTORY))
     }
@@ -94,13 +94,13 @@ impl BridgeDir {
         fs::rename(new, whole)
     }
 
-    /// Removes the directory.
+    /// Removes the bridge's directory.
     pub fn remove(self) {
         let _ = unlink(&self.name);
     }
 }
 
-/// Removes a bridge's directory when this process ends or the guard is dropped.
+/// A process that removes a bridge's directory when the process that started it ends.
 #[derive(Debug)]
 pub struct Guard(Child);
 

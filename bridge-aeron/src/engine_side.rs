@@ -16,20 +16,20 @@ use std::collections::VecDeque;
 /// Capacity of the queues between bridge and strategy, in messages.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// An event of the bridge for the strategy thread.
+/// An event of the bridge that its strategy thread must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeEvent {
     /// A session is open.
     Up,
     /// An order of the far host, with its clock readings.
     Order(Order, Echo),
-    /// The session ended early, and orders were taken in it.
+    /// The session ended early, after orders were taken in it.
     Gone(CloseReason),
     /// The link is over: both sides have all messages.
     Over,
 }
 
-/// The queues between the bridge thread and the strategy thread of one process.
+/// The queues between a bridge's thread and its strategy thread, in one process.
 #[derive(Debug)]
 pub struct EngineQueues {
     /// Events for the strategy.
@@ -49,7 +49,7 @@ impl Default for EngineQueues {
     }
 }
 
-/// The engine's side of a bridge.
+/// The bridge's logic at the engine's host: passes orders on and returns reports.
 #[derive(Debug)]
 pub struct EngineSide<'a> {
     queues: &'a EngineQueues,
@@ -61,7 +61,7 @@ pub struct EngineSide<'a> {
 }
 
 impl<'a> EngineSide<'a> {
-    /// Creates the engine's side over its queues, without a session.
+    /// Creates the bridge's logic at the engine's host, without a session.
     pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
         Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
     }

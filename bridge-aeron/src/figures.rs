@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-/// Name of the file in the run's directory.
+/// Name of the file with a bridge's figures in the run's directory.
 pub const FILE: &str = "remote.json";
 
 /// Schema version.
@@ -21,16 +21,16 @@ const OUTSIDE_NS: u64 = 60_000_000_000;
 /// The printed quantiles.
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
-/// A time in `remote.json`, with its error.
+/// A time between two hosts in `remote.json`, with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// In nanoseconds; `None` if it is smaller than its error.
+    /// The figure in nanoseconds; `None` if it is smaller than its error.
     pub ns: Option<i64>,
     /// Maximum error in nanoseconds.
     pub error_ns: u64,
 }
 
-/// A stage of the round trip between the hosts.
+/// A stage of an order's way to the other host and back, in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Name of the stage: `out`, `there`, `home` or `whole`.
@@ -39,7 +39,7 @@ pub struct Stage {
     pub quantiles: Vec<Figure>,
 }
 
-/// How far the engine's clock is ahead at one time.
+/// How far the engine's clock was ahead at one time, in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ahead {
     /// Description of the time.
@@ -50,18 +50,18 @@ pub struct Ahead {
     pub most_ns: i128,
 }
 
-/// The relation of the two hosts' clocks.
+/// The relation of the two hosts' clocks, in `remote.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// Why the offset is unknown.
+    /// Reason for which the offset is unknown.
     pub unknown: Option<String>,
-    /// How far the engine's clock is ahead: before, during and after the run.
+    /// Lead of the engine's clock: before, during and after the run.
     pub ahead: Vec<Ahead>,
-    /// Minimum and maximum rate at which it gains, in parts per million.
+    /// Minimum and maximum rate at which the engine's clock gains, in parts per million.
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// Frame counters of the link between the hosts.
+/// Frame counters of the link between the hosts, in `remote.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
     /// Sessions that were up.
@@ -76,7 +76,7 @@ pub struct Frames {
     pub misconduct: u64,
 }
 
-/// The figures of a bridge: content of `remote.json`.
+/// The figures of a bridge, as saved in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
     /// Schema version.
@@ -130,7 +130,7 @@ impl Clocks {
 }
 
 impl Crossing {
-    /// Collects the figures of a bridge whose run has ended.
+    /// Computes the figures of a bridge whose run has ended.
     pub fn new(run: &str, side: &StrategySide<'_>, link: &Link, error: Option<String>) -> Self {
         let offset = link.clocks.solve(&ClockAssumptions::default());
         let trips: Vec<_> = match &offset {
@@ -163,7 +163,7 @@ impl Crossing {
         }
     }
 
-    /// Writes the figures into a run's directory.
+    /// Writes the figures as `remote.json` into a run's directory.
     ///
     /// # Errors
     /// The error of the system call.
@@ -174,7 +174,7 @@ impl Crossing {
         std::fs::rename(new, folder.join(FILE))
     }
 
-    /// Reads the figures from a run's directory.
+    /// Reads the figures from `remote.json` in a run's directory.
     ///
     /// # Errors
     /// The error of the system call. what is none of this version.
@@ -187,7 +187,7 @@ impl Crossing {
         Ok(crossing)
     }
 
-    /// Formats the figures as a table.
+    /// Formats the figures as a table for the terminal.
     pub fn table(&self) -> String {
         let mut text = String::from("\nbetween the hosts\n");
         // Writing into a text cannot fail.

@@ -47,7 +47,8 @@ impl BridgeSide for Caller {
     }
 }
 
-/// Waits for the engine's side, then becomes the run. Returns only on failure.
+/// Waits for the engine's host, then replaces this process by the launcher of the run. Returns only
+/// on failure.
 pub fn join(flags: &JoinFlags) -> ExitCode {
     let name_of = |arg: &String| arg.split('=').next().map(str::to_owned);
     if let Some(flag) =

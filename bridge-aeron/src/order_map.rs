@@ -15,7 +15,7 @@ struct OpenOrder {
     echo: Echo,
 }
 
-/// The open orders of the far host, by id and by sequence at the engine.
+/// The open orders of the strategies on the other host, by their id there and their sequence here.
 #[derive(Debug)]
 pub struct OrderMap {
     /// The engine's venue for the far host's orders.
@@ -25,7 +25,7 @@ pub struct OrderMap {
 }
 
 impl OrderMap {
-    /// Creates an empty map for up to `max` open orders at a venue.
+    /// Creates an empty map for up to `max` open orders of the other host at a venue.
     pub fn new(venue: u16, max: usize) -> Self {
         // Twice: a table that is at most half full rehashes in place.
         let capacity = 2 * max.min(1 << 16);
@@ -36,13 +36,13 @@ impl OrderMap {
         }
     }
 
-    /// Returns the number of open orders.
+    /// Returns the number of open orders in the map.
     pub fn len(&self) -> usize {
         self.by_sequence.len()
     }
 
-    /// Converts an order for the engine. Returns `None` if it targets an order that is not open: it
-    /// is refused.
+    /// Converts an order of the other host to one for the engine. Returns `None` if it targets an
+    /// order that is not open: it is refused.
     pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
         let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
         let target = match operation {
@@ -63,8 +63,8 @@ impl OrderMap {
         self.sequences.insert(order.id, sequence);
     }
 
-    /// Converts a report for the far host. Returns it with the echo of its order, or `None` if its
-    /// order is not open.
+    /// Converts a report of the engine to one for the other host. Returns it with the echo of its
+    /// order, or `None` if its order is not open.
     pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
@@ -76,8 +76,7 @@ impl OrderMap {
     }
 }
 
-/// Returns the last report of an order that gets no more from the engine, with its number and
-/// filled quantity.
+/// Returns the closing report of an order that gets no more reports from the engine.
 pub const fn last_report(
     order: &Order,
     number: u8,
@@ -101,7 +100,7 @@ pub const fn last_report(
     }
 }
 
-/// Returns the report of an order that is refused.
+/// Returns the report that refuses an order of the other host.
 pub const fn refused(order: &Order, reason: Reject) -> Report {
     last_report(order, 0, 0, OrderStatus::Refused, reason)
 }

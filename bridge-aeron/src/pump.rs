@@ -16,10 +16,10 @@ const IDLE_SLEEP: Duration = Duration::from_micros(20);
 /// missed the end.
 const LINGER_NS: u64 = 300_000_000;
 
-/// The result of one step of a bridge side.
+/// The result of one step of a bridge side: work done, idle or finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnResult {
-    /// There was work.
+    /// The turn sent or received messages.
     Busy,
     /// There was no work.
     Idle,
@@ -27,12 +27,12 @@ pub enum TurnResult {
     Over,
 }
 
-/// The logic of one side of a bridge: handles messages and sessions.
+/// The logic of one side of a bridge, at the strategy's or the engine's host.
 pub trait BridgeSide {
     /// Handles an event of the link between the hosts.
     fn event(&mut self, event: Event, link: &mut Link);
 
-    /// Performs the work that no event triggers.
+    /// Does the work that no event triggers; called in a loop.
     fn turn(&mut self, link: &mut Link, now: u64) -> TurnResult;
 }
 
@@ -41,7 +41,7 @@ pub fn now() -> u64 {
     Monotonic.now()
 }
 
-/// Runs transport, link and side until the side has finished, and returns the link.
+/// Runs transport, link and bridge side in a loop until the side has finished.
 ///
 /// # Errors
 /// The transport failed; the link is returned too.

@@ -76,7 +76,7 @@ enum ServeEnd {
     Stopped,
 }
 
-/// Runs the strategy process that the environment names.
+/// Runs the bridge process at the engine's host, as the strategy that the environment names.
 pub fn serve(flags: &ServeFlags) -> ExitCode {
     match attempt(flags) {
         Ok(ServeEnd::Whole | ServeEnd::Stopped) => ExitCode::SUCCESS,

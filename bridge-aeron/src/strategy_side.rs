@@ -23,8 +23,8 @@ use launcher::protocol::wire::{
 };
 use std::collections::{HashMap, VecDeque};
 
-/// Maximum time without a session during which orders wait, in nanoseconds. With the timeout of a
-/// session it is less than the ten seconds of a run's progress timeout.
+/// Maximum time without a session in which orders wait for a new one, in nanoseconds. With the
+/// timeout of a session it is less than the ten seconds of a run's progress timeout.
 pub const RECONNECT_TIMEOUT_NS: u64 = 6_000_000_000;
 
 /// Maximum time at the end of the run until the peer has acknowledged it, in nanoseconds.
@@ -33,10 +33,10 @@ const END_TIMEOUT_NS: u64 = 3_000_000_000;
 /// Capacity of the queues between venue and bridge, in messages.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// Maximum number of orders whose round trips are recorded, at 32 bytes each.
+/// Maximum number of orders whose round trips between the hosts are recorded, at 32 bytes each.
 pub const MAX_ROUND_TRIPS: usize = 4_000_000;
 
-/// A request of the venue to its bridge.
+/// A request of the venue `remote` to its bridge.
 #[derive(Clone, Copy, Debug)]
 pub enum BridgeRequest {
     /// Send an order.
@@ -45,7 +45,7 @@ pub enum BridgeRequest {
     Cancel(CancelScope),
 }
 
-/// The queues between the venue's thread and the bridge thread of one process.
+/// The queues between the thread of the venue `remote` and the bridge's thread.
 #[derive(Debug)]
 pub struct StrategyQueues {
     /// Requests for the bridge.
@@ -65,7 +65,8 @@ impl Default for StrategyQueues {
     }
 }
 
-/// Orders by outcome: each order that the venue sent is in exactly one of the first five.
+/// Numbers of orders by outcome; each order that the venue sent is in exactly one of the first
+/// five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Orders {
     /// Orders whose last report came from the engine or its bridge.
@@ -96,7 +97,7 @@ struct SentOrder {
     is_cleanup: bool,
 }
 
-/// An injected defect, which tests must detect.
+/// A defect that a test injects into the bridge, and must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Orders of an ended session stay open.
@@ -107,7 +108,7 @@ pub(crate) enum Broken {
     ClosesAtOnce,
 }
 
-/// The strategy's side of a bridge.
+/// The bridge's logic at the strategies' host: passes orders on and returns reports.
 #[derive(Debug)]
 pub struct StrategySide<'a> {
     queues: &'a StrategyQueues,
@@ -131,7 +132,7 @@ pub struct StrategySide<'a> {
 }
 
 impl<'a> StrategySide<'a> {
-    /// Creates the strategy's side over its queues, without a session.
+    /// Creates the bridge's logic at the strategies' host, without a session.
     pub fn new(queues: &'a StrategyQueues) -> Self {
         Self {
             queues,
@@ -319,7 +320,7 @@ impl<'a> StrategySide<'a> {
         given
     }
 
-    /// Gives up the link and closes all orders.
+    /// Gives up the link to the engine's host and closes all orders.
     pub fn give_up(&mut self, link: &mut Link) {
         link.abandon();
         while let Some(event) = link.next_event() {
@@ -330,7 +331,8 @@ impl<'a> StrategySide<'a> {
         self.has_given_up = true;
     }
 
-    /// Refuses all requests until the end of the run: the transport has failed.
+    /// Refuses all requests of the venue until the end of the run, because the transport has
+    /// failed.
     pub fn refuse_all(&mut self) {
         while !self.queues.is_ending.is_up() {
             while let Some(request) = self.queues.requests.pop() {

@@ -35,13 +35,13 @@ const TERM: &str = "term-length=256k";
 /// Maximum number of frames per poll.
 const BATCH: usize = 64;
 
-/// Why the transport cannot be opened or has failed.
+/// The reason why the transport cannot be opened or has failed.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// An error of Aeron.
     #[error("Aeron, {what}: {text}")]
     Aeron {
-        /// The operation.
+        /// The operation that failed.
         what: &'static str,
         /// Aeron's message.
         text: String,
@@ -61,7 +61,7 @@ fn aeron_error(what: &'static str) -> impl Fn(AeronCError) -> TransportError {
     move |error| TransportError::Aeron { what, text: error.to_string() }
 }
 
-/// One side's transport: its ends of both streams.
+/// The Aeron streams to and from the other host, with media driver and client.
 pub struct Transport {
     publication: AeronExclusivePublication,
     subscription: AeronSubscription,
@@ -72,7 +72,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Opens a side's transport, with a driver whose files are in `folder`.
+    /// Opens the streams of one side, with a media driver whose files are in `folder`.
     ///
     /// # Errors
     /// See [`TransportError`]: for example a port in use, or an address of another host.
@@ -127,7 +127,7 @@ impl Transport {
         Ok(Self { publication, subscription, client, driver, is_broken: false })
     }
 
-    /// Runs driver and client once, and returns the amount of work done.
+    /// Runs Aeron's driver and client once, and returns the amount of work done.
     ///
     /// # Errors The driver or the client cannot continue.
     pub fn turn(&mut self) -> Result<usize, TransportError> {
@@ -139,7 +139,7 @@ impl Transport {
         Ok(usize::try_from(done).unwrap_or(0) + usize::try_from(more).unwrap_or(0))
     }
 
-    /// Passes received frames to the caller, and returns their number.
+    /// Passes received frames to `take`, and returns their number.
     ///
     /// # Errors The client cannot continue.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8])) -> Result<usize, TransportError> {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-/// Environment variable with the bridge address, for the processes of a run that `join` starts.
+/// Name of the environment variable with the bridge address, for the processes of a run that `join`
+/// starts.
 pub const ADDRESS_VARIABLE: &str = "BULKHEAD_MEETING";
 
 /// Average number of reports per order: as at an exchange.
@@ -32,7 +33,7 @@ const POLL_NS: u64 = 10_000;
 /// Interval of polls while no order is open, in nanoseconds.
 const IDLE_POLL_NS: u64 = 1_000_000;
 
-/// The venue `remote`, connected to an engine on another host.
+/// The venue `remote`, which stands for an engine on another host.
 pub struct Remote {
     queues: Arc<StrategyQueues>,
     bridge: Option<JoinHandle<()>>,
@@ -43,7 +44,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the bridge address in the environment.
+    /// Creates the venue for the bridge address in the environment.
     ///
     /// # Panics
     /// If address, run or transport are missing: the run cannot start.
@@ -96,7 +97,8 @@ fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<J
     Ok(thread)
 }
 
-/// Returns the number of the first attempt: larger than those of earlier processes.
+/// Returns the number of this process's first attempt to connect, larger than those of earlier
+/// processes.
 pub fn first_attempt() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2))

@@ -163,7 +163,7 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
         (0, ORDERS) if book.ended.len() as u64 == ORDERS => {}
         all => return Err(format!("{all:?} of {}: {orders:?}", book.ended.len())),
     }
-    // Of those that nobody knows of, each may have come.
+    // Each of those with an unknown outcome may have come.
     if (answered + cut_off..=answered + cut_off + unknown).contains(&came) {
         Ok((orders, came))
     } else {

@@ -21,7 +21,7 @@ use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;
 use thiserror::Error;
 
-/// Size of a frame in bytes.
+/// Size in bytes of a frame between two bridges.
 pub const FRAME: usize = 128;
 
 const WORDS: usize = FRAME / 8;
@@ -29,7 +29,7 @@ const CHECKED: usize = FRAME - 4;
 const MAGIC: u32 = u32::from_le_bytes(*b"bhbr");
 const VERSION: u8 = 1;
 
-/// A side of a link: the strategy's host or the engine's host.
+/// One end of a link between two hosts: the strategy's host or the engine's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The strategy's host (the far host): opens sessions, sends orders, takes reports.
@@ -39,7 +39,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the opposite side of the link.
+    /// Returns the opposite end of the link.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -67,16 +67,16 @@ pub enum FrameKind {
 const KINDS: [FrameKind; 5] =
     [FrameKind::Hello, FrameKind::Welcome, FrameKind::Heartbeat, FrameKind::Data, FrameKind::End];
 
-/// The echo of a peer's frame: half of a two-way exchange of clock readings.
+/// The times at which a peer's frame was sent and seen, for comparing the two hosts' clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent, in nanoseconds of its sender's clock.
+    /// Time at which the frame was sent, in nanoseconds of its sender's clock.
     pub sent: u64,
-    /// When it was seen, in nanoseconds of its receiver's clock.
+    /// Time at which the frame was seen, in nanoseconds of its receiver's clock.
     pub seen: u64,
 }
 
-/// The fields of a frame without a message.
+/// The fields of a control frame, which carries no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlFields {
     /// The earlier session about which the sender asks how many messages were taken; 0: none.
@@ -110,7 +110,7 @@ pub struct Frame {
     pub sequence: u64,
     /// Number of the peer's Data frames taken in the session.
     pub taken: u64,
-    /// When it was sent, in nanoseconds of the sender's clock.
+    /// Time at which the frame was sent, in nanoseconds of the sender's clock.
     pub sent: u64,
     /// Echo of a frame of the peer.
     pub echo: Option<Echo>,
@@ -118,13 +118,13 @@ pub struct Frame {
     pub words: Message,
 }
 
-/// Why bytes are not a valid frame.
+/// The error that bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Not [`FRAME`] bytes.
+    /// The bytes are not [`FRAME`] in number.
     #[error("not as long as a frame")]
     Length,
-    /// Not a frame, of another version, or corrupted.
+    /// The bytes are not a frame, are of another version, or corrupted.
     #[error("no frame of this version, or a changed one")]
     Check,
     /// A field has an invalid value.
@@ -233,7 +233,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Returns the control fields; defaults for a Data frame.
+    /// Returns the fields of a control frame; defaults for a frame with a message.
     pub fn control(&self) -> ControlFields {
         match self.kind {
             FrameKind::Data => ControlFields::default(),

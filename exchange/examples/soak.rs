@@ -2,11 +2,11 @@
 //! `cargo run --release -p bulkhead-exchange --example soak -- --operations 10m --seed 1`.
 //!
 //! Nine tenths run in crowded books, where all features interact, next to the naive engine: events,
-//! best prices and the number of open orders are compared after each operation, the whole
-//! books and `check()` as often as the table below says. The last tenth runs in one book of up to
-//! 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all
-//! open quantities now and then. A failure names its seed and prints the shortest list of commands
-//! that shows it.
+//! best prices and the number of open orders are compared after each operation, the whole books and
+//! `check()` as often as in the table below. The last tenth runs in one book of up to 100,000
+//! orders, whose events must add up after each operation, with `check()` and the sum of all open
+//! quantities now and then. A failure names its seed and prints the shortest list of commands that
+//! shows it.
 
 #[path = "../tests/all/deep.rs"]
 mod deep;

@@ -8,7 +8,7 @@ use crate::event::RejectReason;
 use crate::index::Home;
 use crate::store::OrderStore;
 
-/// Validates a new order against the reject rules.
+/// Checks a new order against all reasons to reject it, before it changes anything.
 #[inline]
 pub(crate) fn new_order(
     book: &Book,
@@ -87,7 +87,8 @@ pub(crate) fn new_order(
     Ok(())
 }
 
-/// Validates a replacement of an order. Returns `true` if it would trade.
+/// Checks a replacement of an order against all reasons to reject it, before it changes anything.
+/// Returns `true` if it would trade.
 #[inline]
 pub(crate) fn replace(
     book: &Book,

@@ -7,10 +7,10 @@
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// The null index of a node: no node.
+/// The index that refers to no node of the arena.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The part of an order book that an order is in.
+/// The list of an order book that an order is in: bids, offers, stop orders of a side, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BookPart {
@@ -18,8 +18,8 @@ pub(crate) enum BookPart {
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// In no list: the order was triggered and is about to act, is trading now, or the node is
-    /// free.
+    /// The order is in no list: it was triggered and is about to act, is trading now, or the node
+    /// is free.
     Unlisted = 4,
 }
 
@@ -27,7 +27,7 @@ impl BookPart {
     pub(crate) const ALL: [BookPart; 4] =
         [BookPart::Bids, BookPart::Offers, BookPart::BuyStops, BookPart::SellStops];
 
-    /// Returns the part where orders of a side rest.
+    /// Returns the list in which orders of a side rest.
     #[inline]
     pub(crate) fn for_side(side: Side) -> BookPart {
         // A table, as a side cannot be predicted.
@@ -35,7 +35,7 @@ impl BookPart {
         PARTS[side as usize]
     }
 
-    /// Returns the part where stop orders of a side wait.
+    /// Returns the list in which stop orders of a side wait.
     pub(crate) fn stops_for_side(side: Side) -> BookPart {
         match side {
             Side::Buy => BookPart::BuyStops,
@@ -43,7 +43,7 @@ impl BookPart {
         }
     }
 
-    /// Returns -1 where the best price is the highest, 0 where it is the lowest: after an exclusive
+    /// Returns -1 for lists whose best price is the highest, 0 for the others. After an exclusive
     /// or with it, the better of two prices is the lower number. Books keep the masks in memory:
     /// compilers branch on a constant, and no CPU can predict a side.
     pub(crate) fn price_mask(self) -> i64 {
@@ -51,8 +51,7 @@ impl BookPart {
     }
 }
 
-/// One cache line: an open order as matching needs it, or a queue, which is a price level or a stop
-/// price.
+/// An open order, or the queue of a price, in one cache line of the arena.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
@@ -117,7 +116,7 @@ impl Node {
     };
 }
 
-/// Attributes of the few orders that are icebergs, stop orders or expire.
+/// Attributes of the few orders that are icebergs, stop orders or that expire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrderDetails {
     /// Maximum displayed quantity.
@@ -131,7 +130,7 @@ pub(crate) struct OrderDetails {
     pub heap: u32,
 }
 
-/// All nodes, free or in use: those of the orders, then those of the queues.
+/// All memory for open orders and for the queues of prices, as nodes of one cache line.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
@@ -166,7 +165,7 @@ impl Arena {
         self.free == NONE
     }
 
-    /// Moves an order into a free node, which there must be.
+    /// Moves an order into a free node, of which there must be one.
     pub(crate) fn allocate(&mut self, node: Node) -> u32 {
         let slot = self.free;
         debug_assert!(slot != NONE, "checked by admission");
@@ -191,13 +190,13 @@ impl Arena {
         &self.nodes[slot as usize]
     }
 
-    /// Returns the node of an order or a queue, if `slot` is one.
+    /// Returns the node at an index, if it is in use: an order or a queue.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&Node> {
         self.nodes.get(slot as usize)
     }
 
-    /// Returns the node of an order, if `slot` is one.
+    /// Returns the order at an index, if there is one.
     #[inline]
     pub(crate) fn order(&self, slot: u32) -> Option<&Node> {
         if (slot as usize) < self.capacity() { self.nodes.get(slot as usize) } else { None }
@@ -218,7 +217,7 @@ impl Arena {
         &mut self.details[slot as usize]
     }
 
-    /// Iterates over the free nodes, at most one more than there are nodes.
+    /// Iterates over the free nodes of the arena.
     pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)

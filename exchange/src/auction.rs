@@ -17,7 +17,7 @@ struct PricePriority {
 }
 
 impl Book {
-    /// Trades all orders that cross at the auction's price.
+    /// Trades all orders that cross, at one price, at the end of a call auction.
     pub(crate) fn uncross(&mut self, store: &mut OrderStore, out: &mut impl Events) {
         let best = self.auction_price(store);
         let (price, volume) = best.map_or((0, 0), |priority| (priority.price, priority.volume));

@@ -11,8 +11,8 @@ use std::hint::black_box;
 const BATCH: usize = 16;
 
 impl Exchange {
-    /// Applies commands in order, with the same events and the same final state as
-    /// [`apply`](Self::apply) for each.
+    /// Applies commands in order, with the events and the final state of single
+    /// [`apply`](Self::apply) calls.
     ///
     /// This is faster if the books exceed the CPU's caches. An order that was not used for a while
     /// costs two dependent cache misses: its index entry, then the order. Sixteen commands wait

@@ -7,12 +7,12 @@ use crate::instrument::Instrument;
 use crate::levels::PriceLevels;
 use crate::store::OrderStore;
 
-/// The trading phase of an instrument.
+/// The trading phase of an instrument: continuous trading or a call auction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Orders that cross trade at once.
     Continuous,
-    /// Orders rest, also if they cross.
+    /// Orders rest without trading, also if they cross.
     Auction,
 }
 
@@ -58,34 +58,34 @@ impl Book {
         }
     }
 
-    /// Returns the key of a price in the band, which may be off the tick.
+    /// Returns the key of a price in the instrument's price band; the price may be off the tick.
     #[inline]
     pub(crate) fn key(&self, part: BookPart, price: i64) -> u64 {
         let from_end = (price ^ self.masks[part as usize]) - self.ends[part as usize];
         if self.instrument.tick == 1 { from_end as u64 } else { (from_end / self.instrument.tick) as u64 }
     }
 
-    /// Returns the price of a part's best queue.
+    /// Returns the best price of a list of the book; `None` if it is empty.
     #[inline]
     pub(crate) fn best(&self, part: BookPart) -> Option<i64> {
         (self.first[part as usize] != NONE).then_some(self.edge[part as usize])
     }
 
-    /// Returns the queue of the next worse price in a part of the book.
+    /// Returns the queue of the next worse price in a list of the book.
     #[inline]
     pub(crate) fn next(&self, store: &OrderStore, part: BookPart, queue: u32) -> u32 {
         let key = store.arena.node(queue).key();
         self.lists[part as usize].at_or_after(&store.pool, key + 1).unwrap_or(NONE)
     }
 
-    /// Returns `true` if an order of that side and price would trade now.
+    /// Returns `true` if an order of this side and price would trade now.
     #[inline]
     pub(crate) fn is_crossed_by(&self, side: Side, price: i64) -> bool {
         let opposite = BookPart::for_side(side.opposite()) as usize;
         self.edge[opposite] ^ self.masks[opposite] <= price ^ self.masks[opposite]
     }
 
-    /// Appends an open order to the queue of its price.
+    /// Appends an open order to the queue of its price, which is created if needed.
     #[inline]
     pub(crate) fn join(&mut self, store: &mut OrderStore, part: BookPart, slot: u32) {
         let node = store.arena.node_mut(slot);
@@ -116,7 +116,7 @@ impl Book {
         queue
     }
 
-    /// Removes an order from its queue, and the queue once it is empty.
+    /// Removes an order from the queue of its price, and the queue once it is empty.
     #[inline]
     pub(crate) fn leave(&mut self, store: &mut OrderStore, slot: u32) {
         let node = store.arena.node_mut(slot);
@@ -131,7 +131,7 @@ impl Book {
         }
     }
 
-    /// Removes the empty queue of a price from its levels.
+    /// Removes the empty queue of a price from the price levels.
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
         let key = store.arena.node(queue).key();
         let list = &mut self.lists[part as usize];
@@ -153,12 +153,12 @@ impl Book {
     }
 }
 
-/// Returns the price of an empty part, which no order and no trade reaches.
+/// Returns a price for an empty list that no order and no trade reaches.
 pub(crate) fn unreachable_price(part: BookPart) -> i64 {
     i64::MAX ^ part.price_mask()
 }
 
-/// Returns the number of keys that an instrument's prices have.
+/// Returns the number of prices in an instrument's band, which is the number of keys.
 pub(crate) fn keys(instrument: &Instrument) -> u64 {
     ((instrument.price_high - instrument.price_low) / instrument.tick) as u64 + 1
 }

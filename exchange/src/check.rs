@@ -6,7 +6,7 @@ use crate::command::{OrderType, TimeInForce};
 use crate::exchange::Exchange;
 use thiserror::Error;
 
-/// A violated invariant of an exchange's state, which no command can cause.
+/// An invariant of an exchange's state that is violated, which no command can cause.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Inconsistency {
@@ -71,9 +71,9 @@ pub enum Inconsistency {
     Leak {
         /// Description of what was counted.
         what: &'static str,
-        /// Number counted.
+        /// Number that was counted.
         counted: usize,
-        /// Number recorded.
+        /// Number that the book states.
         recorded: usize,
     },
     /// A stop order was not triggered, or was triggered and did not act.
@@ -100,9 +100,9 @@ struct CheckCounts {
 }
 
 impl Exchange {
-    /// Checks all invariants: books not crossed in continuous trading, totals of the levels, time
-    /// priority at each level, index, best prices, stop orders, expiry, and nothing leaked. Takes
-    /// time proportional to the capacity.
+    /// Checks all invariants of the exchange's state. Books not crossed in continuous trading,
+    /// totals of the levels, time priority at each level, index, best prices, stop orders, expiry,
+    /// and nothing leaked. Takes time proportional to the capacity.
     ///
     /// # Errors
     /// The first violated invariant.

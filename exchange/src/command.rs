@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the other side.
+    /// Returns the opposite side: sell for buy, buy for sell.
     #[inline]
     pub(crate) fn opposite(self) -> Side {
         const OPPOSITE: [Side; 2] = [Side::Sell, Side::Buy];
@@ -36,12 +36,12 @@ pub enum OrderType {
 }
 
 impl OrderType {
-    /// Returns `true` for orders with a limit price.
+    /// Returns `true` for order types with a limit price.
     pub fn has_limit_price(self) -> bool {
         matches!(self, OrderType::Limit | OrderType::StopLimit)
     }
 
-    /// Returns `true` for orders that wait for a stop price.
+    /// Returns `true` for order types that wait for a stop price.
     pub fn is_stop(self) -> bool {
         matches!(self, OrderType::Stop | OrderType::StopLimit)
     }
@@ -62,7 +62,7 @@ pub enum TimeInForce {
     GoodTillTime,
 }
 
-/// Self-trade prevention: what happens instead of a trade between two orders of one owner. The
+/// Self-trade prevention: the action instead of a trade between two orders of one owner. The
 /// aggressor's instruction decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -114,7 +114,8 @@ pub struct NewOrder {
     pub expires_at: u64,
 }
 
-/// A command to the matching engine. Commands are applied in order, each completely.
+/// A command to the matching engine, such as a new order or a cancel. Commands are applied in
+/// order, each completely.
 ///
 /// # Rejects
 /// The first reason that applies is reported. A rejected command changes nothing.
@@ -230,18 +231,18 @@ pub enum Command {
         /// The instrument, or `None` for all.
         instrument: Option<u16>,
     },
-    /// Advances the time: orders with this expiry or an earlier one expire, the earliest first,
-    /// those of one time in order of arrival (of the new order, also if it was replaced since). An
-    /// earlier time than the current one is ignored.
+    /// Advances the time: orders with this expiry or an earlier one expire, the earliest first.
+    /// Those of one time expire in order of arrival (of the new order, also if it was replaced
+    /// since). An earlier time than the current one is ignored.
     Time(u64),
     /// Begins a call auction: orders of the instrument rest and do not trade.
     Auction {
         /// Index of the instrument.
         instrument: u16,
     },
-    /// Ends a call auction: orders that cross trade at the price with the largest volume, then the
-    /// smallest surplus, then nearest to the instrument's reference price, then the higher.
-    /// Continuous trading begins.
+    /// Ends a call auction: orders that cross trade at one price. It is the one with the largest
+    /// volume, then the smallest surplus, then nearest to the instrument's reference price, then
+    /// the higher. Continuous trading begins.
     Uncross {
         /// Index of the instrument.
         instrument: u16,

@@ -16,9 +16,9 @@ impl Mixer {
 }
 
 impl Exchange {
-    /// Returns a digest of the state that decides the effect of later commands: open orders in
-    /// priority, phases, last prices, time and counters. It is equal on every machine. It is not
-    /// cryptographic.
+    /// Returns a digest of the exchange's state, so that replicas can be compared. It covers what
+    /// decides the effect of later commands: open orders in priority, phases, last prices, time and
+    /// counters. It is equal on every machine. It is not cryptographic.
     pub fn digest(&self) -> u64 {
         let mut mixer = Mixer(0x6578_6368_616e_6765);
         let store = &self.store;

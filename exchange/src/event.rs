@@ -3,7 +3,7 @@
 use crate::command::Side;
 use thiserror::Error;
 
-/// Why a command was rejected. A rejected command changes nothing.
+/// The reason why a command was rejected. A rejected command changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RejectReason {
@@ -42,7 +42,7 @@ pub enum RejectReason {
     Expired,
 }
 
-/// Why an order, or its remainder, was cancelled.
+/// The reason why an order, or its remainder, was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
@@ -62,8 +62,8 @@ pub enum CancelReason {
     SelfTrade,
 }
 
-/// An event of the matching engine. The events of a command are in the order in which they
-/// happened.
+/// An event of the matching engine, such as a trade or a cancel. The events of a command are in the
+/// order in which they happened.
 ///
 /// In `Accepted`, `Cancelled` and `Expired`, `price` is the limit price; of a stop order that
 /// waits, the stop price; of a market order, 0.

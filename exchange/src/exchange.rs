@@ -45,8 +45,8 @@ impl ExecutionTerms {
 }
 
 impl Exchange {
-    /// Creates an exchange for these instruments, which commands name by their index. All memory
-    /// that it will ever use is allocated here.
+    /// Creates an exchange for these instruments, which commands refer to by index. All memory that
+    /// it will ever use is allocated here.
     ///
     /// # Errors
     /// [`ConfigError`] if an instrument or the capacity is invalid.
@@ -73,8 +73,8 @@ impl Exchange {
         })
     }
 
-    /// Applies a command and passes its events to a sink. Its events go to `out` in the order in
-    /// which they happen.
+    /// Applies a command to the order books. Its events go to `out` in the order in which they
+    /// happen.
     #[inline]
     pub fn apply(&mut self, command: Command, out: &mut impl Events) {
         let done = match command {

@@ -3,7 +3,7 @@
 
 use crate::arena::{Arena, NONE};
 
-/// An indexed binary heap of orders by expiry, then by arrival.
+/// The expiry times of open orders, as an indexed binary heap. Ordered by expiry, then by arrival.
 #[derive(Debug)]
 pub(crate) struct Expiry {
     heap: Vec<u32>,

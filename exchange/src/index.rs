@@ -84,14 +84,15 @@ impl Bucket {
     }
 }
 
-/// Where an id is sought: the first bucket, and the tag.
+/// The bucket in which the search for an order id begins, and the tag to compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Home {
     bucket: usize,
     tag: u64,
 }
 
-/// Where an id is: the bucket where it is sought, the bucket that has it, and its slot in that.
+/// The position of an order id in the hash table: its first bucket, and the bucket and slot that
+/// hold it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     home: u32,
@@ -138,7 +139,7 @@ impl Table {
 /// Buckets of the smallest table.
 const SMALLEST_TABLE: usize = 64;
 
-/// An index from order ids to nodes.
+/// A hash table from order ids to nodes of the arena.
 #[derive(Debug)]
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
@@ -155,7 +156,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Creates an index for `capacity` ids.
+    /// Creates a hash table for `capacity` order ids.
     pub(crate) fn new(capacity: usize) -> Self {
         let largest = (SLOTS_PER_ID * capacity).div_ceil(BUCKET_SLOTS).next_power_of_two();
         let table = Table { start: 0, len: largest.min(SMALLEST_TABLE) };
@@ -169,13 +170,14 @@ impl Index {
         }
     }
 
-    /// Returns where an id is sought, and is to be inserted if it is not there.
+    /// Returns the bucket in which the search for an order id begins, or to which it is added.
     #[inline]
     pub(crate) fn home(&self, id: u64) -> Home {
         self.table.home(id)
     }
 
-    /// Finds an id. `is` returns `true` for the node that has it.
+    /// Finds an order id in the hash table, beginning at its first bucket. `is` returns `true` for
+    /// the node that has it.
     #[inline]
     pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let found = self.find_in(self.table, home, &is);
@@ -212,21 +214,22 @@ impl Index {
         None
     }
 
-    /// Returns the node of an entry.
+    /// Returns the node of the arena that an entry refers to.
     #[inline]
     pub(crate) fn slot(&self, entry: Entry) -> u32 {
         self.buckets[entry.bucket as usize].slots[entry.position as usize % BUCKET_SLOTS]
     }
 
-    /// Reads the bucket of an id to bring it into the cache. The returned value has no meaning.
+    /// Reads the bucket of an order id to bring it into the cache. The returned value has no
+    /// meaning.
     #[inline]
     pub(crate) fn prefetch(&self, id: u64) -> u32 {
         self.buckets[self.home(id).bucket].overflowed
     }
 
-    /// Inserts an id that is not in the index, whose home was computed after the last insertion.
-    /// `id_of` returns the order id of an open node. There is always a free slot: at most half are
-    /// used.
+    /// Adds an order id that is not in the table, whose first bucket was computed after the last
+    /// insertion. `id_of` returns the order id of an open node. There is always a free slot: at
+    /// most half are used.
     #[inline]
     pub(crate) fn insert(&mut self, home: Home, slot: u32, id_of: impl Fn(u32) -> u64) {
         self.insert_in_table(home, slot);
@@ -279,7 +282,7 @@ impl Index {
         }
     }
 
-    /// Removes an entry. Those of other ids stay where they are.
+    /// Removes an order id's entry. Those of other ids stay where they are.
     #[inline]
     pub(crate) fn remove(&mut self, entry: Entry) {
         let in_old = (entry.home as usize) < self.table.start;
@@ -298,7 +301,7 @@ impl Index {
         }
     }
 
-    /// Returns the number of ids, by counting.
+    /// Returns the number of order ids in the table, by counting.
     pub(crate) fn len(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.used().count()).sum()
     }

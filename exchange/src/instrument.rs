@@ -59,7 +59,7 @@ impl Instrument {
     }
 }
 
-/// The capacity of an exchange, allocated at the start.
+/// The numbers of orders and price levels for which an exchange allocates memory at its creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Capacity {
@@ -73,13 +73,13 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Creates a capacity for `orders` orders at any prices.
+    /// Creates a capacity for `orders` open orders at any prices.
     pub fn for_orders(orders: usize) -> Self {
         Capacity { orders, levels: 2 * orders }
     }
 }
 
-/// Why an exchange cannot be created.
+/// The error that an exchange cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -16,7 +16,7 @@ enum LevelFill {
 }
 
 impl Book {
-    /// Returns `true` if the order would trade at least `needed`.
+    /// Returns `true` if an incoming order would trade at least `needed`.
     pub(crate) fn can_fill(&self, store: &OrderStore, taker: &Taker, needed: u64) -> bool {
         let part = taker.opposite();
         let mut taker = *taker;

@@ -6,7 +6,7 @@ use crate::command::{NewOrder, SelfTrade, Side};
 use crate::event::{CancelReason, Event, Events};
 use crate::store::OrderStore;
 
-/// The aggressor: an order that is being matched.
+/// The incoming order that is being matched (aggressor).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taker {
     pub id: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Taker {
     pub leaves: u64,
 }
 
-/// Returns the limit of an order that accepts every price.
+/// Returns the limit price with which an order of a side accepts every price.
 pub(crate) fn any_price(side: Side) -> i64 {
     match side {
         Side::Buy => i64::MAX,
@@ -39,13 +39,13 @@ impl Taker {
         }
     }
 
-    /// Returns the limit price; 0 for a market order.
+    /// Returns the incoming order's limit price; 0 for a market order.
     #[inline]
     pub(crate) fn price(&self) -> i64 {
         if self.limit == any_price(self.side) { 0 } else { self.limit }
     }
 
-    /// Returns the part of the book with the counterparties.
+    /// Returns the list of the book with which the incoming order trades.
     #[inline]
     pub(crate) fn opposite(&self) -> BookPart {
         BookPart::for_side(self.side.opposite())
@@ -58,18 +58,18 @@ impl Taker {
     }
 }
 
-/// How the matching of a taker ended.
+/// The way in which the matching of an incoming order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchEnd {
-    /// The taker is filled, or nothing is left that it accepts.
+    /// The taker is filled, or no quantity is left that it accepts.
     Done,
     /// Self-trade prevention cancelled the taker.
     Prevented,
 }
 
 impl Book {
-    /// Trades until the taker is filled, nothing is left that it accepts, or self-trade prevention
-    /// cancels it.
+    /// Trades an incoming order until it is filled, finds no acceptable price, or is cancelled as a
+    /// self-trade.
     pub(crate) fn trade(
         &mut self,
         store: &mut OrderStore,

@@ -5,29 +5,29 @@ use crate::arena::{Arena, NONE, Node};
 
 /// The fields of a node that is a queue.
 impl Node {
-    /// Returns the key of the queue's price in its price levels.
+    /// Returns the key of the queue's price.
     pub(crate) fn key(&self) -> u64 {
         self.id
     }
 
-    /// Returns the number of orders in the queue.
+    /// Returns the number of orders in the price's queue.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
 
-    /// Returns the first order of the queue.
+    /// Returns the index of the first order in the queue.
     pub(crate) fn head(&self) -> u32 {
         self.next
     }
 
-    /// Returns the last order of the queue.
+    /// Returns the index of the last order in the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }
 }
 
-/// The free list of the queues for price levels. Their nodes are in the arena, after those of the
-/// orders.
+/// The free list of the queues that hold the orders of a price. Their nodes are in the arena, after
+/// those of the orders.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// First free queue, linked through `next`.
@@ -37,7 +37,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// Creates `capacity` free queues in an arena that was created for them.
+    /// Creates `capacity` free queues in an arena with space for them.
     pub(crate) fn new(arena: &mut Arena, capacity: usize) -> Self {
         let first = arena.capacity() as u32;
         let last = first + capacity as u32 - 1;
@@ -55,7 +55,7 @@ impl Queues {
         self.capacity
     }
 
-    /// Counts the free queues by walking their list.
+    /// Counts the free queues of the arena by walking their list.
     pub(crate) fn free_count(&self, arena: &Arena) -> usize {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(self.free), |&number| some(arena.node(number).next))
@@ -81,7 +81,7 @@ impl Queues {
 }
 
 impl Arena {
-    /// Appends an order to a queue.
+    /// Appends an order to the queue of its price.
     #[inline]
     pub(crate) fn append(&mut self, number: u32, slot: u32, rank: u64) {
         let tail = self.node(number).prev;
@@ -99,7 +99,7 @@ impl Arena {
         queue.rank += 1;
     }
 
-    /// Unlinks an order from its queue. Returns the number of orders left.
+    /// Removes an order from the queue of its price. Returns the number of orders left.
     #[inline]
     pub(crate) fn unlink(&mut self, slot: u32) -> u64 {
         let &Node { prev, next, queue, shown, leaves, .. } = self.node(slot);

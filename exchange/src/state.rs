@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The state of an exchange between two commands.
+/// The state of an exchange between two commands, to be saved and restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Time of the last [`Command::Time`](crate::Command::Time).
@@ -50,7 +50,7 @@ struct OrderState {
     arrival: u64,
 }
 
-/// Why an exchange cannot be restored from a state.
+/// The error that an exchange cannot be restored from a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StateError {
@@ -142,7 +142,8 @@ impl Exchange {
         State { now: store.now, sequence: store.sequence, trades: store.trades, books: books.collect() }
     }
 
-    /// Replaces all orders with those of a state of an exchange with the same instruments.
+    /// Replaces all orders with those of a saved state. It is that of an exchange with the same
+    /// instruments.
     ///
     /// # Errors
     /// [`StateError`] for the first problem. The exchange must not be used then.

@@ -6,7 +6,7 @@ use crate::command::OrderType;
 use crate::store::OrderStore;
 
 impl Book {
-    /// Returns `true` if a trade at `price` triggers a stop order.
+    /// Returns `true` if a trade at `price` triggers a stop order with the stop price `stop`.
     pub(crate) fn is_stop_reached(&self, part: BookPart, stop: i64, price: i64) -> bool {
         match part {
             BookPart::BuyStops => price >= stop,
@@ -14,8 +14,8 @@ impl Book {
         }
     }
 
-    /// Queues all stop orders that a trade at `price` triggers: buy stops from the lowest, then
-    /// sell stops from the highest.
+    /// Moves all stop orders that a trade at `price` triggers to the triggered ones. Buy stops from
+    /// the lowest, then sell stops from the highest.
     #[cold]
     pub(crate) fn trigger(&mut self, store: &mut OrderStore, price: i64) {
         for part in [BookPart::BuyStops, BookPart::SellStops] {
@@ -30,7 +30,7 @@ impl Book {
         }
     }
 
-    /// Appends a stop order to the triggered ones.
+    /// Appends a stop order to those that a trade has triggered.
     pub(crate) fn queue_triggered(&mut self, store: &mut OrderStore, slot: u32) {
         store.arena.node_mut(slot).next = NONE;
         match self.triggered.1 {
@@ -40,7 +40,7 @@ impl Book {
         self.triggered.1 = slot;
     }
 
-    /// Takes the next triggered stop order, which becomes a limit or market order.
+    /// Takes the next triggered stop order, now a limit or market order.
     pub(crate) fn next_triggered(&mut self, store: &mut OrderStore) -> Option<u32> {
         let slot = self.triggered.0;
         if slot == NONE {

@@ -8,7 +8,7 @@ use crate::instrument::Capacity;
 use crate::levels::LevelNodes;
 use crate::queue::Queues;
 
-/// The orders of all books, and how they are found.
+/// The orders of all books, and the index by which they are found.
 #[derive(Debug)]
 pub(crate) struct OrderStore {
     pub arena: Arena,
@@ -42,7 +42,7 @@ impl OrderStore {
         }
     }
 
-    /// Returns `true` if `needed` more queues are available.
+    /// Returns `true` if memory for `needed` more price queues is available.
     pub(crate) fn has_queues(&self, needed: usize) -> bool {
         self.queues.used() + self.reserved + needed <= self.queues.capacity()
     }
@@ -57,7 +57,7 @@ impl OrderStore {
         self.index.find(id, home, |slot| self.arena.node(slot).id == id)
     }
 
-    /// Returns the node of an open order of an owner, and its entry in the index.
+    /// Returns the node of an open order and its index entry, if it belongs to the owner.
     #[inline]
     pub(crate) fn find_owned(&self, id: u64, owner: u32) -> Option<(u32, Entry)> {
         let entry = self.find_entry(id, self.index.home(id))?;
@@ -65,14 +65,14 @@ impl OrderStore {
         (self.arena.node(slot).owner == owner).then_some((slot, entry))
     }
 
-    /// Advances the rank by which arrivals are ordered, and returns it.
+    /// Returns the next rank, a counter by which orders are ordered by arrival.
     #[inline]
     pub(crate) fn next_rank(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
-    /// Allocates a node for an order and indexes it. The order is in no list yet.
+    /// Allocates an open order and adds it to the index. The order is in no list yet.
     #[inline]
     pub(crate) fn open(&mut self, order: &NewOrder, home: Home, arrival: u64, leaves: u64) -> u32 {
         let stop = order.order_type.is_stop();
@@ -110,7 +110,7 @@ impl OrderStore {
         slot
     }
 
-    /// Frees the node of an order that has left its list.
+    /// Frees an open order that is in no queue any more.
     #[inline]
     pub(crate) fn close(&mut self, slot: u32) {
         let id = self.arena.node(slot).id;
@@ -120,7 +120,7 @@ impl OrderStore {
         }
     }
 
-    /// As [`OrderStore::close`], with the order's entry in the index.
+    /// Frees an open order as [`OrderStore::close`] does, given its index entry.
     #[inline]
     pub(crate) fn close_entry(&mut self, slot: u32, entry: Entry) {
         if self.arena.node(slot).time_in_force == TimeInForce::GoodTillTime {
@@ -130,13 +130,13 @@ impl OrderStore {
         self.arena.release(slot);
     }
 
-    /// Returns the displayed part of an order with `leaves` open.
+    /// Returns the displayed quantity of an order that has `leaves` open.
     #[inline]
     pub(crate) fn displayed_part(&self, slot: u32, leaves: u64) -> u64 {
         if self.arena.node(slot).is_iceberg() { leaves.min(self.arena.details(slot).display) } else { leaves }
     }
 
-    /// Iterates over the orders of a queue from the first.
+    /// Iterates over the orders of a price's queue from the first.
     pub(crate) fn orders(&self, queue: &Node) -> impl Iterator<Item = &Node> {
         std::iter::successors(self.arena.order(queue.head()), |node| self.arena.order(node.next))
     }

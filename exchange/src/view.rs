@@ -48,7 +48,7 @@ impl Exchange {
         self.open_orders() == 0
     }
 
-    /// Returns the best bid and the best offer.
+    /// Returns the best bid and the best offer of an instrument.
     pub fn best(&self, instrument: u16) -> (Option<Level>, Option<Level>) {
         let level = |part: BookPart| {
             let queue = self.books.get(usize::from(instrument))?.first[part as usize];
@@ -57,27 +57,27 @@ impl Exchange {
         (level(BookPart::Bids), level(BookPart::Offers))
     }
 
-    /// Iterates over the best `n` levels of a side, the best first.
+    /// Iterates over the best `n` price levels of a side of a book, the best first.
     pub fn depth(&self, instrument: u16, side: Side, n: usize) -> impl Iterator<Item = Level> {
         self.queues(instrument, BookPart::for_side(side)).take(n).map(shown)
     }
 
-    /// Iterates over the orders of a side in price-time priority.
+    /// Iterates over the orders of a side of a book in price-time priority.
     pub fn orders(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
         self.queues(instrument, BookPart::for_side(side))
             .flat_map(|queue| self.store.orders(queue))
             .map(order)
     }
 
-    /// Iterates over the waiting stop orders of a side in the order in which they would be
-    /// triggered.
+    /// Iterates over the waiting stop orders of a side of a book, in the order in which they would
+    /// be triggered.
     pub fn stops(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
         self.queues(instrument, BookPart::stops_for_side(side))
             .flat_map(|queue| self.store.orders(queue))
             .map(order)
     }
 
-    /// Returns the price of the last trade, if there was one.
+    /// Returns the price of an instrument's last trade, if there was one.
     pub fn last_price(&self, instrument: u16) -> Option<i64> {
         self.books.get(usize::from(instrument)).map(|book| book.last).filter(|&price| price != 0)
     }
@@ -100,7 +100,7 @@ impl Exchange {
         store.expiry.first().map_or(u64::MAX, |slot| store.arena.details(slot).expires_at)
     }
 
-    /// Iterates over the queues of a part of a book, the best first.
+    /// Iterates over the price queues of a list of the book, the best first.
     pub(crate) fn queues(&self, instrument: u16, part: BookPart) -> impl Iterator<Item = &Node> {
         let book = self.books.get(usize::from(instrument));
         let some = |queue: u32| (queue != NONE).then_some(queue);

@@ -4,8 +4,8 @@ use crate::timer_wheel::TimerWheel;
 use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
-/// The behavior of a user-defined venue with one report per order. Its methods run on the gateway's
-/// thread and must not block.
+/// The behavior of a simulated venue that reports once on each order, after a delay. Its methods
+/// run on the gateway's thread and must not block.
 ///
 /// ```
 /// use gateway::DelayModel;
@@ -25,25 +25,25 @@ use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 /// }
 /// ```
 pub trait DelayModel: Send {
-    /// Returns the delay of an order in nanoseconds from its arrival. Default: the order's own
-    /// delay.
+    /// Returns the delay of an order at the venue, in nanoseconds from its arrival. Default: the
+    /// order's own delay.
     fn delay_ns(&mut self, order: &Order) -> u64 {
         order.delay_ns
     }
 
-    /// Returns the only report of an order whose delay has passed; its id is replaced by the
-    /// order's. Orders come in order of release time, not of arrival.
+    /// Returns the only report on an order whose delay has passed. Orders come in order of release
+    /// time, not of arrival.
     fn execute(&mut self, order: &Order) -> Report;
 
-    /// Returns the report of an order that is cancelled early because its strategy crashed.
+    /// Returns the report on an order that is cancelled early because its strategy crashed.
     fn cancel(&mut self, order: &Order) -> Report {
         Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..in_full(order) }
     }
 }
 
-/// A delay model that fills every new order in full at its price and acknowledges every cancel.
-/// Each order carries its delay from the schedule, so that every technique and isolation level gets
-/// the same one.
+/// A delay model that fills every new order in full at its price, and accepts every cancel. Each
+/// order carries its delay from the schedule, so that every technique and isolation level gets the
+/// same one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFull;
 
@@ -54,7 +54,8 @@ impl DelayModel for InFull {
     }
 }
 
-/// Returns the report of an order filled in full, or of a cancel or replace that was acknowledged.
+/// Returns the report on an order that is filled in full, or on a cancel or replace that is
+/// accepted.
 #[inline]
 pub const fn in_full(order: &Order) -> Report {
     let (status, filled) = match order.operation {
@@ -77,7 +78,8 @@ pub const fn in_full(order: &Order) -> Report {
     }
 }
 
-/// A venue that holds orders in a timing wheel and reports them as its [`DelayModel`] says.
+/// A venue that holds orders in a timing wheel for a delay, and reports as its [`DelayModel`]
+/// decides.
 pub struct DelayVenue<M = InFull> {
     model: M,
     /// In wire format: one cache line each.

@@ -5,20 +5,21 @@ use crate::venue::CancelSweep;
 use protocol::wire::{CancelScope, MAX_STRATEGIES};
 use std::collections::VecDeque;
 
-/// Orders visited per duty cycle: about as much work as a batch of orders.
+/// Number of open orders visited per duty cycle by a mass cancel.
 pub(crate) const SWEEP_BATCH: usize = 64;
 
-/// The pending cancellations of open orders, in order of arrival.
+/// The mass cancels that are not completed, in order of arrival.
 pub(crate) struct CancelSweeps(VecDeque<CancelSweep>);
 
 impl CancelSweeps {
-    /// Creates an empty queue with capacity for one sweep per strategy, so that a crash allocates
-    /// nothing.
+    /// Creates an empty queue of mass cancels, with capacity for one per strategy. So a crash
+    /// allocates nothing.
     pub(crate) fn new() -> Self {
         Self(VecDeque::with_capacity(MAX_STRATEGIES))
     }
 
-    /// Adds a sweep over the open orders of a scope. The orchestrator sends no more orders of it.
+    /// Adds a mass cancel of the open orders in a scope. The orchestrator sends no more orders of
+    /// it.
     #[cold]
     pub(crate) fn add(&mut self, scope: CancelScope) {
         self.0.push_back(CancelSweep { scope, cursor: 0, budget: 0, now: 0 });
@@ -29,9 +30,8 @@ impl CancelSweeps {
         self.0.is_empty()
     }
 
-    /// Performs the pending cancellations in order, within `budget` visited orders, at `now`
-    /// (ticks). `step` returns `true` once its sweep is complete. Returns `true` if an order was
-    /// visited or a sweep completed.
+    /// Continues the mass cancels in order, visiting at most `budget` orders. `step` returns `true`
+    /// once its sweep is complete. Returns `true` if an order was visited or a sweep completed.
     pub(crate) fn run(
         &mut self,
         mut budget: usize,

@@ -11,19 +11,20 @@ use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
 use std::collections::HashSet;
 use std::io;
 
-/// The last messages that a crashed gateway took and may have stamped.
+/// The last messages that a crashed gateway took, which its stamp log may not show.
 pub struct LastMessages<'a> {
     /// Index of the gateway.
     pub gateway: u16,
     /// The last order in its session.
     pub last_order: Option<Order>,
-    /// The order after that one, which it may have stamped.
+    /// The order after the last one in the session, which the gateway may have stamped.
     pub next_order: Option<Order>,
-    /// The last report that it handed over, if it can be decoded.
+    /// The last report that the gateway handed over, if it can be decoded.
     pub last_report: Option<Report>,
-    /// The key of that report's stamp t5, if it is known.
+    /// The key of the last report's stamp t5, if it is known.
     pub last_done: Option<u64>,
-    /// The reports after that one, in order, which it may have stamped; `None`: cannot be decoded.
+    /// The reports after the last one handed over, in order, which the gateway may have stamped;
+    /// `None`: cannot be decoded.
     pub open: &'a [Option<Report>],
 }
 
@@ -36,8 +37,8 @@ impl LastMessages<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Returns the keys that the log has, and the number of records visited. `saved` returns the
-    /// keys of a chunk that has left memory.
+    /// Finds out which of the messages a crashed gateway's log has stamped, and the number of
+    /// records visited. `saved` returns the keys of a chunk that has left memory.
     ///
     /// # Errors
     /// Returns the error of `saved`.
@@ -91,24 +92,24 @@ fn report_keys(report: &Report) -> [u64; 4] {
     ]
 }
 
-/// A crashed gateway's log, completed by its successor without repeating stamps.
+/// The log of a crashed gateway, which its successor completes without repeating stamps.
 pub struct GatewayLog {
     log: StampLog,
     present: HashSet<u64>,
 }
 
 impl GatewayLog {
-    /// Wraps a log that has the keys in `present`.
+    /// Creates the log's completion, given the keys that it has.
     pub const fn new(log: StampLog, present: HashSet<u64>) -> Self {
         Self { log, present }
     }
 
-    /// Returns `true` if the log has a stamp of the report.
+    /// Returns `true` if the crashed gateway's log has a stamp of a report.
     pub fn is_stamped(&self, report: &Report) -> bool {
         report_keys(report)[..2].iter().any(|key| self.present.contains(key))
     }
 
-    /// Returns `true` if the log has the order's stamp.
+    /// Returns `true` if the crashed gateway's log has the stamp of an order.
     pub fn has_order(&self, order: &Order, gateway: u16) -> bool {
         self.present.contains(&recv_key(order, gateway))
     }
@@ -119,7 +120,8 @@ impl GatewayLog {
         }
     }
 
-    /// Appends what is missing of an order's records; the stamp only if `stamp` is given.
+    /// Appends the records of an order that the crashed gateway's log lacks. The stamp only if
+    /// `stamp` is given.
     pub fn order(&mut self, order: &Order, stamp: Option<u64>, gateway: u16) {
         let id = order.id;
         if let Some(value) = stamp {
@@ -130,7 +132,7 @@ impl GatewayLog {
         }
     }
 
-    /// Appends what is missing of a report's records.
+    /// Appends the records of a report that the crashed gateway's log lacks.
     pub fn report(&mut self, report: &Report, now: u64) {
         let Report { id, number, .. } = *report;
         self.append(Record { point: Point::GatewayDone, id, detail: report.detail(), value: now });
@@ -146,8 +148,8 @@ impl GatewayLog {
     }
 }
 
-/// Returns the messages that a crashed gateway had stamped and not handed over, up to the last
-/// stamped one; an empty message represents each that it refused.
+/// Returns the reports that a crashed gateway had stamped and not passed on, up to the last stamped
+/// one. An empty message represents each that it refused.
 pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
     let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
@@ -219,8 +221,8 @@ mod tests {
         all
     }
 
-    /// What was logged up to a death, and what of the last messages is found by `search`, which is
-    /// told of them and of that.
+    /// What was logged up to a death, and the result of `search`, which gets the last messages and
+    /// the keys in the log.
     fn found<T>(done: &[Done], search: impl FnOnce(&LastMessages<'_>, &[u64]) -> T) -> T {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {

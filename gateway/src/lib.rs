@@ -48,24 +48,25 @@ const BATCH: usize = 16;
 
 const _: () = assert!(BATCH <= OUTBOX_CAPACITY);
 
-/// The point from which a crashed gateway's successor resumes: what the crashed one received, sent
-/// and stamped.
+/// The position from which a crashed gateway's successor resumes: messages received, sent and
+/// stamped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayResumePoint {
     /// Orders that the crashed gateway took.
     pub orders: u64,
-    /// Checksum of all messages that it took.
+    /// Checksum of all messages that the gateway took.
     pub dispatched: Checksum,
-    /// The last message that it took, if its session does not have it; without the session's
-    /// number.
+    /// The last message that the gateway took, if its session does not have it; without the
+    /// session's number.
     pub unsent_message: Option<Message>,
-    /// The next order in its inbox, if it is stamped already and only the session does not have it.
+    /// The next order in the gateway's inbox, if it is stamped already and only the session does
+    /// not have it.
     pub stamped_order: Option<OrderId>,
     /// Number of next messages in its inbox that the engine has already left out of its checksums.
     pub unchecksummed: u64,
     /// Reports in its completion hand-off, from the first on.
     pub completed: u64,
-    /// Reports that it had stamped and not handed over.
+    /// Reports that the gateway had stamped and not handed over.
     pub stamped: Vec<Message>,
     /// Checksum of the reports handed over and of those stamped.
     pub reported: Checksum,
@@ -94,7 +95,7 @@ pub struct Gateway<P, V> {
 impl<P: Producer, V: Venue> Gateway<P, V> {
     const INFO: VenueInfo = V::INFO.validated();
 
-    /// Creates the gateway with index `index` in the plan.
+    /// Creates the gateway with this index in the plan, for a venue.
     pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Doorbell>, venue: V) -> Self {
         Self {
             index,
@@ -111,7 +112,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
-    /// Resumes from the point that a crashed gateway reached.
+    /// Resumes where a crashed gateway stopped.
     #[must_use]
     pub fn resume_from(self, past: GatewayResumePoint) -> Self {
         let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed: unsummed, .. } = past;
@@ -119,8 +120,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
     }
 
-    /// Logs each fill before its report is handed over, if `is_first`: required where the run
-    /// continues after a crash of the gateway.
+    /// Sets whether each fill is logged before its report is passed on. It is required where the
+    /// run continues after a crash of the gateway.
     #[must_use]
     pub fn with_fills_logged_first(mut self, is_first: bool) -> Self {
         self.outbox.logs_fills_first = is_first;

@@ -12,7 +12,7 @@ use shm::bell::Doorbell;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// The sending end of the completion hand-off, with a queue in front.
+/// The sending end of a gateway's completion hand-off, with a queue of reports in front.
 pub(crate) struct ReportOutbox<P> {
     /// Queued reports keep their stamps.
     completion: Sender<P>,
@@ -28,7 +28,7 @@ pub(crate) struct ReportOutbox<P> {
 }
 
 impl<P: Producer> ReportOutbox<P> {
-    /// Creates an empty queue; nothing is allocated afterwards.
+    /// Creates the sending end with an empty queue, and all its memory.
     pub fn new(completion: P, bell: Option<Doorbell>) -> Self {
         Self {
             completion: Sender::new(completion, bell, OUTBOX_CAPACITY),
@@ -40,8 +40,8 @@ impl<P: Producer> ReportOutbox<P> {
         }
     }
 
-    /// Resumes after a crash: `completed` reports are in the hand-off already, `waiting` were
-    /// stamped and are sent now.
+    /// Resumes after a crash: `completed` reports are in the hand-off already, `waiting` are sent
+    /// now. The latter were stamped before the crash.
     pub fn resume_after(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
         self.completion.enqueue_all(waiting);
@@ -49,19 +49,20 @@ impl<P: Producer> ReportOutbox<P> {
         self
     }
 
-    /// Returns `true` if no report is queued.
+    /// Returns `true` if no report waits for space in the hand-off.
     #[inline]
     pub fn is_clear(&self) -> bool {
         !self.completion.has_queued()
     }
 
-    /// Returns how many more reports can be queued.
+    /// Returns how many more reports the queue can hold.
     #[inline]
     pub fn remaining(&self) -> usize {
         OUTBOX_CAPACITY - self.completion.queued()
     }
 
-    /// Sends queued reports into the hand-off while they fit. Returns `false` if some remain.
+    /// Sends queued reports into the completion hand-off while they fit. Returns `false` if some
+    /// remain.
     #[cold]
     pub fn try_flush(&mut self) -> bool {
         self.completed += self.completion.flush(OUTBOX_CAPACITY) as u64;
@@ -82,8 +83,8 @@ impl<P: Producer> ReportOutbox<P> {
     }
 }
 
-/// The [`Reports`] that a venue gets for one call. `CANCELS`: orders of a crashed strategy are
-/// being cancelled.
+/// The receiver of reports that a venue gets for the duration of one call. `CANCELS`: orders of a
+/// crashed strategy are being cancelled.
 pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
     outbox: &'a mut ReportOutbox<P>,
     pub cycle: &'a mut Cycle<C>,
@@ -95,8 +96,8 @@ pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
 }
 
 impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCELS> {
-    /// Creates a sink for `left` reports, at most [`ReportOutbox::remaining`], of a venue that has
-    /// taken `orders` orders.
+    /// Creates a receiver for at most `left` reports of a venue that has taken `orders` orders.
+    /// `left` is at most [`ReportOutbox::remaining`].
     #[inline]
     pub fn new(
         outbox: &'a mut ReportOutbox<P>,
@@ -109,7 +110,7 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCEL
         Self { outbox, cycle, info: record, left, owed }
     }
 
-    /// Returns how many more reports the sink accepts.
+    /// Returns how many more reports the venue may send in this call.
     #[inline]
     pub const fn left(&self) -> usize {
         self.left

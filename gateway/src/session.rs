@@ -13,7 +13,7 @@ use protocol::wire::{CancelScope, Instruction, Message, Order, Report};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
-/// The gateway's end of a session with an exchange.
+/// A gateway's end of a session with an exchange, as a venue.
 pub struct SessionVenue {
     out: spsc::Producer,
     /// The exchange's doorbell, if its thread parks.
@@ -29,12 +29,12 @@ pub struct SessionVenue {
 }
 
 impl SessionVenue {
-    /// Average number of reports of an order at an exchange: accepted and closed; each trade closes
+    /// Average number of reports on an order at an exchange. Accepted and closed; each trade closes
     /// at least one order and so adds at most one report. The fourth is for replaces, triggered
     /// stops and self-trade prevention.
     pub const REPORTS_PER_ORDER: u8 = 4;
 
-    /// Creates the session over its two rings.
+    /// Creates the gateway's end of a session over its two rings.
     pub fn new(out: spsc::Producer, bell: Option<Doorbell>, reports: spsc::Consumer) -> Self {
         // Includes what crashed predecessors of either end sent and took.
         let (sent, received) =
@@ -42,8 +42,8 @@ impl SessionVenue {
         Self { out, bell, reports, waiting: None, sent, received, holds_slots: false, faults: 0 }
     }
 
-    /// Resumes after a crash: `first` may have been taken and not sent; `taken` reports had been
-    /// taken and not handed over, and are skipped.
+    /// Resumes a session after a crash: sends `first` and skips `taken` reports. `first` may have
+    /// been taken and not sent; the reports had been taken and not handed over.
     #[must_use]
     pub fn resume_from(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {

@@ -198,7 +198,7 @@ fn an_order_has_several_reports_and_each_its_stamp() {
     assert_eq!(bench.at(109), []);
     assert_eq!(numbers(&bench.at(110)), [(0, 1, true), (1, 1, true)]);
     assert_eq!(bench.deadline(), u64::MAX);
-    // t4 and two t5 each, what was filled, and no release: this venue tells none.
+    // t4 and two t5 each, what was filled, and no release: this venue returns none.
     let points: Vec<(Point, u64, u8)> =
         bench.log().into_iter().map(|record| (record.point, record.value, record.detail)).collect();
     let more = 1 << 7;
@@ -262,7 +262,7 @@ fn a_dead_strategys_orders_are_cancelled_between_their_reports() {
     assert!(log.iter().map(|record| record.detail).eq([1, 1]), "the report that says so");
 }
 
-/// The logs have room for what the venue's record says, so more is not sent.
+/// The logs have capacity for the number in the venue's record, so more is not sent.
 #[test]
 fn reports_beyond_its_record_are_refused_and_counted() {
     let mut bench = twice(64, 64);
@@ -282,8 +282,7 @@ fn reports_beyond_its_record_are_refused_and_counted() {
     assert_eq!(bench.gateway.outbox.completed, 15, "something was handed over for each");
 }
 
-/// A venue over another one, of which it says nothing where that one says what none may: as
-/// gateways did once.
+/// A venue around another one, whose invalid reports it drops silently, as gateways once did.
 struct Swallows(SessionVenue);
 
 struct Deaf<'a, R>(&'a mut R);

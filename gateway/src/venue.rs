@@ -4,7 +4,7 @@ use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
 use system::clock::Timebase;
 use thiserror::Error;
 
-/// The static properties of a kind of venue, from which the capacity for its reports is derived.
+/// The properties of a kind of venue, from which the capacity for its reports is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueInfo {
     /// Average number of reports per order for which stamp logs and return paths have capacity, 1
@@ -21,10 +21,11 @@ pub struct VenueInfo {
 pub const OUTBOX_CAPACITY: usize = 32;
 
 impl VenueInfo {
-    /// One report per order, never immediately, at a release time that [`Venue::accept`] returns.
+    /// The properties of a venue with one report per order, never immediate. Its release time is
+    /// what [`Venue::accept`] returns.
     pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
-    /// Returns the same properties after checking their ranges.
+    /// Checks the ranges of a venue's properties at compile time, and returns them.
     ///
     /// # Panics
     /// If a number is out of its range; at compile time, where a [`Venue`] is used.
@@ -35,14 +36,14 @@ impl VenueInfo {
     }
 }
 
-/// The error of a report that does not fit now. The venue retains it and is called again.
+/// The error that a venue's report does not fit now. The venue retains it and is called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no room for a report now")]
 pub struct ReportsFull;
 
-/// The receiver of a venue's reports: the gateway, or a wrapper around it.
+/// The receiver of a venue's reports: its gateway, or a wrapper around it.
 pub trait Reports {
-    /// Returns `true` if another report of the venue fits.
+    /// Returns `true` if the gateway can take another report of the venue.
     fn has_capacity(&self) -> bool;
 
     /// Sends a report of the venue to the gateway. The gateway takes its stamp t5 now.
@@ -51,8 +52,8 @@ pub trait Reports {
     /// [`ReportsFull`]; nothing was sent then.
     fn send(&mut self, report: Report) -> Result<(), ReportsFull>;
 
-    /// Sends a report with the venue's message number, from 1, which a validating session checks
-    /// for gaps and repeats. Without such a session the number is ignored.
+    /// Sends a report with the venue's message number, from 1, which a validating session checks.
+    /// Without such a session the number is ignored.
     ///
     /// # Errors
     /// [`ReportsFull`]; nothing was sent then.
@@ -61,17 +62,17 @@ pub trait Reports {
         self.send(report)
     }
 
-    /// Hands over an empty message in place of an invalid one that the venue received. It is
+    /// Passes on an empty message in place of an invalid one that the venue received. It is
     /// counted, because a successor derives from counts how far its predecessor got. Called only
     /// while [`Reports::has_capacity`].
     fn skip_report(&mut self);
 
-    /// Returns the time base that converts nanoseconds into ticks of the run's clock.
+    /// Returns the converter from nanoseconds into ticks of the run's clock.
     fn time(&self) -> Timebase;
 }
 
-/// A cancellation of the open orders in a scope, performed in bounded steps: for a crashed strategy
-/// or a kill switch.
+/// A mass cancel of the open orders in a scope, done in bounded steps, for a dead strategy or a
+/// kill switch.
 #[derive(Debug)]
 pub struct CancelSweep {
     /// The open orders concerned.
@@ -85,7 +86,7 @@ pub struct CancelSweep {
 }
 
 impl CancelSweep {
-    /// Returns `true` if an order with this id and instrument is in the scope.
+    /// Returns `true` if the mass cancel concerns an order with this id and instrument.
     #[inline]
     pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
         self.scope.contains(id, instrument)
@@ -101,37 +102,35 @@ impl CancelSweep {
 /// A venue with one report an order, which it gives after a delay, need not be written from here:
 /// see [`DelayModel`](crate::DelayModel).
 pub trait Venue: Send {
-    /// The static properties of the venue.
+    /// The properties of this kind of venue.
     const INFO: VenueInfo;
 
-    /// Instructions must reach the venue in the order in which they arrived: no order overtakes a
-    /// mass cancel.
+    /// `true` if an order must not overtake a mass cancel on its way to the venue.
     const IN_ORDER: bool = false;
 
     /// Returns `true` if the venue can take another order or cancel. If not, the gateway leaves
     /// them in its inbox.
     fn has_capacity(&self) -> bool;
 
-    /// Takes an order or a cancel that arrived at `now` (ticks, t4). Returns when its first report
-    /// is due (ticks), if the venue can tell; the gateway's lateness is measured against it.
-    /// Reports that are due immediately may be sent in this call.
+    /// Takes an order or a cancel that arrives at the venue at `now` (ticks, t4). Returns when its
+    /// first report is due (ticks), if that is certain; the gateway's lateness is measured against
+    /// it. Reports that are due immediately may be sent in this call.
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
 
-    /// Advances time to `now` (ticks), which is not before [`Venue::next_deadline`]. Sends the
-    /// reports that are due. Reports that do not fit are sent by a later call: in the next duty
-    /// cycle, if the deadline is still in the past.
+    /// Advances the venue's time to `now` (ticks), and sends the reports that are due. Reports that
+    /// do not fit are sent by a later call: in the next duty cycle, if the deadline is still in the
+    /// past.
     fn advance(&mut self, now: u64, reports: &mut impl Reports);
 
-    /// Returns when the venue next has something to report or to do without another order, in
-    /// ticks; `u64::MAX` if never. Called in every duty cycle.
+    /// Returns the tick at which the venue next has something to do without another order.
+    /// `u64::MAX` if never. Called in every duty cycle.
     fn next_deadline(&self) -> u64;
 
-    /// Prefetches memory that the next order needs and that is outside of the venue value. Changes
-    /// nothing.
+    /// Prefetches memory of the venue that the next order needs. Changes nothing.
     fn prefetch_hot(&self) {}
 
-    /// Cancels orders in the sweep's scope, within its budget and while reports fit, with a last
-    /// report for each: [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). Returns
+    /// Cancels orders that a mass cancel concerns, within its budget and while reports fit. Each
+    /// gets a last report: [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). Returns
     /// `true` once no order in the scope is left. Orders that arrive later are not concerned.
     fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool;
 
@@ -141,27 +140,26 @@ pub trait Venue: Send {
         0
     }
 
-    /// Returns `true` if the venue's session is up, as of the last call of [`Venue::advance`].
-    /// While it is down, no report comes.
+    /// Returns `true` if the venue's session is up, as of the last [`Venue::advance`]. While it is
+    /// down, no report comes.
     #[inline]
     fn is_connected(&self) -> bool {
         true
     }
 
-    /// Resumes the session: the venue's next message must be number `next`, so that messages lost
-    /// since are sent again.
+    /// Requests from the venue all messages from number `next` on, after a lost session.
     fn resume(&mut self, next: u64) {
         let _ = next;
     }
 
-    /// Returns the counters of the session; zeros without a session.
+    /// Returns the message counters of the venue's session; zeros without a session.
     #[inline]
     fn session(&self) -> SessionCounts {
         SessionCounts::default()
     }
 }
 
-/// Counters of a validating session with a venue.
+/// Message counters of a validating session with a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     /// Messages sent to the venue.
@@ -180,7 +178,7 @@ pub struct SessionCounts {
     pub throttled: u64,
 }
 
-/// The parameters from which a venue is built.
+/// The settings from which a venue is created: its index, its gateway and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueContext {
     /// Index of the venue, from 0.

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Maximum number of bytes that decoding allocates.
 const MAX_DECODED_BYTES: usize = 1 << 32;
 
-/// Why a state cannot be encoded or decoded.
+/// The error that a state cannot be encoded or decoded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -32,7 +32,7 @@ pub enum CodecError {
     },
 }
 
-/// Encodes a state: four bytes of version, little endian, then the value.
+/// Encodes a state as four bytes of version, little endian, followed by its value.
 ///
 /// # Errors
 /// [`CodecError::Encode`].
@@ -43,7 +43,7 @@ pub fn encode<T: Serialize>(version: u32, state: &T) -> Result<Vec<u8>, CodecErr
     Ok(bytes)
 }
 
-/// Decodes a state, which must use all of the bytes.
+/// Decodes a state from bytes of which it must use all.
 ///
 /// # Errors
 /// [`CodecError::Version`], which is checked first; [`CodecError::Decode`].
@@ -61,13 +61,13 @@ pub fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, Code
     if used == bytes.len() { Ok(state) } else { Err(CodecError::Decode("trailing bytes".to_owned())) }
 }
 
-/// Passes words as the bytes of a record, little endian, to `f`: the first `used` words.
+/// Converts the first `used` words to little-endian bytes and passes them to `f`.
 #[inline(always)]
 pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, f: impl FnOnce(&[u8]) -> T) -> T {
     f(words.map(u64::to_le_bytes)[..used].as_flattened())
 }
 
-/// Returns the words of a record; `None` if its length is not a multiple of eight.
+/// Returns the words in the bytes of a record; `None` if their number is not a multiple of eight.
 pub fn words(bytes: &[u8]) -> Option<impl Iterator<Item = u64>> {
     let (words, remainder) = bytes.as_chunks::<8>();
     remainder.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))

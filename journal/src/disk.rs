@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A system call that changes the disk.
+/// A kind of system call of the journal that changes the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiskOperation {
@@ -32,7 +32,7 @@ pub enum DiskOperation {
 }
 
 impl DiskOperation {
-    /// Returns the operation as in "cannot …" of an error message.
+    /// Returns the operation's description for error messages such as "cannot …".
     pub const fn description(self) -> &'static str {
         match self {
             Self::Create => "create it",
@@ -46,18 +46,18 @@ impl DiskOperation {
     }
 }
 
-/// A hook before each system call that changes the disk. [`OsDisk`] lets all of them proceed. A
-/// test may fail one, or inspect the disk at that moment. Appends call it only under
-/// [`crate::Durability::EveryRecord`].
+/// A hook that is called before each system call of the journal that changes the disk. [`OsDisk`]
+/// lets all of them proceed. A test may fail one, or inspect the disk at that moment. Appends call
+/// it only under [`crate::Durability::EveryRecord`].
 pub trait Disk: Send + Sync {
-    /// Called before each system call that changes the disk; an error makes the call fail.
+    /// Inspects a system call that is about to change the disk; an error makes the call fail.
     ///
     /// # Errors
     /// The error that the journal gets in place of the system call.
     fn before(&self, operation: DiskOperation, path: &Path) -> io::Result<()>;
 }
 
-/// The disk of the operating system: every operation proceeds.
+/// The operating system's disk, on which every journal operation proceeds.
 pub struct OsDisk;
 
 impl Disk for OsDisk {
@@ -75,7 +75,7 @@ pub struct FailingDisk {
 }
 
 impl FailingDisk {
-    /// Creates a disk that fails after `successes` syncs.
+    /// Creates a disk that fails after `successes` successful syncs.
     pub const fn after(successes: u64) -> Self {
         Self { successes, attempts: AtomicU64::new(0) }
     }
@@ -118,8 +118,8 @@ pub(crate) fn create(disk: &dyn Disk, path: &Path) -> Result<File, JournalError>
     run(disk, DiskOperation::Create, path, || options.open(path))
 }
 
-/// Reserves the blocks of a file. Without them a store to its mapping would raise SIGBUS on a full
-/// disk.
+/// Reserves the disk blocks of a file. Without them a store to its mapping would raise SIGBUS on a
+/// full disk.
 pub(crate) fn reserve(disk: &dyn Disk, path: &Path, file: &File, bytes: u64) -> Result<(), JournalError> {
     run(disk, DiskOperation::Reserve, path, || Ok(posix_fallocate(file.as_fd(), 0, bytes as i64)?))
 }

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a journal cannot be written or read. Messages name the file and, if there is one, the
-/// remedy.
+/// The error that a journal cannot be written or read. Messages name the file and, if there is one,
+/// the remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -81,14 +81,14 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Returns a closure that adds path and operation to a system's error.
+    /// Returns a closure that adds path and operation to an I/O error.
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, what, source }
     }
 }
 
-/// Why a state cannot be recovered.
+/// The error that a state cannot be recovered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecoveryError {
@@ -134,7 +134,7 @@ pub enum RecoveryError {
 }
 
 impl RecoveryError {
-    /// Checks that the journal accounts for all observed outputs.
+    /// Checks that the journal accounts for all outputs that were observed.
     ///
     /// # Errors
     /// [`RecoveryError::Incomplete`] if it has fewer.

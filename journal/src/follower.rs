@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 /// Number of snapshots kept: one more in case the newest is damaged.
 const KEPT: usize = 2;
 
-/// A state machine that is replicated by a log.
+/// A state machine that applies a log's records, such as a replica of an engine.
 pub trait State {
-    /// Version of the format in which snapshots hold the state. A snapshot of another version is
+    /// Version of the format in which snapshots store the state. A snapshot of another version is
     /// refused.
     const VERSION: u32;
-    /// The value that a snapshot holds.
+    /// The type of the state's value in a snapshot.
     type Saved: DeserializeOwned;
 
-    /// Returns the value of a snapshot, which serializes as [`State::Saved`]. Equal records lead to
-    /// equal values.
+    /// Returns the value to store in a snapshot, which serializes as [`State::Saved`]. Equal
+    /// records lead to equal values.
     fn save(&self) -> impl Serialize;
 
-    /// Restores a saved state, which is not trusted.
+    /// Restores the state from the value in a snapshot, which is not trusted.
     ///
     /// # Errors
     /// The problem with the saved state. The state must not be used then.
@@ -40,11 +40,11 @@ pub trait State {
     /// then.
     fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError>;
 
-    /// Returns the size of the state as a number of records. A snapshot after fewer records would
-    /// cost more than it saves.
+    /// Returns the size of the state, as the number of records that would take as much space. A
+    /// snapshot after fewer records would cost more than it saves.
     fn size(&self) -> u64;
 
-    /// Returns `true` if later records are for a successor to apply.
+    /// Returns `true` if the state has ended, so that later records are for its successor.
     fn has_ended(&self) -> bool {
         false
     }
@@ -67,7 +67,7 @@ pub trait State {
         self.restore(saved).map_err(|error| RecoveryError::State(sequence, error))
     }
 
-    /// Applies a part of a recovery: a snapshot or a record.
+    /// Applies a snapshot or a record that recovery found.
     ///
     /// # Errors
     /// As [`State::decode`] and [`State::apply`].
@@ -79,7 +79,7 @@ pub trait State {
     }
 }
 
-/// A state that follows a log, with its position in it.
+/// A state machine that applies a log's records as they are written (replica), with its position.
 pub struct JournalFollower<S> {
     /// The state after record [`JournalFollower::last`].
     pub state: S,
@@ -89,8 +89,8 @@ pub struct JournalFollower<S> {
 }
 
 impl<S: State> JournalFollower<S> {
-    /// Opens the log of a directory and restores the newest valid snapshot. Without one, `state` is
-    /// the state before the first record.
+    /// Opens the log in a directory and restores the newest valid snapshot, to follow it. Without
+    /// one, `state` is the state before the first record.
     ///
     /// # Errors
     /// As [`State::decode`]; a directory that cannot be read.
@@ -108,8 +108,8 @@ impl<S: State> JournalFollower<S> {
         }
     }
 
-    /// Applies up to `max` new records. Returns the number applied. Stops once
-    /// [`State::has_ended`].
+    /// Applies up to `max` new records of the log to the state. Returns the number applied. Stops
+    /// once [`State::has_ended`].
     ///
     /// # Errors
     /// As [`State::apply`]; the system's refusal. The state must not be used then.
@@ -124,19 +124,19 @@ impl<S: State> JournalFollower<S> {
         Ok(max)
     }
 
-    /// Returns the last record that was applied.
+    /// Returns the sequence of the last record that was applied.
     pub fn last(&self) -> u64 {
         self.reader.next_sequence() - 1
     }
 
-    /// Returns `true` if at least `every` records were applied since the last snapshot, and not
-    /// fewer than the size of the state.
+    /// Returns `true` if enough records were applied since the last snapshot: at least `every`. And
+    /// not fewer than the size of the state.
     pub fn is_snapshot_due(&self, every: u64) -> bool {
         !self.state.has_ended() && self.last() - self.snapshot_at >= every.max(self.state.size())
     }
 
-    /// Writes a snapshot of the state, and removes all but the last two snapshots and the segments
-    /// before them.
+    /// Writes a snapshot of the state, and removes older snapshots and segments. All but the last
+    /// two snapshots go, and the segments before them.
     ///
     /// # Errors
     /// As [`State::encode`]; the system's refusal. The journal stays valid.
@@ -146,7 +146,7 @@ impl<S: State> JournalFollower<S> {
         Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT)?)
     }
 
-    /// Returns the state and its reader, from which a new writer continues
+    /// Returns the state and the reader of its log, from which a new writer continues
     /// ([`crate::Writer::recover`]).
     pub fn into_parts(self) -> (S, Reader) {
         (self.state, self.reader)

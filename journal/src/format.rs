@@ -29,13 +29,13 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Length of a segment's header in bytes.
+/// Length of a log segment's header in bytes.
 pub const SEGMENT_HEADER: usize = 64;
 /// Length of a record's header in bytes.
 pub const RECORD_HEADER: usize = 16;
-/// Byte offset of the watermark in the header.
+/// Byte offset in a segment's header of the watermark: the last durable record.
 pub const WATERMARK: usize = 48;
-/// Length field of the end mark: the log continues in the next segment.
+/// The length field that marks the end of a segment: the log continues in the next one.
 pub(crate) const ROLL: u32 = u32::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"bulkwal1");
 const VERSION: u64 = 1;
@@ -46,7 +46,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The header of a segment, decoded and validated.
+/// The decoded and validated header of a log segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// Id of the log, equal in all its segments.
@@ -60,7 +60,7 @@ pub struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    /// Encodes the header as in the file.
+    /// Encodes the segment's header as bytes of the file.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER] {
         let mut bytes = [0; SEGMENT_HEADER];
         let words = [MAGIC, VERSION, self.log, self.index, self.bytes];
@@ -74,7 +74,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Decodes and validates a header.
+    /// Decodes and validates a segment's header.
     ///
     /// # Errors
     /// A description of the problem.
@@ -97,14 +97,14 @@ impl SegmentHeader {
         Ok(Self { log: word(bytes, 16), index: word(bytes, 24), bytes: word(bytes, 32), watermark })
     }
 
-    /// Returns the CRC of the header, which is part of each record's CRC.
+    /// Returns the CRC of the segment's header, which is part of each record's CRC.
     pub fn seed(&self) -> u32 {
         crc32c(&self.encode()[..40])
     }
 }
 
-/// Returns the maximum payload in segments of `segment_bytes`. The end mark takes one record
-/// header.
+/// Returns the maximum payload in bytes of a record in segments of `segment_bytes` bytes. The end
+/// mark takes one record header.
 pub const fn max_payload(segment_bytes: u64) -> usize {
     (segment_bytes as usize).saturating_sub(SEGMENT_HEADER + 2 * RECORD_HEADER) & !7
 }
@@ -127,7 +127,7 @@ pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 
     u64::from(length) | u64::from(crc32c(&block)) << 32
 }
 
-/// The result of scanning one position of a segment.
+/// The result of reading one position of a segment: a record, its end, or damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanResult {
     /// The expected record, with the length of its payload.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Sleep of the helper when it has nothing to do.
 const IDLE_SLEEP: Duration = Duration::from_millis(10);
 
-/// The options with which journal segments are created.
+/// The options with which log segments are created.
 #[derive(Clone, Copy)]
 pub(crate) struct SegmentOptions {
     pub bytes: u64,
@@ -26,7 +26,7 @@ pub(crate) struct SegmentOptions {
     pub synced: bool,
 }
 
-/// Creates a journal segment with its space reserved. The first segment of a writer is not touched
+/// Creates a log segment with its disk space reserved. The first segment of a writer is not touched
 /// ahead, because the writer waits for it.
 pub(crate) fn create_segment(
     shared: &Shared,
@@ -78,21 +78,21 @@ fn touch_first(shared: &Shared, options: SegmentOptions, first: &MappedSegment) 
     Ok(())
 }
 
-/// A snapshot to write: an encoded state and the last record in it.
+/// A snapshot that the helper thread is to write: the encoded state and its last record.
 pub(crate) struct SnapshotJob {
     pub sequence: u64,
     pub state: Vec<u8>,
 }
 
-/// Removes the segments that a predecessor had prepared.
+/// Removes the segments that a crashed writer had prepared and not used.
 pub(crate) fn remove_unused(shared: &Shared, unused: &[PathBuf]) {
     if let Err(error) = unused.iter().try_for_each(|path| disk::remove(&*shared.disk, path)) {
         shared.fail(error);
     }
 }
 
-/// Runs the helper thread: creates each next segment and writes snapshots, until it must stop. An
-/// error fails the journal.
+/// Runs the helper thread, which creates the next segments and writes snapshots until it must stop.
+/// An error fails the journal.
 pub(crate) fn run_helper(
     shared: &Shared,
     segments: SegmentOptions,
@@ -154,8 +154,8 @@ pub(crate) fn run_helper(
     }
 }
 
-/// Runs the sync thread of group commit: syncs once `records` records wait or one has waited
-/// `within`, until it must stop.
+/// Runs the sync thread of group commit until it must stop. It syncs once `records` records wait or
+/// one has waited `within`.
 pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
     let nap = (within / 4).clamp(Duration::from_micros(10), Duration::from_millis(1));
     let mut since = None;

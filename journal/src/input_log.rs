@@ -4,9 +4,9 @@ use crate::error::JournalError;
 use crate::recovery::LogEnd;
 use crate::writer::Writer;
 
-/// A log that records inputs before they are applied.
+/// A log that records the inputs of a state machine before they are applied.
 pub trait InputLog: Send {
-    /// Whether this log records inputs (`()` records none).
+    /// `true` if this log records inputs (`()` records none).
     const IS_ENABLED: bool;
 
     /// Records an input before it is applied.
@@ -15,17 +15,17 @@ pub trait InputLog: Send {
     /// [`JournalError::Failed`]. The input must not be applied then.
     fn record(&mut self, payload: &[u8]) -> Result<(), JournalError>;
 
-    /// Returns the record that an output must wait for under group commit. With `has_deferred`,
-    /// other outputs wait already.
+    /// Returns the sequence of the record that must be durable before an output may be sent (group
+    /// commit). With `has_deferred`, other outputs wait already.
     fn undurable(&self, has_deferred: bool) -> Option<u64>;
 
-    /// Returns the last durable record.
+    /// Returns the sequence of the last durable record.
     fn durable(&self) -> u64;
 
-    /// Returns why the log has failed, if it has.
+    /// Returns the reason why the log has failed, if it has.
     fn failure(&self) -> Option<JournalError>;
 
-    /// Returns the last record and the end that recovery found.
+    /// Returns the sequence of the last record, and the end of the log that recovery found.
     fn progress(&self) -> (u64, Option<&LogEnd>);
 }
 

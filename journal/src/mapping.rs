@@ -22,7 +22,7 @@ enum Backing {
     File(Arc<MmapRaw>),
 }
 
-/// 64-bit words in a file that is mapped for writing, or on the heap. Clones share them.
+/// Words of 64 bits in a file that is mapped for writing, or on the heap. Clones share them.
 #[derive(Clone)]
 pub(crate) struct MappedWords {
     start: NonNull<AtomicU64>,
@@ -64,8 +64,8 @@ impl MappedWords {
         map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len())
     }
 
-    /// Splits the bytes into ranges for [`MappedWords::touch`]. The kernel holds the process's
-    /// memory map during a call, which delays page faults of other threads.
+    /// Splits the mapped bytes into ranges for [`MappedWords::touch`]. The kernel holds the
+    /// process's memory map during a call, which delays page faults of other threads.
     pub fn touch_ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let bytes = self.len * 8;
         (0..bytes).step_by(TOUCH_BYTES).map(move |start| start..bytes.min(start + TOUCH_BYTES))
@@ -85,7 +85,8 @@ impl Deref for MappedWords {
     }
 }
 
-/// Prefetches the cache line `bytes` after a word, which may be past the end of the mapping.
+/// Prefetches the cache line that is `bytes` bytes after a word, possibly past the end of the
+/// mapping.
 #[inline(always)]
 pub(crate) fn prefetch(word: &AtomicU64, bytes: usize) {
     let address = std::ptr::from_ref(word).cast::<u8>().wrapping_add(bytes);

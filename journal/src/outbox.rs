@@ -8,7 +8,7 @@ use crate::error::RecoveryError;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The outputs to one receiver: a count of all, and the unconfirmed ones.
+/// A transactional outbox for one receiver: the count of all outputs, and the unconfirmed ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outbox<T> {
     /// Number of outputs produced so far.
@@ -24,39 +24,39 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
-    /// Adds an output that was produced.
+    /// Adds an output that the state machine produced.
     pub fn push(&mut self, output: T) {
         self.produced += 1;
         self.unconfirmed.push_back(output);
     }
 
-    /// Returns the number of outputs produced so far, sent or not.
+    /// Returns the number of outputs produced so far, whether sent or not.
     pub const fn produced(&self) -> u64 {
         self.produced
     }
 
-    /// Returns the number of confirmed outputs.
+    /// Returns the number of outputs that the receiver has confirmed.
     pub fn confirmed(&self) -> u64 {
         self.produced - self.unconfirmed.len() as u64
     }
 
-    /// Returns the unconfirmed outputs in order.
+    /// Returns the outputs that the receiver has not confirmed, in order.
     pub const fn unconfirmed(&self) -> &VecDeque<T> {
         &self.unconfirmed
     }
 
-    /// Removes and returns the oldest waiting output if the receiver has confirmed it, that is, if
-    /// it is one of the first `count` outputs ever added.
+    /// Removes and returns the oldest unconfirmed output if it is among the first `count` outputs.
+    /// These are the ones that the receiver has confirmed.
     pub fn pop_confirmed(&mut self, count: u64) -> Option<T> {
         if self.confirmed() < count { self.unconfirmed.pop_front() } else { None }
     }
 
-    /// Confirms the first `count` outputs.
+    /// Marks the first `count` outputs as confirmed and drops them.
     pub fn confirm(&mut self, count: u64) {
         while self.pop_confirmed(count).is_some() {}
     }
 
-    /// Retracts an output that was not sent. Returns whether it was unconfirmed: it may have been
+    /// Takes back an output that was not sent. Returns whether it was unconfirmed: it may have been
     /// confirmed together with a later one. Returns `None` if it can be none of the outputs.
     pub fn retract(&mut self, output: &T) -> Option<bool>
     where
@@ -70,12 +70,12 @@ impl<T> Outbox<T> {
         Some(index.and_then(|index| self.unconfirmed.remove(index)).is_some())
     }
 
-    /// Drops the unconfirmed outputs, which count as confirmed: their receiver is gone.
+    /// Drops the unconfirmed outputs, whose receiver is gone, and counts them as confirmed.
     pub fn clear(&mut self) {
         self.unconfirmed.clear();
     }
 
-    /// Checks that exactly the first `observed` outputs can have been sent.
+    /// Checks that the receiver can have got exactly the first `observed` outputs.
     ///
     /// # Errors
     /// [`RecoveryError::Incomplete`] if the log produced fewer;
@@ -90,13 +90,12 @@ impl<T> Outbox<T> {
         }
     }
 
-    /// Returns `false` for a decoded value with more unconfirmed outputs than produced ones.
+    /// Returns `false` if a decoded outbox has more unconfirmed outputs than produced ones.
     pub fn is_sound(&self) -> bool {
         self.unconfirmed.len() as u64 <= self.produced
     }
 
-    /// Consumes the outbox and returns the outputs that the receiver has not confirmed, which a
-    /// successor must send again.
+    /// Returns the outputs that the receiver has not confirmed, which a successor must send again.
     pub fn into_unconfirmed(self) -> VecDeque<T> {
         self.unconfirmed
     }

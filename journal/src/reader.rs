@@ -11,7 +11,7 @@ const CHUNK: usize = 1 << 18;
 /// Bytes of a read at the end of the log, which a follower polls.
 const PEEK: usize = 1 << 12;
 
-/// A record of the log.
+/// A record of the log: its sequence and its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Sequence in the log, from 1.
@@ -20,7 +20,7 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// A record with its own copy of the payload.
+/// A record of the log with its own copy of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRecord {
     /// Sequence in the log, from 1.
@@ -64,8 +64,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the log of a directory at record `from`, which may not exist yet, or at its first
-    /// record.
+    /// Opens the log in a directory for reading from record `from`, which may not exist yet.
+    /// `None`: from its first record.
     ///
     /// # Errors
     /// [`JournalError::Gap`] if the log begins later; the system's refusal. Segments with an
@@ -116,18 +116,18 @@ impl Reader {
         self.next_sequence
     }
 
-    /// Returns the segment and the byte offset of the next record.
+    /// Returns the segment and the byte offset at which the next record is read.
     pub fn position(&self) -> Option<(&Path, u64)> {
         self.segment.as_ref().map(|segment| (segment.path.as_path(), self.at))
     }
 
-    /// Returns the index of the segment with the next record.
+    /// Returns the index of the segment from which the next record is read.
     pub(crate) fn index(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.index)
     }
 
-    /// Iterates over the records that exist now. Ends after the last one or the first error; a
-    /// later call continues there. Copies each payload, unlike [`Reader::next_record`].
+    /// Iterates over the log's records that exist now. Ends after the last one or the first error;
+    /// a later call continues there. Copies each payload, unlike [`Reader::next_record`].
     pub fn records(&mut self) -> Records<'_> {
         Records { reader: self, has_ended: false }
     }
@@ -182,7 +182,7 @@ impl Reader {
         }
     }
 
-    /// Returns the id of the log.
+    /// Returns the id of the log, which all its segments have.
     pub(crate) fn log_id(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.log)
     }

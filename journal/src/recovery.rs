@@ -7,7 +7,7 @@ use crate::snapshot;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A part of a recovery: at most one snapshot, then the records after it.
+/// A snapshot or a record that recovery passes on: at most one snapshot, then the records after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered<'a> {
     /// The newest valid snapshot.
@@ -26,7 +26,7 @@ pub enum Recovered<'a> {
     },
 }
 
-/// The end of a log, as recovery found it.
+/// The state of a log's end as recovery found it: last record, durable end, damage.
 #[derive(Clone, Debug, Default)]
 pub struct LogEnd {
     /// Last record; 0 for none.
@@ -49,7 +49,8 @@ pub struct LogEnd {
     pub(crate) highest: u64,
 }
 
-/// Recovers the log of a directory through `apply` without changing it. The directory may be empty.
+/// Recovers the log in a directory through `apply`, without changing it. The directory may be
+/// empty.
 ///
 /// # Errors
 /// [`JournalError::Damaged`] if durable records are missing; [`JournalError::Gap`] if no valid
@@ -68,7 +69,7 @@ fn check_watermark(folder: &Path, end: LogEnd) -> Result<LogEnd, JournalError> {
     Ok(end)
 }
 
-/// Recovers a log as [`recover`] does, even if durable records are missing.
+/// Recovers a log as [`recover`] does, even if records are missing that were durable.
 pub(crate) fn read_log(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd, JournalError> {
     let mut end = scan_headers(folder)?;
     newest_snapshot(folder, &mut end, &mut apply)?;
@@ -86,8 +87,8 @@ pub(crate) fn read_log(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> R
     read_records(reader, end, apply)
 }
 
-/// Recovers a state that has followed the log with this reader, as [`recover`] does: applies only
-/// the records after it.
+/// Recovers a state that has already followed the log with `reader`: applies only the records after
+/// it.
 pub(crate) fn resume(
     folder: &Path,
     reader: Reader,
@@ -103,8 +104,8 @@ pub(crate) fn resume(
     check_watermark(folder, read_records(reader, end, apply)?)
 }
 
-/// Passes the newest valid snapshot to `apply`. Returns a reader of the records after it, to follow
-/// a log while it is written.
+/// Starts to follow a log by passing its newest valid snapshot to `apply`. Returns a reader of the
+/// records after it, to follow a log while it is written.
 ///
 /// # Errors
 /// As [`recover`], except that the log may end anywhere.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Prefix of the names of segments.
 const PREFIX: &str = "log-";
-/// Name of a journal segment while it is created.
+/// Name of a log segment's file while it is created.
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
 
 /// Lists the files with a prefix and a number, the lowest number first.
@@ -26,22 +26,22 @@ pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)
     Ok(found)
 }
 
-/// Lists the segments of a directory in order.
+/// Returns index and path of all log segments in a directory, in order.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     numbered(folder, PREFIX)
 }
 
-/// Returns the index of a segment by its file name; `None` for any other file.
+/// Returns the index of a log segment from its file name; `None` for any other file.
 pub fn index_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Returns the path of a segment.
+/// Returns the path of the log segment with this index.
 pub(crate) fn path(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("{PREFIX}{index:08}"))
 }
 
-/// A segment that is open for reading.
+/// A log segment that is open for reading.
 pub(crate) struct OpenSegment {
     pub path: PathBuf,
     pub file: File,
@@ -49,7 +49,7 @@ pub(crate) struct OpenSegment {
     pub seed: u32,
 }
 
-/// Reads up to `buffer.len()` bytes from an offset. Returns fewer only at the end of the file.
+/// Reads bytes of a file from an offset. Returns fewer only at the end of the file.
 pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> Result<usize, JournalError> {
     let mut got = 0;
     while got < buffer.len() {
@@ -64,7 +64,7 @@ pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> R
 }
 
 impl OpenSegment {
-    /// Opens a segment and checks its header.
+    /// Opens a log segment and checks its header.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = open_regular(path).map_err(JournalError::io(path, "open it"))?;
         let mut bytes = [0; SEGMENT_HEADER];
@@ -78,7 +78,7 @@ impl OpenSegment {
         Ok(Self { path: path.to_owned(), file, seed: header.seed(), header })
     }
 
-    /// Returns the sequence of the first record; `None` if no record is valid.
+    /// Returns the sequence of the segment's first record; `None` if no record is valid.
     pub fn first(&self) -> Result<Option<u64>, JournalError> {
         let mut bytes = vec![0; RECORD_HEADER];
         let at = SEGMENT_HEADER as u64;

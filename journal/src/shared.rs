@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A counter padded to its own pair of cache lines, against false sharing.
+/// A counter on cache lines of its own, against false sharing.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct PaddedCounter(AtomicU64);
@@ -27,7 +27,7 @@ impl core::ops::Deref for PaddedCounter {
     }
 }
 
-/// A segment that is mapped for writing.
+/// A log segment that is mapped for writing.
 pub(crate) struct MappedSegment {
     pub index: u64,
     pub path: PathBuf,
@@ -44,7 +44,7 @@ struct UnsyncedSegments {
     mapped: Vec<Arc<MappedSegment>>,
 }
 
-/// The state that the writer shares with its threads and watermarks.
+/// The state that a log's writer shares with its threads and watermarks.
 pub(crate) struct Shared {
     pub folder: PathBuf,
     pub log: u64,
@@ -73,7 +73,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Creates the state of a log whose records may not be durable from segment `unsynced` on.
+    /// Creates the shared state of a log whose records may not be durable from segment `unsynced`
+    /// on.
     pub fn new(
         folder: PathBuf,
         log: u64,
@@ -100,13 +101,13 @@ impl Shared {
         shared
     }
 
-    /// Registers a segment that will be written.
+    /// Adds a log segment that will be written.
     pub fn add(&self, segment: &Arc<MappedSegment>) {
         locked(&self.segments).mapped.push(Arc::clone(segment));
     }
 
-    /// Unmaps and closes the full segments, in the calling thread. A later sync opens them again.
-    /// For durabilities that do not wait for the disk.
+    /// Unmaps and closes the full log segments, in the calling thread. A later sync opens them
+    /// again. For durabilities that do not wait for the disk.
     pub fn unmap_written(&self) {
         // Acquire: pairs with the Release of the roll. The writer no longer uses earlier segments.
         let current = self.segment.load(Ordering::Acquire);
@@ -124,13 +125,13 @@ impl Shared {
         self.failed.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the error of all calls after a failure.
+    /// Returns the error that all calls return after the journal has failed.
     #[cold]
     pub fn failure(&self) -> JournalError {
         JournalError::Failed(locked(&self.reason).clone())
     }
 
-    /// Marks the journal as failed for good. Returns the error of all later calls.
+    /// Marks the journal as failed for all later calls. Returns the error of all later calls.
     #[cold]
     pub fn fail(&self, error: JournalError) -> JournalError {
         let mut reason = locked(&self.reason);
@@ -199,19 +200,20 @@ impl Shared {
     }
 }
 
-/// The durable end of a log, to read or wait for from any thread.
+/// A handle to the durable end of a log, to read or wait for from any thread.
 #[derive(Clone)]
 pub struct Watermark(pub(crate) Arc<Shared>);
 
 impl Watermark {
-    /// Returns the last durable record; all before it are durable too. Never decreases. Under
-    /// [`crate::Durability::Process`] it advances only with a snapshot or an explicit sync.
+    /// Returns the sequence of the last durable record; all before it are durable too. Never
+    /// decreases. Under [`crate::Durability::Process`] it advances only with a snapshot or an
+    /// explicit sync.
     pub fn durable(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         self.0.durable.load(Ordering::Acquire)
     }
 
-    /// Makes all appended records durable, in this thread.
+    /// Makes all appended records durable, working in the calling thread.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -219,7 +221,7 @@ impl Watermark {
         self.0.sync().map(drop)
     }
 
-    /// Checks that the journal has not failed, after which the watermark no longer advances.
+    /// Checks that the journal has not failed; after a failure the watermark no longer advances.
     ///
     /// # Errors
     /// [`JournalError::Failed`] with the reason.
@@ -227,7 +229,8 @@ impl Watermark {
         if self.0.is_failed() { Err(self.0.failure()) } else { Ok(()) }
     }
 
-    /// Waits until a record is durable. Returns `false` if it was not appended within `timeout`.
+    /// Waits until a record is durable, at most for `timeout`. Returns `false` if it was not
+    /// appended within `timeout`.
     ///
     /// The calling thread syncs the log itself, unless another thread does so already: of all
     /// threads that wait, one syncs for all (leader-based group commit). The timeout does not

@@ -27,13 +27,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Name of a snapshot while it is written.
+/// Name of a snapshot's file while it is written.
 pub(crate) const UNFINISHED: &str = "unfinished-snapshot";
 const HEADER: usize = 64;
 const MAGIC: u64 = u64::from_le_bytes(*b"bulksnap");
 const VERSION: u64 = 1;
 
-/// Lists the snapshots of a directory, the oldest first.
+/// Returns the snapshots in a directory, the oldest first.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     segment::numbered(folder, "snapshot-")
 }
@@ -50,14 +50,14 @@ fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {
     bytes
 }
 
-/// A snapshot that was read and verified.
+/// A snapshot of the state that was read from its file and verified.
 pub(crate) struct Snapshot {
     pub log: u64,
     pub sequence: u64,
     pub state: Vec<u8>,
 }
 
-/// Reads and verifies a snapshot. The inner error describes an invalid one.
+/// Reads a snapshot file and verifies it. The inner error describes an invalid one.
 pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, JournalError> {
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));
@@ -78,7 +78,7 @@ pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, Journa
     Ok(Ok(Snapshot { log, sequence, state }))
 }
 
-/// Writes a snapshot to the disk durably. `sync_log` makes the log durable up to the snapshot.
+/// Writes a snapshot to disk durably. `sync_log` makes the log durable up to the snapshot.
 pub(crate) fn write(
     disk: &dyn Disk,
     folder: &Path,
@@ -98,8 +98,8 @@ pub(crate) fn write(
     disk::sync_dir(disk, folder)
 }
 
-/// Writes a snapshot of a state that includes the last record read from `reader`, without delaying
-/// the writer of the log; then removes old snapshots and segments, as
+/// Writes a snapshot of a state that has applied the records up to the position of `reader`. It
+/// does not delay the writer of the log; then removes old snapshots and segments, as
 /// [`Writer::snapshot`](crate::Writer::snapshot) does. Must not run twice at once, nor while a
 /// writer opens the directory: both remove unfinished files.
 ///
@@ -125,8 +125,9 @@ pub fn write_snapshot(
     prune(disk, folder, keep.max(1))
 }
 
-/// Removes all snapshots older than the newest `keep` valid ones, and the segments before the
-/// oldest of these. A damaged snapshot does not count, because recovery cannot use it.
+/// Removes all but the newest `keep` valid snapshots, and the log segments that none of them needs.
+/// Those are the segments before the oldest snapshot that stays. A damaged snapshot does not count,
+/// because recovery cannot use it.
 pub(crate) fn prune(disk: &dyn Disk, folder: &Path, keep: usize) -> Result<(), JournalError> {
     let mut snapshots = list(folder)?;
     let (mut good, mut oldest) = (0, 0);

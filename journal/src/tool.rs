@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// An error of the journal tool.
+/// An error of the journal tool, such as a missing directory.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -30,7 +30,7 @@ pub enum ToolError {
     Undamaged(PathBuf),
 }
 
-/// The format of a dump.
+/// The output format of the journal tool's dump: text or JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpFormat {
     /// Text: sequence, length, and the payload as text (control characters escaped) or, where it
@@ -51,7 +51,7 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Returns `true` if a directory has a segment or a snapshot.
+/// Returns `true` if a directory holds a journal: a segment or a snapshot.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -60,7 +60,8 @@ pub fn is_journal(path: &Path) -> Result<bool, ToolError> {
     Ok(!segment::list(folder)?.is_empty() || !snapshot::list(folder)?.is_empty())
 }
 
-/// Lists segments and snapshots, one per line. A damaged file is listed with the reason.
+/// Lists the segments and snapshots of a journal, one per line. A damaged file is listed with the
+/// reason.
 ///
 /// # Errors
 /// A file cannot be read, or the output cannot be written.
@@ -89,7 +90,7 @@ pub fn list(path: &Path, out: &mut dyn Write) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Reads the log as recovery would and reports the result. Returns `true` if nothing is lost.
+/// Reads a journal as recovery would and reports the result. Returns `true` if nothing is lost.
 ///
 /// # Errors
 /// A file cannot be read, or the output cannot be written.
@@ -152,7 +153,7 @@ fn print(record: Record<'_>, form: DumpFormat, out: &mut dyn Write) -> io::Resul
     }
 }
 
-/// Dumps the records of a log, from record `from` or the first. Returns the number dumped. At the
+/// Prints the records of a log, from record `from` or the first. Returns the number dumped. At the
 /// end of the log, `should_continue` decides whether to poll for more, and may sleep before.
 ///
 /// # Errors
@@ -190,7 +191,7 @@ fn copy(dir: &Path, mut from: &File, to: &Path) -> Result<(), JournalError> {
     disk::rename(&OsDisk, &unfinished, to)
 }
 
-/// Removes everything from the first damaged record on, so that a writer can continue there.
+/// Removes everything from a log's first damaged record on, so that a writer can continue there.
 /// Returns the last record left. A copy of the damaged segment, and all later segments, get names
 /// that begin with `orphaned-`.
 ///

@@ -20,10 +20,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a record survives once it is appended; see the [crate's table](crate).
+/// The failures that a record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: records stay in memory.
+    /// No write to disk: records stay in memory.
     None,
     /// The death of the process.
     Process,
@@ -104,9 +104,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the log of a directory, which is created if it does not exist: recovers its snapshot
-    /// and records through `apply`, and continues after the last record. Unfinished files are
-    /// removed; segments after the end of the log are renamed to `orphaned-…` for inspection.
+    /// Opens the log in a directory for writing, after recovering it through `apply`. Creates the
+    /// directory if it does not exist, recovers its snapshot and records, and continues after the
+    /// last record. Unfinished files are removed; segments after the end of the log are renamed to
+    /// `orphaned-…` for inspection.
     ///
     /// Under [`Durability::None`] the directory is not used.
     ///
@@ -120,9 +121,9 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// Opens a log as [`Writer::open`] does, for an `apply` that can fail: its first error ends
-    /// recovery, and the directory stays unchanged. With the reader of a state that has followed
-    /// the log ([`crate::follow`]), only the records after it are recovered.
+    /// Opens a log as [`Writer::open`] does, with an `apply` whose first error ends recovery. The
+    /// directory then stays unchanged. With the reader of a state that has followed the log
+    /// ([`crate::follow`]), only the records after it are recovered.
     ///
     /// # Errors
     /// As [`Writer::open`], and those of `apply`.
@@ -232,7 +233,7 @@ impl Writer {
         &self.end
     }
 
-    /// Returns the last record that was appended or recovered; 0 for none.
+    /// Returns the sequence of the last record that was appended or recovered; 0 for none.
     pub fn last(&self) -> u64 {
         self.next - 1
     }
@@ -242,21 +243,21 @@ impl Writer {
         self.segment_stalls
     }
 
-    /// Returns the last record whose outputs may be released: the durable end under group commit,
-    /// else `u64::MAX`.
+    /// Returns the sequence of the last record whose outputs may be sent. That is the durable end
+    /// under group commit, else `u64::MAX`.
     #[inline]
     pub fn durable_sequence(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         if self.is_group_commit() { self.shared.durable.load(Ordering::Acquire) } else { u64::MAX }
     }
 
-    /// Returns `true` if outputs must wait until their record is durable.
+    /// Returns `true` if outputs must wait until their record is durable (group commit).
     #[inline]
     pub const fn is_group_commit(&self) -> bool {
         matches!(self.durability, Durability::GroupCommit { .. })
     }
 
-    /// Returns why the journal has failed, if it has.
+    /// Returns the reason why the journal has failed, if it has.
     pub fn failure(&self) -> Option<JournalError> {
         self.shared.is_failed().then(|| self.shared.failure())
     }
@@ -360,8 +361,9 @@ impl Writer {
         self.snapshot_every > 0 && self.last() - self.snapshot_at >= self.snapshot_every
     }
 
-    /// Hands over the encoded state after the last record ([`crate::codec::encode`]). The helper
-    /// thread writes the snapshot, and then removes older snapshots and the segments before them.
+    /// Takes the encoded state after the last record, to be written as a snapshot
+    /// ([`crate::codec::encode`]). The helper thread writes the snapshot, and then removes older
+    /// snapshots and the segments before them.
     ///
     /// # Errors
     /// [`JournalError::Failed`]. If this snapshot cannot be written, the journal fails, and a later
@@ -421,8 +423,9 @@ fn spawn_running(name: &str, run: impl FnOnce() + Send + 'static) -> Result<Join
     Ok(thread)
 }
 
-/// The lock of a journal's directory. It is unlocked explicitly: closing the file is not enough if
-/// a child process inherited the descriptor and has not called `exec` yet.
+/// The lock of a journal's directory, which only one writer holds. It is unlocked explicitly:
+/// closing the file is not enough if a child process inherited the descriptor and has not called
+/// `exec` yet.
 pub(crate) struct DirLock(File);
 
 impl Drop for DirLock {

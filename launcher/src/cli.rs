@@ -40,7 +40,7 @@ impl Cli {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Parses the words of a command line.
+    /// Parses the arguments of a command line.
     ///
     /// # Errors The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
@@ -285,7 +285,7 @@ Examples:
 
 Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
-/// The target of a kill switch or a limit: exactly one of these flags.
+/// The scope of a kill switch or a limit, given by exactly one of these flags.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[group(required = true, multiple = false)]
 pub struct KillTarget {
@@ -350,7 +350,7 @@ pub enum JournalAction {
     Cut,
 }
 
-/// The output format of a journal's records.
+/// The output format of records that `launcher journal` prints.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordFormat {
     /// For people

@@ -64,7 +64,7 @@ pub struct Harness<T = (), S = (), V = ()> {
     _techniques: PhantomData<T>,
 }
 
-/// A user-defined part that cannot be added.
+/// An error of adding a user-defined strategy, technique or venue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HarnessError {
     /// The name of a strategy or venue is taken or invalid.
@@ -87,7 +87,7 @@ pub struct OwnVenue<V> {
     make: MakeVenue<V>,
 }
 
-/// A compile-time list of user-defined strategies.
+/// A list of user-defined strategies as a type, so that each is compiled into the measured loops.
 pub trait Strategies {
     /// Adds the strategies to the registry, each compiled with each technique.
     ///
@@ -112,7 +112,7 @@ impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy
     }
 }
 
-/// A compile-time list of user-defined venues.
+/// A list of user-defined venues as a type, so that each is compiled into the measured loops.
 pub trait Venues {
     /// Adds the venues to the registry, each compiled with each technique.
     ///
@@ -138,15 +138,14 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
 }
 
 impl Harness {
-    /// Creates a launcher with the built-in parts only.
+    /// Creates a launcher with the built-in strategies, techniques and venues only.
     pub const fn new() -> Self {
         Self { strategies: (), venues: (), _techniques: PhantomData }
     }
 }
 
-/// Runs the program with the built-in parts only, as `launcher` and `bulkhead` do. Not generic, so
-/// that every technique, strategy and venue is compiled once in this crate, not again in each
-/// program.
+/// Runs the launcher with the built-in strategies, techniques and venues only. Not generic, so that
+/// every technique, strategy and venue is compiled once in this crate, not again in each program.
 #[inline(never)]
 pub fn main() -> ExitCode {
     Harness::new().main()
@@ -189,7 +188,8 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }
     }
 
-    /// Registers the parts in this process without running anything: for tests of parts.
+    /// Registers the user-defined strategies, techniques and venues without running anything, for
+    /// tests.
     ///
     /// # Errors
     /// A name that is taken or invalid.
@@ -203,8 +203,8 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Ok(())
     }
 
-    /// Runs the command line, as the launcher or as one process of a run. Exit codes: 0 done, 1
-    /// failed or not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
+    /// Runs the launcher's command line, or one process of a run. Exit codes: 0 done, 1 failed or
+    /// not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
         // First of all: an allocation that fails does not end a process in order, nor mention
         // limits.

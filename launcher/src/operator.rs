@@ -38,7 +38,7 @@ pub struct ActiveRunHandle {
 }
 
 impl ActiveRunHandle {
-    /// Finds an active run by name: see [`find_run`].
+    /// Finds an active run by name and opens its command channel: see [`find_run`].
     ///
     /// # Errors
     /// The errors of [`find_run`], or a control segment that cannot be read.
@@ -69,7 +69,7 @@ impl ActiveRunHandle {
         Ok(())
     }
 
-    /// Returns the commands given so far and the engine's answers.
+    /// Returns the operators' commands given so far, and the engine's answers.
     ///
     /// # Errors
     /// The segments are gone or belong to another run.
@@ -79,8 +79,8 @@ impl ActiveRunHandle {
         Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
     }
 
-    /// Sends a command and waits until it is done or the timeout expires. Returns the entry and the
-    /// answer.
+    /// Sends an operator command and waits until it is done or the timeout expires. Returns the
+    /// entry and the answer.
     ///
     /// # Errors
     /// No right to write the command channel, its lock is held, it is full, or the engine does not
@@ -143,14 +143,14 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Converts the ticks between two times of the run's clock to nanoseconds.
+    /// Converts a difference of two ticks of the run's clock to nanoseconds.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }
 }
 
-/// Returns the id of an active run: the run with that id, the only one whose id starts with the
-/// text, the run of a folder, or for `latest` the one that started last.
+/// Returns the id of the active run that a name refers to. The run with that id, the only one whose
+/// id starts with the text, the run of a folder, or for `latest` the one that started last.
 ///
 /// # Errors
 /// [`UsageError`]: no run matches, several do, or the run is over. Also a folder whose record

@@ -11,18 +11,18 @@ pub fn measure() {
     }
 }
 
-/// Standard output, which ignores writes after its reader has closed it. Control characters in the
+/// Standard output that ignores writes after its reader has closed it. Control characters in the
 /// text are escaped, except for the reports' own colors.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
-/// Locks standard output.
+/// Locks standard output for a report.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
     let colours = is_coloured(&out);
     Output(PrintableWriter::new(out, colours))
 }
 
-/// Locks stdout for a command that ends when its reader closes it: a closed pipe is an error here.
+/// Locks stdout for a command that ends when its reader closes it, with an error on a closed pipe.
 pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }
@@ -38,7 +38,7 @@ fn is_coloured(out: &impl IsTerminal) -> bool {
 }
 
 impl Output<StdoutLock<'static>> {
-    /// Returns `true` if the output is a terminal and colors are allowed.
+    /// Returns `true` if standard output is a terminal and colors are allowed.
     pub fn is_coloured(&self) -> bool {
         is_coloured(self.0.inner())
     }

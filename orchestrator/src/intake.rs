@@ -43,7 +43,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         taken
     }
 
-    /// Polls fences first if needed: the first order of a new incarnation may overtake its fence.
+    /// Turns a message into an order input, after reading changed incarnations if it may be a new
+    /// one's.
     #[inline(always)]
     pub(crate) fn order_input<C: Clock>(
         &mut self,

@@ -11,13 +11,13 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
 
-/// The outputs that an engine's predecessors have sent, recovered from rings and log; zero without
-/// a predecessor.
+/// The numbers of outputs of each kind that crashed engines have sent, recovered from rings and
+/// log. Zero without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of return stamps in the log.
     pub returns_stamped: u64,
-    /// Number of other orchestrator records in the log, except those of its seal.
+    /// Number of other orchestrator records in the log, except those that seal it.
     pub others_logged: u64,
     /// Number of messages in each gateway's session, from the first on.
     pub sent: Vec<u64>,
@@ -29,7 +29,7 @@ pub struct OutputWatermarks {
 }
 
 impl OutputWatermarks {
-    /// Counts `records` log records of a point.
+    /// Counts log records of a stamp point as written.
     pub fn count_records(&mut self, point: Point, records: u64) {
         use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
         match point {
@@ -50,22 +50,23 @@ fn count_at(counts: &[u64], index: usize) -> u64 {
     counts.get(index).copied().unwrap_or(0)
 }
 
-/// The state of a gateway as recovered from the engine's journal.
+/// The state of a gateway that the engine's recovery found in its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveredGateway {
     /// Number of orders among the messages in its session.
     pub orders: u64,
-    /// Checksum of these messages.
+    /// Checksum of the messages in the gateway's session.
     pub sent: Checksum,
     /// The next message for the session, which the gateway may have taken already.
     pub next_message: Option<Message>,
     /// Number of reports taken from the gateway.
     pub reports: u64,
-    /// Checksum of these reports.
+    /// Checksum of the reports taken from the gateway.
     pub reported: Checksum,
 }
 
-/// The result of an engine's recovery, in addition to the engine itself.
+/// The results of an engine's recovery besides the engine: taken messages, gateways, missing
+/// records.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of messages taken from each strategy's memory since its last reset.
@@ -138,7 +139,8 @@ impl OutputLedger {
         }
     }
 
-    /// Recalls a message for a gateway. Returns `None` if no such message was produced.
+    /// Removes a message for a gateway from the outputs, because it was recalled. Returns `None` if
+    /// no such message was produced.
     pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.retract(message)? {
@@ -181,7 +183,8 @@ impl OutputLedger {
             || self.gateways.iter().any(|of| !of.dispatched.unconfirmed().is_empty())
     }
 
-    /// Returns the records missing from the log, timed `now` unless their value is not a time.
+    /// Returns the log records that the crashed engine had not written. They are timed `now` unless
+    /// their value is not a time.
     pub fn unlogged(&self, now: u64) -> Vec<Record> {
         let kept = self.log.iter().flat_map(Outbox::unconfirmed);
         let records = kept.filter_map(|[key, value]| Record::from_words(*key, *value));

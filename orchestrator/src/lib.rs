@@ -48,8 +48,9 @@ const VALUE_LINES: usize = 8;
 /// Cache lines of the agent that are prefetched: all of them.
 const AGENT_LINES: usize = 64;
 
-/// The agent that runs the engine's event loop. `R` is the receiving end of the technique under
-/// test, for both contended hand-offs; `J` records inputs.
+/// The agent that runs the engine: reads orders and reports, and passes them to its state machine.
+/// `R` is the receiving end of the technique under test, for both contended hand-offs; `J` records
+/// inputs.
 pub struct Orchestrator<R, J = ()> {
     submit: R,
     completion: R,

@@ -12,7 +12,7 @@ use protocol::wire::Message;
 use std::collections::VecDeque;
 use system::work::TimedWork;
 
-/// All outputs of the live engine, except its log and its journal.
+/// The sending ends of the live engine: rings to gateways and strategies, and operators' answers.
 #[derive(Default)]
 pub struct Outputs {
     pub(crate) gateways: Vec<Sender>,
@@ -23,7 +23,7 @@ pub struct Outputs {
     pub(crate) commands: Option<CommandChannel>,
     pub(crate) repairs: Option<RepairsWriter>,
     pub(crate) work: TimedWork,
-    /// As of the last inspection of the submit hand-off.
+    /// The slot that blocked the submit hand-off at its last inspection.
     pub(crate) blocked_claim: Option<BlockedClaim>,
     pub(crate) has_queued_reports: bool,
     pub(crate) recall_is_due: bool,
@@ -35,13 +35,13 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Creates outputs with empty queues; `gateways` has an entry per venue and credential, the
-    /// credentials of a venue next to each other, `strategies` one per strategy.
+    /// Creates outputs with empty queues for the given rings. `gateways` has an entry per venue and
+    /// credential, the credentials of a venue next to each other, `strategies` one per strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: TimedWork) -> Self {
         Self { gateways, strategies, work, ..Self::default() }
     }
 
-    /// Makes the outputs answer operators' commands through `desk`.
+    /// Adds the command channel through which operators' commands are answered.
     #[must_use]
     pub fn with_commands(self, desk: CommandChannel) -> Self {
         Self { commands: Some(desk), ..self }

@@ -22,7 +22,8 @@ use shm::ring::Consumer;
 use std::error::Error;
 use std::path::Path;
 
-/// The state of an engine after a record of its journal.
+/// The engine's state machine after a record of its journal, with the outputs that may not have
+/// been sent.
 pub struct Replica {
     pub(crate) core: Core,
     pub(crate) ledger: OutputLedger,
@@ -31,7 +32,7 @@ pub struct Replica {
     commands: CommandChannel,
 }
 
-/// The content of an engine's snapshot.
+/// The content of an engine's snapshot: state machine and unconfirmed outputs.
 #[derive(Serialize, Deserialize)]
 pub struct EngineSnapshot {
     pub(crate) ledger: OutputLedger,
@@ -97,7 +98,7 @@ impl Effects for LedgerEffects<'_> {
 }
 
 impl Replica {
-    /// Creates a replica before its first record. `stamps` are the run's.
+    /// Creates a replica that has applied no record of the journal. `stamps` are the run's.
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from here: commands are in the journal.
@@ -106,7 +107,7 @@ impl Replica {
         Self { core, ledger, stamps, answers, commands: desk }
     }
 
-    /// Removes outputs from the ledger that were sent.
+    /// Drops outputs that are known to be sent, up to the given counts.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         self.ledger.confirm(watermarks);
     }
@@ -116,12 +117,12 @@ impl Replica {
         self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
 
-    /// Returns `true` if outputs may not have been sent.
+    /// Returns `true` if the replica keeps outputs that may not have been sent.
     pub fn has_unconfirmed(&self) -> bool {
         self.ledger.has_unconfirmed()
     }
 
-    /// Promotes the replica to the successor of a crashed engine. Reads the rest of the journal in
+    /// Turns the replica into the successor of a crashed engine. Reads the rest of the journal in
     /// `folder`: after what `followed` has read, or from a snapshot or the start. `outputs` are
     /// attached after the crashed engine's, with empty inboxes; `now` is in ticks.
     ///
@@ -248,7 +249,7 @@ impl State for Replica {
     }
 }
 
-/// A promoted engine that is not attached to the contended hand-offs yet.
+/// A recovered engine that is not attached to its queues of orders and reports yet.
 ///
 /// Journaled messages in the hand-offs are skipped, the others are taken. The messages of an inbox,
 /// which connects threads of one process, are skipped, and what a session lacks is sent again.
@@ -259,8 +260,8 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Attaches the engine to the contended hand-offs, whose ends were opened after the crashed
-    /// engine's.
+    /// Attaches the recovered engine to its queues of orders and reports, in place of the crashed
+    /// one.
     ///
     /// # Errors
     /// If more was taken from a hand-off than the journal has.
@@ -285,12 +286,12 @@ impl Successor {
         Ok(Orchestrator::new(submit, completion, self.core, self.outputs, self.journal))
     }
 
-    /// Returns how far the journal is durable.
+    /// Returns a handle to the durable end of the journal.
     pub fn watermark(&self) -> Watermark {
         self.journal.watermark()
     }
 
-    /// Returns the number of unsettled requests of running strategies.
+    /// Returns the number of running strategies' orders, replaces and cancels that are not settled.
     pub fn open_orders(&self) -> u64 {
         self.core.positions.requests()
     }

@@ -14,7 +14,7 @@ use system::clock::Clock;
 /// short enough for every deadline, long enough to cost nothing.
 const INSPECTION_NS: u64 = 250_000;
 
-/// Access to the launcher's fences in the control segment.
+/// Reads from the control segment which strategies and gateways are dead or restarted.
 pub struct Supervision {
     control: Control,
     seen: u64,
@@ -23,7 +23,7 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// Reads fences from the control segment.
+    /// Creates the reader of incarnations in a control segment.
     pub fn new(control: Control) -> Self {
         // Not the current generation: existing fences must be seen.
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }
@@ -134,8 +134,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Adds supervision by the launcher, and publishes what a crashed engine may not have
-    /// published. `now` is in ticks.
+    /// Connects the engine to the launcher's supervision, and publishes what a crashed engine may
+    /// not have published. `now` is in ticks.
     #[must_use]
     pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
         for session in &self.core.sessions {

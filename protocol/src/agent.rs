@@ -14,7 +14,7 @@ use system::alloc;
 use system::clock::{Clock, Timebase};
 use system::usage::ThreadUsage;
 
-/// The context of a duty cycle: its thread's clock and stamp log.
+/// The context of an agent's duty cycle: its thread's clock and stamp log.
 pub struct Cycle<C> {
     /// The run's clock.
     pub clock: C,
@@ -29,7 +29,8 @@ pub struct Cycle<C> {
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Stamps a point: reads the clock, logs the time, and returns it.
+    /// Stamps a point of an order's path: logs the order and the current time, and returns the
+    /// time.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -37,8 +38,7 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps a point as [`Cycle::stamp`] does, with a detail: the venue, or the number of the
-    /// report.
+    /// Stamps a point as [`Cycle::stamp`] does, with the venue or the report's number.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -46,14 +46,13 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Logs the stamp of an inner point of the order's path; does nothing if the run stamps only
-    /// the ends.
+    /// Stamps an inner point of an order's path, unless the run stamps only its ends.
     #[inline(always)]
     pub fn stamp_inner(&mut self, point: Point, id: OrderId) {
         self.stamp_inner_with(point, id, 0);
     }
 
-    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with a detail.
+    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with the venue or the report's number.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {
@@ -62,15 +61,15 @@ impl<C: Clock> Cycle<C> {
     }
 }
 
-/// A role of a run, as a duty cycle.
+/// A unit of work that a thread calls in a loop, such as a strategy, the orchestrator or a gateway.
 pub trait Agent<C: Clock> {
-    /// Does the work available now, in bounded time, and returns its amount; 0 lets the thread
-    /// idle.
+    /// Does the work available now, in bounded time, and returns the amount of work. 0 lets the
+    /// thread idle.
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
-    /// Returns the time of the agent's next work that no message triggers, in ticks; `u64::MAX` if
-    /// it only reacts to messages. A parked thread sleeps no longer than that, so a deadline at
-    /// which the agent has no work wastes its core.
+    /// Returns the tick at which the agent has work without a message; `u64::MAX` if it only reacts
+    /// to messages. A parked thread sleeps no longer than that, so a deadline at which the agent
+    /// has no work wastes its core.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
@@ -82,14 +81,14 @@ pub trait Agent<C: Clock> {
         false
     }
 
-    /// Returns the reason why the agent cannot continue, if there is one: its thread then ends and
-    /// reports it. Called only after a cycle without work.
+    /// Returns the reason why the agent cannot continue, if there is one. Called only after a cycle
+    /// without work.
     fn failure(&self) -> Option<&str> {
         None
     }
 
-    /// Appends the records that are final only at the end, such as checksums. Called once, after
-    /// the last duty cycle.
+    /// Appends the agent's final records, such as checksums, to the stamp log at the end of the
+    /// run. Called once, after the last duty cycle.
     fn seal(&self, log: &mut StampLog) {
         let _ = log;
     }
@@ -102,8 +101,8 @@ pub trait Agent<C: Clock> {
         let _ = round;
     }
 
-    /// Takes the next slot of the thread's counters and stores the agent's own counters there.
-    /// Called after each duty cycle with work.
+    /// Publishes the agent's counters in its part of the thread's shared segment. Called after each
+    /// duty cycle with work.
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         let _ = slots.next_agent();
     }
@@ -119,7 +118,7 @@ const MAX_STOPPED_POLLS: u32 = 64;
 /// microseconds where threads spin.
 const PREFETCH_INTERVAL: u64 = 128;
 
-/// The outcome of one duty cycle.
+/// The outcome of one duty cycle: work, no work, or the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.
@@ -147,8 +146,8 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Publishes the agent's counters and then the state `Running`: the counters of a restarted
-    /// agent do not start at zero.
+    /// Starts the agent: publishes its counters and then the state `Running`. A restarted agent's
+    /// counters do not start at zero.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -227,8 +226,8 @@ impl DutyCycle {
         self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Seals the log and stores the final counters. The caller sets [`ThreadState::Done`], after
-    /// its own final values.
+    /// Appends the agent's final records to the stamp log and stores its final counters. The caller
+    /// sets [`ThreadState::Done`], after its own final values.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -319,7 +318,7 @@ pub struct AgentRunner {
 }
 
 impl AgentRunner {
-    /// Starts the agent on the calling thread; all other methods are called on the same thread.
+    /// Starts the agent on the calling thread, which must also call all other methods.
     pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = ThreadUsage::current_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);
@@ -342,7 +341,7 @@ impl AgentRunner {
         turn
     }
 
-    /// Idles after a [`CycleOutcome::Idle`], for at most `max_ns` nanoseconds.
+    /// Waits after a duty cycle without work, for at most `max_ns` nanoseconds.
     #[inline(always)]
     pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, max_ns: u64, clock: &C) {
         let gives_core = I::CAN_YIELD && idle.can_yield();
@@ -356,8 +355,8 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a [`CycleOutcome::Busy`]. If the thread had slept before that
-    /// cycle, a message may have waited, so the sleep is logged.
+    /// Resets the idle strategy after a duty cycle that did work. If the thread had slept before
+    /// that cycle, a message may have waited, so the sleep is logged.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {
@@ -369,8 +368,8 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Seals the log, stores the final counters, and publishes that the thread is done or why it
-    /// failed.
+    /// Appends the final records, stores the final counters, and publishes that the thread is done
+    /// or why it failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);
         self.duty_cycle.end(agent, cycle, status);

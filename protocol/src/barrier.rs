@@ -55,9 +55,8 @@ pub struct ArrivedThread {
 }
 
 impl ArrivedThread {
-    /// Pins the calling thread to its core and gives it the run's priority, if the plan has them,
-    /// and publishes its roles and ids in its segment. `log` is the thread's stamp log
-    /// ([`segments::stamp_log`]).
+    /// Pins the calling thread and sets its priority by the plan, and publishes its roles and ids.
+    /// `log` is the thread's stamp log ([`segments::stamp_log`]).
     ///
     /// # Errors
     /// [`ArriveError`] if the core or the priority is refused.

@@ -37,19 +37,19 @@ pub fn digest(message: &Message) -> u64 {
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Adds a message by its digest.
+    /// Adds a message to the checksum, given the message's digest.
     #[inline(always)]
     pub const fn add(&mut self, digest: u64) {
         self.0 = self.0.wrapping_add(digest);
     }
 
-    /// Removes a message from the checksum that was added and then not sent.
+    /// Removes a message from the checksum that was not sent after all.
     #[inline(always)]
     pub const fn remove(&mut self, digest: u64) {
         self.0 = self.0.wrapping_sub(digest);
     }
 
-    /// Returns the sum of the digests so far; 0 before the first message.
+    /// Returns the checksum: the sum of the digests so far; 0 before the first message.
     pub const fn value(self) -> u64 {
         self.0
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Maximum number of bytes decoded, so that a corrupt length cannot allocate all memory.
 const LIMIT: usize = 1 << 20;
 
-/// A plan that cannot be encoded or decoded.
+/// The error that a plan cannot be encoded or decoded.
 #[derive(Debug, Error)]
 pub enum CodecError {
     /// The plan cannot be encoded.

@@ -25,31 +25,31 @@ use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use system::named_enum;
 
-/// The name of the commands segment within the run.
+/// The name within the run of the segment with operators' commands.
 pub const COMMANDS_SEGMENT: &str = "desk";
-/// The name of the answers segment within the run.
+/// The name within the run of the segment with the engine's answers to commands.
 pub const ANSWERS_SEGMENT: &str = "answers";
 
 /// Maximum number of commands of one run.
 pub const MAX_COMMANDS: usize = 1_024;
 const WORDS_EACH: usize = 8;
 const FIRST: usize = HEADER_WORDS + 16;
-/// Words of the commands segment.
+/// Size (words) of the segment with operators' commands.
 pub const COMMANDS_WORDS: usize = FIRST + MAX_COMMANDS * WORDS_EACH;
 /// Offset of the number of commands; in the answers segment, of the number of commands seen.
 const COUNT: usize = HEADER_WORDS;
-/// The kind of the commands segment; written by operators.
+/// The kind of the segment with operators' commands; written by operators.
 pub const COMMANDS_KIND: SegmentKind =
     SegmentKind::new(13, "desk", &[("count", COUNT), ("first", FIRST), ("words-each", WORDS_EACH)])
         .of_slots(HEADER_WORDS, 1);
 
 const REASONS: usize = HEADER_WORDS + 16;
-/// Number of rejection reasons that are counted: codes below this.
+/// Number of rejection reasons that are counted; reasons have codes below this.
 pub const MAX_REASONS: usize = 64;
 const FIRST_ANSWER: usize = REASONS + MAX_REASONS;
-/// Words of the answers segment.
+/// Size (words) of the segment with the engine's answers to commands.
 pub const ANSWERS_WORDS: usize = FIRST_ANSWER + MAX_COMMANDS * WORDS_EACH;
-/// The kind of the answers segment; written by the engine.
+/// The kind of the segment with the engine's answers; written by the engine.
 pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
     14,
     "answers",
@@ -57,7 +57,7 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 )
 .of_slots(HEADER_WORDS, 1);
 
-/// A command of an operator.
+/// A command of an operator to the running engine: stop trading, resume it, or change a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Refuse new orders from now on, and cancel open ones at their venues.
@@ -105,12 +105,12 @@ impl Command {
     }
 }
 
-/// A command with its number, time and sender.
+/// An operator's command with its number, time and sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandEntry {
     /// The number of the command, from 0.
     pub number: u32,
-    /// When the command was appended, in ticks of the run's clock.
+    /// Time at which the command was appended, in ticks of the run's clock.
     pub ticks: u64,
     /// The process id of the operator.
     pub pid: u32,
@@ -141,7 +141,7 @@ fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
     CommandEntry { number, ticks: at(0), pid: at(1) as u32, command: Command::from_words([at(2), at(3)]) }
 }
 
-/// Returns all commands that were appended so far.
+/// Returns all operators' commands that were appended so far.
 ///
 /// # Panics
 /// If the segment is shorter than [`COMMANDS_WORDS`].
@@ -157,7 +157,7 @@ pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
-    /// Wraps the commands segment.
+    /// Creates the operators' end of the command channel over its segment of commands.
     ///
     /// # Panics
     /// If the segment is shorter than [`COMMANDS_WORDS`].
@@ -165,7 +165,7 @@ impl CommandWriter {
         Self(segment.slice(0, COMMANDS_WORDS))
     }
 
-    /// Appends a command and returns its number; `None` if the segment is full.
+    /// Appends an operator's command and returns its number; `None` if the segment is full.
     pub fn append(&self, command: Command, ticks: u64, pid: u32) -> Option<u32> {
         let number = self.0[COUNT].load(Ordering::Relaxed);
         if number >= MAX_COMMANDS as u64 {
@@ -205,11 +205,11 @@ named_enum! {
 pub struct CommandAnswer {
     /// The progress of the command.
     pub status: CommandStatus,
-    /// When the engine saw the command, in ticks.
+    /// Time at which the engine saw the command, in ticks.
     pub seen_ticks: u64,
-    /// When the command was complete, in ticks.
+    /// Time at which the command was complete, in ticks.
     pub done_ticks: u64,
-    /// For a kill: number of open orders that are cancelled.
+    /// Number of open orders that a kill cancels.
     pub orders: u64,
 }
 
@@ -222,7 +222,7 @@ pub struct CommandChannel {
 }
 
 impl CommandChannel {
-    /// Wraps the commands and the answers segment.
+    /// Creates the engine's end of the command channel over its segments of commands and answers.
     ///
     /// # Panics
     /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
@@ -230,7 +230,7 @@ impl CommandChannel {
         Self { desk: desk.slice(0, COMMANDS_WORDS), answers: answers.slice(0, ANSWERS_WORDS), taken: 0 }
     }
 
-    /// Returns `true` if there is a command that was not taken: one load of a cache line that
+    /// Returns `true` if an operator's command waits to be taken: one load of a cache line that
     /// rarely changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
@@ -238,7 +238,8 @@ impl CommandChannel {
         self.desk.load(COUNT, Ordering::Acquire) > self.taken
     }
 
-    /// Takes the next command, each once and in the order of their numbers. The caller answers it.
+    /// Takes the next operator's command, each once and in the order of their numbers. The caller
+    /// answers it.
     #[cold]
     pub fn next_command(&mut self) -> Option<CommandEntry> {
         if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
@@ -251,19 +252,19 @@ impl CommandChannel {
         Some(entry)
     }
 
-    /// Skips the first `taken` commands, which a dead predecessor has taken.
+    /// Skips the first `taken` commands, which a crashed predecessor has taken.
     pub fn skip_to(&mut self, taken: u64) {
         self.taken = self.taken.max(taken.min(MAX_COMMANDS as u64));
     }
 
-    /// Reports that the command is in force, and how many open orders are cancelled for it. With
-    /// none the command is done. Does nothing if the command is already answered.
+    /// Reports that a command is in force, and how many open orders are cancelled for it. With none
+    /// the command is done. Does nothing if the command is already answered.
     pub fn mark_seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { CommandStatus::Done } else { CommandStatus::Seen };
         self.answer(number, CommandAnswer { status, seen_ticks: ticks, done_ticks: ticks, orders });
     }
 
-    /// Reports that the last cancel of the command is confirmed. Later calls do nothing.
+    /// Reports that a command is completed: its last cancel is confirmed. Later calls do nothing.
     pub fn mark_done(&self, number: u32, ticks: u64) {
         if let Some(place) = answer_offset(number)
             && self.status(place) != CommandStatus::Done
@@ -273,12 +274,12 @@ impl CommandChannel {
         }
     }
 
-    /// Reports why the command was refused.
+    /// Reports that a command was refused, and why.
     pub fn mark_refused(&self, number: u32, ticks: u64, why: CommandStatus) {
         self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
     }
 
-    /// Copies an answer that was given elsewhere, unless the command is already answered.
+    /// Copies an answer that a crashed predecessor gave, unless the command is already answered.
     pub fn restore_answer(&self, number: u32, answer: CommandAnswer) {
         self.answer(number, answer);
         if answer.status == CommandStatus::Done {
@@ -336,7 +337,7 @@ fn answer_offset(number: u32) -> Option<usize> {
 pub struct CommandAnswers(ReadOnlyWords);
 
 impl CommandAnswers {
-    /// Wraps the segment with the engine's answers.
+    /// Creates the operators' view over the segment with the engine's answers.
     ///
     /// # Panics
     /// If the segment is shorter than [`ANSWERS_WORDS`].
@@ -360,7 +361,7 @@ impl CommandAnswers {
         }
     }
 
-    /// Returns how many orders were refused so far for the reason with that code.
+    /// Returns how many orders were refused so far for the reason with this code.
     pub fn rejections(&self, reason: u8) -> u64 {
         let place = usize::from(reason);
         if place < MAX_REASONS { self.0.load(REASONS + place, Ordering::Relaxed) } else { 0 }

@@ -31,15 +31,16 @@ use system::process;
 pub const STATE: usize = HEADER_WORDS;
 /// Offset of the start ticks (words).
 pub const START: usize = HEADER_WORDS + 1;
-/// Offset of the count of fences and revivals (words); see `supervision`.
+/// Offset (words) of a counter that rises whenever a strategy or gateway is declared dead or is
+/// restarted.
 pub const GENERATION: usize = HEADER_WORDS + 2;
-/// Offset of the strategies' fences (words), one word each.
+/// Offset (words) of one word for each strategy: its current incarnation and whether that is dead.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Offset of the gateways' fences (words), one word each.
+/// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset of the process ids (words), one word each: the process id in the lower half, the lower
-/// half of its start time (clock ticks since boot) in the upper half; 0 while the process is not
-/// started.
+/// Offset of the process ids (words), one word for each process. The process id is in the lower
+/// half, the lower half of its start time (clock ticks since boot) in the upper half; 0 while the
+/// process is not started.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -99,7 +100,7 @@ pub struct ControlWriter {
 }
 
 impl Control {
-    /// Wraps the words of a control segment.
+    /// Creates the read-only view over the words of a control segment.
     ///
     /// # Panics
     /// If there are not more words than [`PLAN`]; the header is checked before this.
@@ -135,13 +136,13 @@ impl Control {
         RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }
 
-    /// Returns the tick of time zero of the schedule; meaningful after [`RunState::Go`] was seen.
+    /// Returns the tick at which the schedule begins; meaningful after [`RunState::Go`] was seen.
     pub fn start_ticks(&self) -> u64 {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// Returns the process id of a process of the plan, as published by the launcher; `None` if it
-    /// is not started, or its end was already handled.
+    /// Returns the process id of a process of the plan; `None` if it is not started. Or if its end
+    /// was already handled.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
@@ -179,7 +180,7 @@ impl Control {
 }
 
 impl ControlWriter {
-    /// Wraps the words of a control segment.
+    /// Creates the launcher's end over the words of a control segment.
     ///
     /// # Panics
     /// If there are not more words than [`PLAN`].
@@ -198,8 +199,8 @@ impl ControlWriter {
         Control::new(self.words.clone())
     }
 
-    /// Publishes the id of a process of the plan that was started. The caller has not waited for
-    /// the process yet, so the id cannot belong to another one.
+    /// Publishes the process id of a started process of the plan. The caller has not waited for the
+    /// process yet, so the id cannot belong to another one.
     ///
     /// # Panics
     /// If `index` is not below [`MAX_PROCESSES`].
@@ -209,8 +210,8 @@ impl ControlWriter {
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes the process that `command` starts publish its own id as that process of the plan,
-    /// before `exec`. So the process is found even if the launcher dies before it calls
+    /// Makes the process that `command` starts publish its process id before `exec`, as process
+    /// `index` of the plan. So the process is found even if the launcher dies before it calls
     /// [`ControlWriter::record_start`].
     ///
     /// # Panics
@@ -227,7 +228,7 @@ impl ControlWriter {
         self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
-    /// Removes the id of a process that has ended and whose messages are all received.
+    /// Removes the process id of a process that has ended and whose messages are all received.
     ///
     /// # Panics
     /// If `index` is not below [`MAX_PROCESSES`].
@@ -242,7 +243,7 @@ impl ControlWriter {
         shm::futex::wake_all(&self.words[STATE]);
     }
 
-    /// Opens the barrier: time zero of the schedule is `start_ticks`.
+    /// Opens the start barrier; the schedule begins at the tick `start_ticks`.
     pub fn go(&self, start_ticks: u64) {
         // Relaxed: published by the Release store of the state.
         self.words[START].store(start_ticks, Ordering::Relaxed);
@@ -267,7 +268,7 @@ mod plan_bytes {
             self.words.clone().into()
         }
 
-        /// Writes the plan, before the children that read it are started.
+        /// Writes the plan into the control segment, before the children that read it are started.
         ///
         /// # Errors
         /// [`CodecError`] if it cannot be encoded or does not fit.
@@ -289,7 +290,7 @@ mod plan_bytes {
     }
 
     impl Control {
-        /// Copies the plan out, decodes and validates it.
+        /// Copies the plan from the control segment, decodes and validates it.
         ///
         /// # Errors
         /// [`CodecError`] if the segment holds no valid plan.

@@ -20,15 +20,15 @@ use crate::wire::MAX_VENUES;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 
-/// Words of one agent: the tag of its role, then its counters.
+/// Words of one agent in a thread's counters: the tag of its role, then its counters.
 pub const AGENT_WORDS: usize = 1 + MAX_COUNTERS;
 /// Maximum number of agents on one thread: every gateway, the orchestrator, and one more.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Words of the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
-/// Returns the word that names the role of an agent (kind and index), for readers that have a log
-/// and no plan. 0 stands for no agent.
+/// Returns the word that identifies the role of an agent (kind and index) in a log. It is for
+/// readers that have a log and no plan. 0 stands for no agent.
 pub(crate) fn tag(role: Role) -> u64 {
     let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
     kind << 16 | u64::from(role.index())
@@ -67,8 +67,8 @@ impl<'a> CounterSlots<'a> {
         Self { words, next: 0 }
     }
 
-    /// Returns the counters of the next agent. Every agent takes its slot, even if it counts
-    /// nothing.
+    /// Returns the writing end of the next agent's counters. Every agent takes its slot, even if it
+    /// counts nothing.
     ///
     /// # Panics
     /// If called more than [`MAX_AGENTS`] times; a valid plan has no such thread.
@@ -103,7 +103,7 @@ pub struct AgentCounters {
 }
 
 impl ThreadCounters {
-    /// Makes counters of words that were copied out; missing words are 0. Any values are valid.
+    /// Decodes a thread's counters from copied words; missing words are 0. Any values are valid.
     pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
         Self(words.into_iter().take(COUNTER_WORDS).collect())
     }
@@ -130,8 +130,8 @@ impl ThreadCounters {
         values.fold(0, u64::saturating_add)
     }
 
-    /// Returns each agent's counters, with the roles that the thread itself published: for readers
-    /// without a plan.
+    /// Returns each agent's counters, with the roles that the thread itself published. It is for
+    /// readers without a plan.
     pub fn announced(&self) -> impl Iterator<Item = AgentCounters> + '_ {
         let tags = self.0.iter().step_by(AGENT_WORDS).enumerate();
         tags.filter_map(|(place, tag)| Some(self.agent(place, role_of(*tag)?)))
@@ -139,7 +139,7 @@ impl ThreadCounters {
 }
 
 impl AgentCounters {
-    /// Reads the counters of one role out of a thread's words; no other words are read.
+    /// Reads the counters of one role from a thread's words; no other words are read.
     pub(crate) fn from_words(roles: &[Role], role: Role, word: impl Fn(usize) -> u64) -> Self {
         let place = roles.iter().take(MAX_AGENTS).position(|other| *other == role);
         let value = |index| place.map_or(0, |place| word(place * AGENT_WORDS + 1 + index));

@@ -26,27 +26,27 @@ pub enum StageScope {
     Report,
 }
 
-/// Where the time of a stage is spent.
+/// The process or hand-off in which the time of a stage is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageLocation {
     /// A hand-off between two threads.
     HandOff,
     /// Within one thread of the engine.
     Engine,
-    /// At the venue: not part of the engine's time.
+    /// Time at the venue, which is not part of the engine's time.
     Venue,
 }
 
-/// The static information about a stage.
+/// Name, scope, start point and end point of a stage of an order's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageInfo {
     /// The name of the stage in summaries, tables and charts.
     pub name: &'static str,
-    /// The point at which it begins.
+    /// The point at which the stage begins.
     pub from: Point,
-    /// The point at which it ends.
+    /// The point at which the stage ends.
     pub to: Point,
-    /// How often it occurs.
+    /// Whether the stage occurs per order or per report.
     pub scope: StageScope,
     /// Where the time of the stage is spent.
     pub location: StageLocation,
@@ -65,10 +65,10 @@ macro_rules! stages {
         pub enum $list { $($(#[$doc])* $stage,)+ }
 
         impl $list {
-            /// All values, in the order of an order's path.
+            /// All stages, in the order of an order's path.
             pub const ALL: [$list; [$($list::$stage),+].len()] = [$($list::$stage),+];
 
-            /// Returns the static information about the stage.
+            /// Returns name, scope, start point and end point of the stage.
             pub const fn info(self) -> &'static StageInfo {
                 match self {
                     $($list::$stage => &StageInfo {
@@ -82,7 +82,7 @@ macro_rules! stages {
                 }
             }
 
-            /// Returns the name of the stage in summaries, tables and charts.
+            /// Returns the stage's name in summaries, tables and charts.
             pub const fn name(self) -> &'static str {
                 self.info().name
             }
@@ -124,7 +124,7 @@ stages! {
 /// Number of points of the whole path.
 const POINTS: usize = Stage::ALL.len() + 1;
 
-/// The points of the whole path, from the beginning of the first stage to the end of the last one.
+/// All stamped points of an order's path, in order.
 pub const PATH: [Point; POINTS] = {
     let mut path = [Stage::ALL[0].info().from; POINTS];
     let mut index = 0;
@@ -144,7 +144,7 @@ pub const PATH: [Point; POINTS] = {
     path
 };
 
-/// Returns a bit mask of points: `1 << (code - 1)` for each.
+/// Returns a bit mask of stamp points: `1 << (code - 1)` for each.
 pub const fn points_mask(points: &[Point]) -> u64 {
     let (mut mask, mut index) = (0, 0);
     while index < points.len() {
@@ -167,7 +167,7 @@ const REPORT_AT: usize = {
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// Returns the stage that ends with this point.
+    /// Returns the stage that ends with this stamp point.
     pub fn ending_with(point: Point) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }

@@ -18,17 +18,18 @@ use crate::wire::ID_WIDTH;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// Number of levels of the rule that keeps gaps: each keeps only longer ones than the level before.
+/// Number of steps by which a filling log raises the minimum length of the gaps that it keeps.
 pub const LEVELS: usize = 4;
-/// Maximum number of gaps in a log, all incarnations of its thread together: 1 MiB.
+/// Maximum number of gaps in a log, for all incarnations of its thread together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
-/// Maximum number of sleeps that a plan may reserve in a log: 4 MiB.
+/// Maximum number of sleeps that a plan may reserve space for in a thread's log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// Minimum length in nanoseconds of the gaps that each level keeps. The first is longer than any
-/// duty cycle that finds all its rings in the cache; each further one is eight times as long.
+/// Minimum length, in nanoseconds, of a gap that a log keeps at each of its fill levels. The first
+/// is longer than any duty cycle that finds all its rings in the cache; each further one is eight
+/// times as long.
 pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
-/// Gaps that a log did not keep.
+/// Number and total length of the gaps that a full log did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedGaps {
     /// Number of gaps.
@@ -37,8 +38,8 @@ pub struct DroppedGaps {
     pub ticks: u64,
 }
 
-/// Returns how many gaps are kept when each level ends: the first level has nine tenths of the
-/// capacity.
+/// Returns for each level how many gaps a log has kept when it ends: the first level has nine
+/// tenths of the capacity.
 pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     const SIXTY_FOURTHS: [u64; LEVELS] = [58, 60, 62, 64];
     let mut ends = [0; LEVELS];
@@ -50,12 +51,14 @@ pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     ends
 }
 
-/// Returns the capacity at which all of `gaps` gaps fit into the first level.
+/// Returns the capacity (gaps) at which a log keeps `gaps` gaps without raising their minimum
+/// length.
 pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the level after `kept` gaps were kept; [`LEVELS`] if the capacity is used up.
+/// Returns the level that decides which gaps are still kept, after `kept` of them; [`LEVELS`] if
+/// the log is full.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -65,9 +68,9 @@ pub const fn level(kept: u64, capacity: u64) -> usize {
     level
 }
 
-/// Returns when a log raised its minimum length: the time (ticks) and the new minimum (nanoseconds;
-/// `None`: no more gaps are kept). `kept` are its gaps in the order of the log, out of that
-/// capacity.
+/// Returns when a filling log raised the minimum length of the gaps that it keeps. That is the time
+/// (ticks) and the new minimum (nanoseconds; `None`: no more gaps are kept). `kept` are its gaps in
+/// the order of the log, out of that capacity.
 pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
     level_ends(capacity).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
@@ -75,8 +78,8 @@ pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u
     })
 }
 
-/// The quota of gaps (or sleeps) of a log: how many were kept, and how many were dropped. Both
-/// counts are also in the thread's status block, for all its incarnations.
+/// The quota of gaps (or sleeps) in a thread's log, with the numbers kept and dropped. Both counts
+/// are also in the thread's status block, for all its incarnations.
 pub(crate) struct GapQuota {
     capacity: u64,
     /// Number kept so far.
@@ -88,8 +91,8 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Makes a quota that continues after earlier incarnations of the thread: with the number in
-    /// the status block, or else with `count`.
+    /// Creates a quota that counts on from earlier incarnations of the thread: from the number in
+    /// the status block, or else from `count`.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: the store of a predecessor whose death is certain. A wrong value only wastes
         // capacity.
@@ -109,8 +112,8 @@ impl GapQuota {
         Self { capacity, ..self }
     }
 
-    /// Returns `true` if a gap of that length is kept; counts it as dropped if not. `min_ticks` is
-    /// [`MIN_NS`] in ticks.
+    /// Returns `true` if the log keeps a gap of `ticks` ticks; counts the gap as dropped if not.
+    /// `min_ticks` is [`MIN_NS`] in ticks.
     pub fn try_admit(&mut self, ticks: u64, least: &[u64; LEVELS]) -> bool {
         let is_kept = least.get(level(self.kept, self.capacity)).is_some_and(|least| ticks >= *least);
         if !is_kept && self.capacity > 0 {
@@ -135,8 +138,8 @@ impl GapQuota {
     }
 }
 
-/// A time in which a thread ran no duty cycle, because of its own work or another thread on its
-/// core; or a *sleep*.
+/// A time in which a thread ran no duty cycle, because of other work or another thread on its core.
+/// Or a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.
@@ -147,21 +150,21 @@ pub struct Gap {
     pub events: KernelEvents,
 }
 
-/// Kernel events of a thread, one bit each.
+/// Kernel events during a gap of a thread, such as page faults, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelEvents(pub u8);
 
 impl KernelEvents {
-    /// The kernel took the core away.
+    /// The bit for an involuntary context switch: the kernel took the core away.
     pub const INVOLUNTARY: u8 = 1;
-    /// The thread gave the core away: it slept or yielded.
+    /// The bit for a voluntary context switch: the thread slept or yielded.
     pub const VOLUNTARY: u8 = 2;
-    /// A page fault that was served from memory.
+    /// The bit for a page fault that was served from memory.
     pub const MINOR_FAULT: u8 = 4;
-    /// A page fault that read from a device.
+    /// The bit for a page fault that read from a device.
     pub const MAJOR_FAULT: u8 = 8;
 
-    /// Returns `true` if the event `bit` occurred.
+    /// Returns `true` if the kernel event `bit` occurred in the gap.
     pub const fn has_counted(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
@@ -189,8 +192,8 @@ impl Gap {
     /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`]: the length is in the bits
-    /// of an order's strategy, epoch and sequence.
+    /// Encodes the gap as a stamp-log record of [`Point::Gap`] or [`Point::Slept`]. The length is
+    /// in the bits of an order's strategy, epoch and sequence.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
         let ticks = if self.ticks < Self::MAX_TICKS { self.ticks } else { Self::MAX_TICKS };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);

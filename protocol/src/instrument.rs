@@ -6,7 +6,8 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity: sums and products of them fit 128 bits, and open quantities fit 64.
+/// Maximum price and quantity, chosen so that sums and products cannot overflow. They fit 128 bits,
+/// and open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
@@ -59,7 +60,7 @@ impl Default for Instrument {
     }
 }
 
-/// An invalid field of an instrument.
+/// The error that a field of an instrument is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InstrumentError {
     /// The tick size is not positive.

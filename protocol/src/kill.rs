@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// All orders.
+    /// All orders of all strategies.
     #[default]
     All,
     /// Orders of a strategy, all its incarnations.
@@ -22,8 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns `true` if the scope includes orders of that strategy and credential, for that venue,
-    /// in that instrument.
+    /// Returns `true` if the scope includes an order with these properties.
     #[inline]
     pub const fn contains(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
         match self {
@@ -35,7 +34,7 @@ impl Scope {
         }
     }
 
-    /// Returns kind and index as numbers, as in segments and logs.
+    /// Encodes the scope for segments and logs as two numbers, its kind and its index.
     pub const fn code(self) -> (u8, u16) {
         match self {
             Self::All => (0, 0),
@@ -46,7 +45,7 @@ impl Scope {
         }
     }
 
-    /// Returns the scope with these numbers, if there is one.
+    /// Decodes a scope from its kind and index; `None` for numbers that no scope has.
     pub const fn from_code(kind: u8, index: u16) -> Option<Self> {
         match kind {
             0 => Some(Self::All),
@@ -102,8 +101,7 @@ impl KillCause {
     }
 }
 
-/// A change of a kill switch: the content of the records [`Point::KillSeen`] and
-/// [`Point::KillDone`] besides their time.
+/// A change of a kill switch, as the records [`Point::KillSeen`] and [`Point::KillDone`] hold it.
 ///
 /// ```text
 /// strategy and epoch    index of the scope: strategy has its bits 10 to 15, epoch bits 0 to 9
@@ -131,10 +129,10 @@ const EPOCH_BITS: u32 = 10;
 const _: () = assert!(crate::wire::MAX_EPOCH == (1 << EPOCH_BITS) - 1 && ID_WIDTH >= 58);
 
 impl KillSwitch {
-    /// The largest number of a switch.
+    /// The largest number of a kill-switch change: an operator's command or one by the engine.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
-    /// Returns the id and the detail of the switch's records.
+    /// Encodes the change as order id and detail of a stamp-log record.
     pub const fn to_record(self) -> (OrderId, u8) {
         let (kind, index) = self.scope.code();
         let number = if self.number < Self::MAX_NUMBER { self.number } else { Self::MAX_NUMBER };
@@ -143,7 +141,7 @@ impl KillSwitch {
         (id, kind | if self.is_on { 0 } else { OFF })
     }
 
-    /// Decodes the switch of a record; `None` for a record of another point.
+    /// Decodes a kill-switch change from a record; `None` for a record of another kind.
     pub const fn from_record(record: &Record) -> Option<Self> {
         if !matches!(record.point, Point::KillSeen | Point::KillDone) {
             return None;

@@ -1,9 +1,9 @@
 //! The counters of each kind of role, with name, unit and kind.
 
-/// Maximum number of counters of an agent.
+/// Maximum number of counters that one agent has.
 pub const MAX_COUNTERS: usize = 15;
 
-/// The unit of a counter.
+/// The unit of a counter in reports and tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     /// Orders.
@@ -40,7 +40,7 @@ impl CounterUnit {
     }
 }
 
-/// The kind of a counter, which tells how the values of two agents are combined.
+/// The kind of a counter, which determines how the values of two agents are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
     /// A value that only grows: values are added.
@@ -58,16 +58,16 @@ pub struct CounterLabel {
     pub name: &'static str,
     /// The unit of its values.
     pub unit: CounterUnit,
-    /// How values are combined.
+    /// The rule by which values of several threads are combined.
     pub kind: CounterKind,
 }
 
 /// The counters of one kind of agent: an enum with a label for each value.
 pub trait Counter: Copy {
-    /// The labels, in the order of the values; at most 15.
+    /// The labels of all counters, in the order of the values; at most 15.
     const LABELS: &'static [CounterLabel];
 
-    /// Returns the index of the counter, from 0.
+    /// Returns the counter's index among the counters of its role, from 0.
     fn index(self) -> usize;
 }
 

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 use system::process;
 
-/// How long the agents have to end on their own.
+/// Time that agents have to end by themselves after the launcher's death.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// Name of the watching thread.
 const NAME: &str = "watch";
@@ -28,17 +28,18 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The name of the handle with the launcher's pidfd, for processes in containers, which cannot open
-/// it themselves. It cannot be used to send signals from a PID namespace without the launcher.
+/// The name of the inherited handle with the launcher's pidfd. It is for processes in containers,
+/// which cannot open it themselves. It cannot be used to send signals from a PID namespace without
+/// the launcher.
 pub const LAUNCHER: &str = "launcher";
 
-/// A watch on the launcher's process.
+/// Watches whether the launcher's process is alive.
 pub struct LauncherWatch {
     launcher: OwnedFd,
 }
 
 impl LauncherWatch {
-    /// Opens a watch on the launcher, for the process `me` of the plan.
+    /// Opens a watch on the launcher's process, for the process `me` of the plan.
     ///
     /// # Errors
     /// The launcher is already dead; in a container: its pidfd was not handed over.

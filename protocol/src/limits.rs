@@ -55,8 +55,8 @@ impl LimitUnit {
     }
 }
 
-/// The domain of a limit: what has a limit of its own. [`Scope::All`] sets the limit of every
-/// member.
+/// The kind of entity that has a limit of its own, such as each strategy or each instrument.
+/// [`Scope::All`] sets the limit of every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has its own.
@@ -71,7 +71,7 @@ pub enum LimitDomain {
 }
 
 impl LimitDomain {
-    /// Returns `true` if a limit of this domain can be set for that scope.
+    /// Returns `true` if a limit of this domain can be set for a scope.
     pub const fn accepts_scope(self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
@@ -93,7 +93,7 @@ impl LimitDomain {
     }
 }
 
-/// The static information about a risk control.
+/// Domain, unit and valid range of a risk control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
     /// The domain of the limit.
@@ -107,7 +107,7 @@ pub struct RiskControlInfo {
     /// The reason of a rejection; `None` if the control rejects no order, but uses a kill switch or
     /// belongs to another control.
     pub reason: Option<Reject>,
-    /// The regulation that requires it.
+    /// The regulation that requires the risk control.
     pub regulation: &'static str,
     /// The description of the control, in one sentence.
     pub meaning: &'static str,
@@ -121,7 +121,7 @@ macro_rules! controls {
         }
 
         impl RiskControl {
-            /// Returns the static information about the control.
+            /// Returns domain, unit and valid range of the control.
             pub const fn info(self) -> &'static RiskControlInfo {
                 match self {
                     $(RiskControl::$variant => &RiskControlInfo {
@@ -211,18 +211,19 @@ controls! {
 }
 
 impl RiskControl {
-    /// Returns the code of the control in commands and logs, from 0.
+    /// Returns the code of the risk control in commands and logs, from 0.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the control with that code.
+    /// Returns the risk control with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }
 
-/// The setting of a limit for a scope. A later setting overrides an earlier one where both apply.
+/// A limit with its scope, as set in a configuration or by an operator. A later setting overrides
+/// an earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
@@ -234,23 +235,23 @@ pub struct LimitSetting {
     pub value: u64,
 }
 
-/// An invalid setting of a limit.
+/// The error that the setting of a limit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LimitError {
     /// The control has no limit of that scope.
     #[error("{control} cannot be set for {scope}: it is set for {}", control.info().domain.scopes())]
     Scope {
-        /// The control.
+        /// The risk control that was named.
         control: RiskControl,
-        /// The scope.
+        /// The scope for which the limit was requested.
         scope: Scope,
     },
     /// The value is out of its range.
     #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.info().min, control.info().max, control.info().unit.name())]
     Value {
-        /// The control.
+        /// The risk control that was named.
         control: RiskControl,
-        /// The value.
+        /// The value that is not allowed.
         value: u64,
     },
 }

@@ -11,13 +11,13 @@ use thiserror::Error;
 /// Maximum number of slots of a ring.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// A link that a plan describes incorrectly.
+/// The error that a plan describes a link incorrectly.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("link {link}: {why}")]
 pub struct LinkError {
     /// The name of the link.
     pub link: String,
-    /// The reason.
+    /// The reason against the link.
     pub why: &'static str,
 }
 
@@ -44,10 +44,11 @@ named_enum! {
     }
 }
 
-/// A link: messages of one size from its writers to its readers.
+/// A link of a run: a ring or hand-off that carries messages of one size from its writers to its
+/// readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
-    /// The name, unique in the run; the names of its segments begin with it.
+    /// The link's name, unique in the run; the names of its segments begin with it.
     pub name: String,
     /// The number of writers and readers.
     pub shape: LinkShape,
@@ -64,7 +65,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Makes a contended hand-off, carried by the technique under test.
+    /// Describes a link from several writers to one reader, which the technique under test carries.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,
@@ -82,7 +83,7 @@ impl LinkPlan {
         }
     }
 
-    /// Makes a ring from one role to another.
+    /// Describes a ring from one role to another.
     pub fn one_to_one(name: String, writer: Role, reader: Role, slots: u32) -> Self {
         Self {
             name,
@@ -95,12 +96,12 @@ impl LinkPlan {
         }
     }
 
-    /// Returns the link as a technique's specification.
+    /// Converts the link to the specification from which a technique builds its ends.
     pub fn spec(&self) -> LinkSpec<'_> {
         LinkSpec { name: &self.name, producers: self.writers.len(), capacity: self.slots }
     }
 
-    /// Returns the segments of the link, carried by `technique` if it is contended.
+    /// Returns the segments that the link needs, carried by `technique` if it has several writers.
     pub(crate) fn segments(&self, technique: Technique) -> Vec<SegmentSpec> {
         match self.carrier {
             Carrier::Technique => technique.segments(&self.spec()),
@@ -112,12 +113,12 @@ impl LinkPlan {
         }
     }
 
-    /// Returns an error about this link.
+    /// Returns an error about this link, with a reason.
     pub(crate) fn error(&self, why: &'static str) -> LinkError {
         LinkError { link: self.name.clone(), why }
     }
 
-    /// Checks that name, ends and slots fit the link's shape and its technique.
+    /// Checks that name, ends and slots of the link fit its shape and its technique.
     pub(crate) fn validate(&self) -> Result<(), LinkError> {
         let no = |why| Err(self.error(why));
         let name_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use system::folder::open_regular;
 
-/// The extension of saved logs.
+/// The file name extension of saved stamp logs.
 pub const EXTENSION: &str = "stamps";
 
 /// Returns the file name of a thread's log in the run's directory.
@@ -25,8 +25,8 @@ pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 /// Number of words copied and written at a time: 1 MiB.
 const CHUNK: usize = 1 << 17;
 
-/// Writes one thread's log: `header` in place of the segment's own header, then status block and
-/// records.
+/// Writes one thread's stamp log to a file: header, status block and records. `header` replaces the
+/// segment's own header.
 ///
 /// # Errors
 /// An error of `out`.
@@ -46,7 +46,7 @@ pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> i
     Ok(())
 }
 
-/// Reads the keys of `records` records of a saved log, beginning with record `first`. The file may
+/// Reads the key words of `records` records of a saved log, from record `first` on. The file may
 /// still be growing.
 ///
 /// # Errors

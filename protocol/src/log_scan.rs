@@ -14,13 +14,13 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 
-/// The log of a thread's earlier incarnations.
+/// The stamp log that earlier incarnations of a thread have written.
 pub struct PriorLog {
     log: ReadOnlyWords,
     spilled: Option<(ReadOnlyWords, LogRing)>,
 }
 
-/// A cursor in a log, with the totals of all records before it.
+/// A position in a stamp log, with the totals of all records before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogCursor {
     location: SpillLocation,
@@ -31,8 +31,7 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// Makes a cursor at the beginning of a log with top-of-book records of that number of
-    /// instruments.
+    /// Creates a cursor at the beginning of a stamp log, for that number of instruments.
     pub fn new(instruments: usize) -> Self {
         Self { location: SpillLocation::default(), next: 0, totals: PointTotals::new(instruments) }
     }
@@ -46,7 +45,7 @@ impl Default for LogCursor {
 }
 
 impl PriorLog {
-    /// Wraps the log in a thread's segment, and the spiller's segment if it is spilled.
+    /// Creates the view of a thread's earlier log, and of its part on disk if it is moved there.
     pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, LogRing)>) -> Self {
         Self { log, spilled }
     }
@@ -55,8 +54,8 @@ impl PriorLog {
         self.spilled.as_ref().map(|(spilled, ring)| UnspilledTail::new(&self.log, spilled, *ring))
     }
 
-    /// Adds the records after the cursor to its totals, and advances it. The log may still be
-    /// written. For a spilled log this reads only the part in memory.
+    /// Counts the log's records after the cursor's position into its totals, and advances it. The
+    /// log may still be written. For a spilled log this reads only the part in memory.
     pub fn scan(&self, tally: &mut LogCursor) {
         let LogCursor { location: place, next, totals: sums } = tally;
         if let Some(rest) = self.unspilled_tail() {
@@ -74,16 +73,16 @@ impl PriorLog {
         }
     }
 
-    /// Returns `true` if records are missing because the spiller was late: then the totals are not
-    /// exact.
+    /// Returns `true` if records are missing because moving them to disk was late. Then the totals
+    /// are not exact.
     pub fn is_partial(&self) -> bool {
         self.spilled.is_some() && status::read(&self.log).lost().records > 0
     }
 
-    /// Searches the log backwards for keys ([`stamps::key_with`]) until `is_over` returns `true`.
-    /// Returns the keys found and the number of records read. `is_over` is called once before the
-    /// first record (`None`), and after each record with its key, the newest first. `saved` reads
-    /// the keys of a chunk that has left memory.
+    /// Searches the log backwards for record keys ([`stamps::key_with`]) until `is_over` returns
+    /// `true`. Returns the keys found and the number of records read. `is_over` is called once
+    /// before the first record (`None`), and after each record with its key, the newest first.
+    /// `saved` reads the keys of a chunk that has left memory.
     ///
     /// # Errors
     /// An error of `saved`.
@@ -112,8 +111,7 @@ impl PriorLog {
     }
 }
 
-/// Returns the number of records of a point that earlier, ended incarnations of a thread have
-/// logged.
+/// Returns how many records of a stamp point the ended incarnations of a thread have logged.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -131,7 +129,7 @@ pub fn count_stamped(
     Ok(tally.totals.count(point))
 }
 
-/// Attaches the log of a thread's earlier incarnations.
+/// Attaches the stamp log that earlier incarnations of a thread have written.
 ///
 /// # Errors
 /// As [`Attached::region`].

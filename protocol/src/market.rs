@@ -19,17 +19,17 @@
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
-/// Words of a top of book on a board.
+/// Words of an instrument's top of book on a market-data board.
 pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;
 
-/// Returns the name of a venue's board within the run.
+/// Returns the name of the segment with a venue's market-data board, within the run.
 pub fn market_segment(venue: u16) -> String {
     format!("market-{venue}")
 }
 
-/// Returns the shape of a market-data board for that number of instruments.
+/// Returns the dimensions of a market-data board for a number of instruments.
 ///
 /// # Errors
 /// If `instruments` is 0.
@@ -46,8 +46,7 @@ pub struct Quote {
     pub quantity: u64,
 }
 
-/// The public state of an instrument (best bid and offer, BBO): the best price of both sides, and
-/// the last trade.
+/// The best bid, the best offer and the last trade of an instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopOfBook {
     /// The best bid, with the total quantity shown at its price.
@@ -63,7 +62,7 @@ pub struct TopOfBook {
 }
 
 impl TopOfBook {
-    /// Encodes the value as words.
+    /// Encodes the top of book as words.
     #[inline]
     pub fn words(&self) -> [u64; TOP_OF_BOOK_WORDS] {
         let pair = |quote: Option<Quote>| {
@@ -75,7 +74,7 @@ impl TopOfBook {
         [bid, bids, offer, offers, last, lasts, self.trades & !AUCTION | auction]
     }
 
-    /// Decodes words that other processes can write; `None` if they are invalid.
+    /// Decodes a top of book from words that other processes can write; `None` if they are invalid.
     #[inline]
     pub fn parse(words: &[u64; TOP_OF_BOOK_WORDS]) -> Option<Self> {
         let quote = |price: u64, quantity: u64| match (price.cast_signed(), quantity) {
@@ -94,20 +93,20 @@ impl TopOfBook {
     }
 }
 
-/// A top-of-book update, as a strategy receives it.
+/// A top-of-book update from an exchange, as a strategy receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketTick {
     /// The venue's index.
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of the cell, which an order that it triggers carries.
+    /// The version of the top of book, which an order that it triggers carries.
     pub version: u64,
-    /// The time at which the exchange wrote it, in ticks of the run's clock.
+    /// Time at which the exchange wrote the top of book, in ticks of the run's clock.
     pub written: u64,
     /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,
-    /// The value itself.
+    /// The top of book itself.
     pub top: TopOfBook,
 }
 
@@ -123,8 +122,8 @@ struct BoardCell {
     seen: u64,
 }
 
-/// The boards of a run's exchanges, as one strategy reads them. Reading leaves no trace in shared
-/// memory.
+/// The market-data boards of a run's exchanges, as one strategy reads them. Reading leaves no trace
+/// in shared memory.
 #[derive(Default)]
 pub struct Market {
     boards: Vec<Reader>,
@@ -139,7 +138,7 @@ pub struct Market {
 }
 
 impl Market {
-    /// Adds the board of a venue.
+    /// Adds the market-data board of a venue.
     ///
     /// # Errors
     /// Memory that does not have the size of a board for that number of instruments.
@@ -153,9 +152,9 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next update that is newer than the last one of its instrument; `None` if this
-    /// duty cycle has polled its share of cells, and the next call starts a new one. An unchanged
-    /// cell costs one load, without system calls and allocations.
+    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share of
+    /// instruments. The next call then starts a new one. An unchanged cell costs one load, without
+    /// system calls and allocations.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
@@ -201,17 +200,17 @@ impl Market {
         })
     }
 
-    /// Returns the number of updates received.
+    /// Returns the number of top-of-book updates received.
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Returns the number of versions that were overwritten before they were read.
+    /// Returns the number of top-of-book versions that were overwritten before they were read.
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Returns the number of invalid values, which were ignored.
+    /// Returns the number of invalid tops of book, which were ignored.
     pub const fn invalid(&self) -> u64 {
         self.invalid
     }

@@ -93,7 +93,7 @@ named_enum! {
     }
 }
 
-/// The target of an injected fault.
+/// The target of an injected fault, such as a strategy, a venue or the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
@@ -103,7 +103,7 @@ pub enum FaultTarget {
     Any,
     /// The process of the engine.
     Engine,
-    /// The launcher.
+    /// The fault hits the launcher.
     Launcher,
     /// The venue with this index.
     Venue(u16),
@@ -113,7 +113,7 @@ pub enum FaultTarget {
     Gateway(u16),
 }
 
-/// The time at which a fault is injected.
+/// The time or the order at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
@@ -122,7 +122,7 @@ pub enum FaultTime {
         /// Nanoseconds after the start.
         ns: u64,
     },
-    /// At a step of a push of the strategy.
+    /// The fault hits at a step of a push of the strategy.
     Push {
         /// The number of the order in its incarnation, from 0.
         order: u64,
@@ -136,19 +136,20 @@ pub enum FaultTime {
 pub struct Fault {
     /// The kind of the fault.
     pub kind: FaultKind,
-    /// The target.
+    /// The process that the fault hits.
     pub target: FaultTarget,
-    /// The time.
+    /// The time at which the fault is injected.
     pub when: FaultTime,
     /// The period in nanoseconds after which the fault repeats; `None`: once. Only for faults at a
     /// time.
     pub every_ns: Option<u64>,
-    /// For venue faults: the duration in nanoseconds; `None`: until the end of the run.
+    /// Duration of a venue fault in nanoseconds; `None`: until the end of the run.
     #[serde(default)]
     pub lasts_ns: Option<u64>,
 }
 
-/// A thread of a run: one or more agents, in the order in which its duty cycle visits them.
+/// A thread in the plan of a run: its core and its agents, in the order in which its duty cycle
+/// visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
     /// The name, unique in the run: the role's name, or `engine` for the composite of orchestrator
@@ -156,22 +157,23 @@ pub struct ThreadPlan {
     pub name: String,
     /// The roles of its agents, at least one.
     pub roles: Vec<Role>,
-    /// The core that it is pinned to; `None`: the kernel chooses among the allowed ones.
+    /// The core to which the thread is pinned; `None`: the kernel chooses among the allowed ones.
     pub core: Option<u32>,
     /// The idle strategy.
     pub idle: Idle,
     /// Capacity of its stamp log, in records of 16 bytes.
     pub log_records: u64,
-    /// The part of that capacity for sleeps ([`crate::gaps`]); 0 if it never gives its core away.
+    /// The log records that are kept for sleeps ([`crate::gaps`]); 0 if the thread never gives its
+    /// core away.
     #[serde(default)]
     pub sleep_records: u64,
 }
 
-/// A process of a run and its threads.
+/// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// The name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` under thread
-    /// isolation.
+    /// The process's name, unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all`
+    /// under thread isolation.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
@@ -199,7 +201,7 @@ pub struct Plan {
     /// Nanoseconds per tick, as calibrated before the run. Child processes convert the schedule to
     /// ticks with it; the merge uses the calibration over the whole run instead.
     pub ns_per_tick: f64,
-    /// The technique of the contended hand-offs.
+    /// The technique of the submit and completion hand-offs: the queue under test.
     pub technique: Technique,
     /// The isolation between strategies and engine.
     pub isolation: Isolation,
@@ -236,7 +238,7 @@ pub struct Plan {
     pub processes: Vec<ProcessPlan>,
 }
 
-/// A plan that is not valid.
+/// The error that a plan is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// No strategy, or too many.
@@ -269,7 +271,7 @@ impl Plan {
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
-    /// The largest capacity of a ring.
+    /// The largest number of slots of a ring in a plan.
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
@@ -285,9 +287,9 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// Returns the sandbox profile of a process under isolation `sandbox`: the common profile of
-    /// its roles, or the one with a journal if it writes one ([`Plan::has_journal`]). `None` if one
-    /// of its roles is trusted, or their profiles differ.
+    /// Returns the sandbox profile of a process under isolation `sandbox`. That is the common
+    /// profile of its roles, or the one with a journal if it writes one ([`Plan::has_journal`]).
+    /// `None` if one of its roles is trusted, or their profiles differ.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
         let mut profiles = self.roles_of(process).map(|role| role.info().sandbox);
         let first = profiles.next()??;
@@ -295,9 +297,8 @@ impl Plan {
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
-    /// Returns `true` if a process of the plan runs in a container: a strategy, under isolation
-    /// `container`. All other processes are part of bulkhead, and are trusted as at level
-    /// `process`.
+    /// Returns `true` if a process of the plan runs in a container. All other processes are part of
+    /// bulkhead, and are trusted as at level `process`.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation == Isolation::Container
             && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
@@ -332,20 +333,20 @@ impl Plan {
         trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
     }
 
-    /// Returns the link with that name.
+    /// Returns the link of the plan with this name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
     }
 
-    /// Returns the roles of a process.
+    /// Returns the roles of a process in the plan.
     pub fn roles_of<'a>(&'a self, process: &'a ProcessPlan) -> impl Iterator<Item = Role> + 'a {
         let threads = process.threads.iter().filter_map(|thread| self.threads.get(*thread as usize));
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks that every process can derive its setup from this plan: the topology (each role has
-    /// one thread, each thread one process, each link ends that run), and the requirements of the
-    /// workload.
+    /// Checks that the plan is consistent, so that each process can derive its setup from it. That
+    /// is the topology (each role has one thread, each thread one process, each link ends that
+    /// run), and the requirements of the workload.
     ///
     /// # Errors
     /// The first violation that was found.
@@ -398,7 +399,7 @@ impl Plan {
     }
 }
 
-/// Checks one condition of a valid plan.
+/// Returns an error unless a condition of a valid plan holds.
 pub(crate) fn ensure(ok: bool, what: &'static str) -> Result<(), PlanError> {
     if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) }
 }

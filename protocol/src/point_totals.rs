@@ -7,10 +7,10 @@ use crate::record::{Point, Record, TopOfBookWritten, code_of};
 use crate::wire::{ID_WIDTH, OrderId};
 use shm::sync::{AtomicU64, Ordering};
 
-/// Number of codes: a point's code has six bits; loom uses one point.
+/// Number of codes that a stamp point can have: six bits; loom uses one point.
 pub(crate) const POINTS: usize = if cfg!(loom) { 2 } else { 1 << (64 - ID_WIDTH) };
 
-/// The totals of a log's records by point, from its beginning up to some position.
+/// Number and last order of a stamp log's records for each stamp point, up to some position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointTotals {
     counts: [u64; POINTS],
@@ -20,12 +20,13 @@ pub struct PointTotals {
 }
 
 impl PointTotals {
-    /// Makes the totals of an empty log with top-of-book records of that number of instruments.
+    /// Creates the totals of an empty stamp log, for that number of instruments.
     pub fn new(instruments: usize) -> Self {
         Self { counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Adds the next record by its key. Any word is accepted and counted under its code.
+    /// Counts the log's next record, given its key word. Any word is accepted and counted under its
+    /// code.
     pub fn add(&mut self, key: u64) {
         let code = usize::from(code_of(key));
         if let (Some(count), Some(last)) = (self.counts.get_mut(code), self.last.get_mut(code)) {
@@ -40,12 +41,12 @@ impl PointTotals {
         }
     }
 
-    /// Returns the number of records of one point.
+    /// Returns the number of records of one stamp point.
     pub fn count(&self, point: Point) -> u64 {
         self.counts.get(point as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the order of the last record of a point.
+    /// Returns the order in the last record of a stamp point.
     pub fn last(&self, point: Point) -> Option<OrderId> {
         let key = self.last.get(point as usize)?;
         Record::from_words(*key, 0).map(|record| record.id)
@@ -56,12 +57,12 @@ impl PointTotals {
         &self.versions
     }
 
-    /// Returns the size of a table of totals in words.
+    /// Returns the size in words of a table of totals in shared memory.
     pub(crate) const fn table_words(instruments: usize) -> usize {
         2 * POINTS + instruments
     }
 
-    /// Reads the totals from a table, word by word with `load`.
+    /// Reads the totals from a table in shared memory, word by word with `load`.
     pub(crate) fn from_table(instruments: usize, load: impl Fn(usize) -> u64) -> Self {
         Self {
             counts: core::array::from_fn(&load),
@@ -70,7 +71,8 @@ impl PointTotals {
         }
     }
 
-    /// Writes the table of totals. A reader that sees one of its words sees all earlier stores.
+    /// Writes the totals to a table in shared memory. A reader that sees one of its words sees all
+    /// earlier stores.
     pub(crate) fn store(&self, table: &[AtomicU64]) {
         let words = self.counts.iter().chain(&self.last).chain(&self.versions);
         for (word, value) in table.iter().zip(words) {

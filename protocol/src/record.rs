@@ -21,8 +21,8 @@ pub const RECORD_WORDS: usize = 2;
 /// Bytes of a stamp log's record.
 pub const RECORD_BYTES: usize = 16;
 
-/// The kind of a record: the point of an order's path, or another event. The first eight are the
-/// stamps t1 to t8 of the round trip.
+/// The kind of a stamp-log record: a point of an order's path, or another event. The first eight
+/// are the stamps t1 to t8 of the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Point {
@@ -90,7 +90,7 @@ pub enum Point {
 const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
-    /// Every point, in the order of the codes.
+    /// All stamp points, in the order of their codes.
     pub const ALL: [Point; 25] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
@@ -119,14 +119,14 @@ impl Point {
         Point::Slept,
     ];
 
-    /// Returns the point with this code, if there is one.
+    /// Returns the stamp point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// Returns the name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`,
-    /// `checksum`, `gap`, and others.
+    /// Returns the name of the stamp point that tools print, such as `t1` or `due`. These are `t1`
+    /// to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`, and others.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -157,7 +157,7 @@ impl Point {
         ][self as usize - 1]
     }
 
-    /// Returns `true` if its records are about an order.
+    /// Returns `true` if records of this kind are about an order.
     pub const fn is_of_order(self) -> bool {
         !matches!(
             self,
@@ -171,7 +171,7 @@ impl Point {
         )
     }
 
-    /// Returns `true` if its records hold a time, in ticks.
+    /// Returns `true` if records of this kind hold a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(
             self,
@@ -185,8 +185,8 @@ impl Point {
         )
     }
 
-    /// Returns `true` if the time is read when the record is appended, so that these times never
-    /// decrease within a log. `false` for times that are appended later: a schedule
+    /// Returns `true` if records of this kind are timed when they are appended. Then these times
+    /// never decrease within a log. `false` for times that are appended later: a schedule
     /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), the end of a gap or a sleep, and
     /// the write of a top of book.
     pub const fn is_stamped_when_logged(self) -> bool {
@@ -194,7 +194,8 @@ impl Point {
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
     }
 
-    /// Returns `true` if a run with that setting stamps this point.
+    /// Returns `true` if a run stamps this point with the setting `stamps`: all points, or only the
+    /// ends.
     pub const fn is_stamped_with(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
         matches!(stamps, Stamps::All)
@@ -233,8 +234,9 @@ impl Point {
     }
 }
 
-/// The figure that a record of [`Point::Position`] holds; the code is the record's detail. The
-/// order id is the account: the strategy, and the instrument as its sequence.
+/// A field of a strategy's position as the engine logs it; its code is the detail of a
+/// [`Point::Position`] record. The order id is the account: the strategy, and the instrument as its
+/// sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
@@ -259,7 +261,7 @@ pub enum PositionField {
 }
 
 impl PositionField {
-    /// Every field, in the order of their codes.
+    /// All fields of a logged position, in the order of their codes.
     pub const ALL: [PositionField; 8] = [
         PositionField::Net,
         PositionField::CostLow,
@@ -271,7 +273,7 @@ impl PositionField {
         PositionField::OpenSell,
     ];
 
-    /// Returns the field with this code, if there is one.
+    /// Returns the field of a logged position with this code, if there is one.
     pub const fn from_code(code: u8) -> Option<Self> {
         if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
     }
@@ -280,7 +282,7 @@ impl PositionField {
 /// One end of a link whose messages are checksummed: see [`crate::checksum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkEnd {
-    /// The hand-off.
+    /// The hand-off at whose end the checksum was logged.
     pub hand_off: HandOff,
     /// The strategy or the venue at one end; 0 for a hand-off that is checksummed as a whole.
     pub peer: u16,
@@ -290,7 +292,7 @@ pub struct LinkEnd {
     pub is_receiver: bool,
 }
 
-/// The hand-offs of an order.
+/// One of the four hand-offs on an order's path: submit, inbox, completion, return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum HandOff {
@@ -305,10 +307,10 @@ pub enum HandOff {
 }
 
 impl HandOff {
-    /// Every hand-off, in the order of an order's path.
+    /// All hand-offs, in the order of an order's path.
     pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
 
-    /// Returns the name: `submit`, `inbox`, `completion`, `return`.
+    /// Returns the name of the hand-off: `submit`, `inbox`, `completion` or `return`.
     pub const fn name(self) -> &'static str {
         ["submit", "inbox", "completion", "return"][self as usize]
     }
@@ -335,13 +337,13 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// Encodes the end as the order id of its record: peer and epoch as strategy and epoch,
-    /// hand-off and end as the sequence.
+    /// Encodes the link's end as the order id of its stamp-log record. Peer and epoch are strategy
+    /// and epoch, hand-off and end the sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
 
-    /// Decodes the end of a record; `None` if the hand-off does not exist.
+    /// Decodes the end of a link from its stamp-log record; `None` if the hand-off does not exist.
     pub const fn from_id(id: OrderId) -> Option<Self> {
         let code = id.sequence();
         if code >> 1 >= HandOff::ALL.len() as u64 {
@@ -357,17 +359,17 @@ impl LinkEnd {
 pub struct TopOfBookWritten {
     /// The venue of the exchange.
     pub venue: u16,
-    /// The instrument.
+    /// The instrument's index.
     pub instrument: u16,
     /// The version of the cell, from 1; capped at 2^32 − 1.
     pub version: u64,
-    /// When it was written, in ticks.
+    /// Time at which the top of book was written, in ticks.
     pub ticks: u64,
 }
 
 impl TopOfBookWritten {
-    /// Encodes the update as a record: the venue as the strategy, the instrument in epoch and
-    /// detail, the version as the sequence.
+    /// Encodes the written version as a stamp-log record. The venue is the strategy, the instrument
+    /// in epoch and detail, the version the sequence.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
@@ -375,7 +377,7 @@ impl TopOfBookWritten {
         Record { point: Point::TopOfBook, id, detail: self.instrument as u8, value: self.ticks }
     }
 
-    /// Decodes the update of a record; `None` for a record of another point.
+    /// Decodes a written version from a stamp-log record; `None` for a record of another kind.
     pub const fn from_record(record: &Record) -> Option<Self> {
         let Record { point: Point::TopOfBook, id, detail, value } = *record else { return None };
         let instrument = id.epoch() << 8 | detail as u16;
@@ -386,25 +388,25 @@ impl TopOfBookWritten {
 /// The position of the detail in a key (bits).
 const DETAIL_SHIFT: u32 = 32;
 
-/// Returns the point of a key; `None` if its code is unknown.
+/// Decodes the stamp point from a record's key word; `None` if its code is unknown.
 #[inline]
 pub const fn point_of(key: u64) -> Option<Point> {
     Point::from_code(code_of(key))
 }
 
-/// Returns the code of a key's point, known or not.
+/// Returns the code of the stamp point in a record's key word, known or not.
 #[inline]
 pub const fn code_of(key: u64) -> u8 {
     (key >> ID_WIDTH) as u8
 }
 
-/// Returns the key word of a record without a detail.
+/// Encodes stamp point and order id as a record's key word, without a detail.
 #[inline]
 pub const fn key(point: Point, id: OrderId) -> u64 {
     ((point as u64) << ID_WIDTH) | id.word()
 }
 
-/// Returns the key word of a record.
+/// Encodes stamp point, order id and detail as a record's key word.
 #[inline]
 pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
     key(point, id) | ((detail as u64) << DETAIL_SHIFT)
@@ -420,14 +422,15 @@ pub struct Record {
     /// The order, or for other points their own id, such as a [`LinkEnd`].
     pub id: OrderId,
     /// The venue for t4, the number of the report for t5 to t8 and fills, the field of a position,
-    /// a part of a top of book's instrument; else 0.
+    /// else 0. For a top of book, a part of its instrument.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
 }
 
 impl Record {
-    /// Decodes the two words of a record; `None` if the code is unknown (a key of zero ends a log).
+    /// Decodes a stamp-log record from its two words; `None` if the code is unknown. A key of zero
+    /// ends a log.
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match point_of(key) {
@@ -439,7 +442,7 @@ impl Record {
         }
     }
 
-    /// Encodes the record as two words.
+    /// Encodes the stamp-log record as two words.
     #[inline]
     pub const fn words(&self) -> [u64; 2] {
         [key_with(self.point, self.id, self.detail), self.value]

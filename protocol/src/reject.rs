@@ -2,16 +2,16 @@
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $code:literal, $fix:literal, $name:literal, $text:literal;)+) => {
-        /// The reason of a rejection; its code is in the report and in the stamp log.
+        /// The reason for rejecting an order; its code is in the report and in the stamp log.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Reject { $($(#[$doc])* $variant = $code,)+ }
 
         impl Reject {
-            /// Every reason, in the order of the codes.
+            /// All reasons for rejecting orders, in the order of their codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the reason with this code.
+            /// Returns the reason for rejecting orders that has this code.
             #[inline]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -20,17 +20,17 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the closest FIX OrdRejReason (tag 103).
+            /// Returns the FIX OrdRejReason (tag 103) that is closest to the reason.
             pub const fn fix_code(self) -> u16 {
                 match self { $(Self::$variant => $fix,)+ }
             }
 
-            /// Returns the name in tables and files.
+            /// Returns the reason's name in tables and files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Returns the text for people: FIX Text (tag 58).
+            /// Returns the reason as FIX Text (tag 58), for people.
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
@@ -103,7 +103,7 @@ reasons! {
 }
 
 impl Reject {
-    /// Returns the code in reports and stamp logs, from 1.
+    /// Returns the code of the reason in reports and stamp logs, from 1.
     #[inline]
     pub const fn code(self) -> u8 {
         self as u8

@@ -3,8 +3,8 @@
 use crate::plan::{ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role};
 
 impl Plan {
-    /// Returns `true` if the exchanges are restarted: each has a journal, and a process that can be
-    /// killed alone.
+    /// Returns `true` if exchanges are restarted after a crash: each has a journal and a process of
+    /// its own.
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
@@ -13,9 +13,9 @@ impl Plan {
             && trading.journal != Journaling::None
     }
 
-    /// Returns `true` if the engine is restarted. This requires restartable exchanges, and that its
-    /// state at the venues is in rings that survive it, each with one writer and one reader: the
-    /// counts then show how far a crashed engine had come.
+    /// Returns `true` if the engine is restarted after a crash. This requires restartable
+    /// exchanges, and that its state at the venues is in rings that survive it, each with one
+    /// writer and one reader: the counts then show how far a crashed engine had come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.info();
@@ -27,8 +27,7 @@ impl Plan {
             && !(0..trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
-    /// Returns `true` if the run continues after the death of this process: it has only gateways,
-    /// and can be killed alone.
+    /// Returns `true` if the run continues after the death of a process: it has only gateways.
     pub fn can_lose_process(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
@@ -58,7 +57,7 @@ impl Plan {
         restarted.flat_map(|process| self.roles_of(process))
     }
 
-    /// Returns `true` if a restarted gateway resumes its session with an exchange, so that no order
+    /// Returns `true` if a restarted gateway resumes its session with an exchange. Then no order
     /// there is lost with the gateway.
     pub fn can_resume_gateway(&self, gateway: u16) -> bool {
         let has_it =
@@ -71,8 +70,8 @@ impl Plan {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 
-    /// Returns `true` if a process writes the journal of an exchange: it keeps opening files, and
-    /// has threads for them.
+    /// Returns `true` if a process writes the journal of an exchange. It then keeps opening files,
+    /// and has threads for them.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)

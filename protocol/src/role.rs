@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// Returns the index among the roles of its kind, from 0.
+    /// Returns the index of the role among those of its kind, from 0.
     pub const fn index(self) -> u16 {
         match self {
             Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
@@ -58,7 +58,7 @@ impl Role {
         }
     }
 
-    /// Returns the static information about its kind.
+    /// Returns the static information about the role's kind.
     pub const fn info(self) -> &'static RoleInfo {
         self.kind().info()
     }
@@ -73,7 +73,7 @@ impl core::fmt::Display for Role {
     }
 }
 
-/// The static information about a kind of role.
+/// Stamp points, counters, sandbox and restartability of a kind of role.
 #[derive(Debug)]
 pub struct RoleInfo {
     /// `true` if there may be several, whose names have an index.
@@ -84,7 +84,7 @@ pub struct RoleInfo {
     pub records_per_order: u64,
     /// Maximum number of stamp records of each further report.
     pub records_per_report: u64,
-    /// `true` if the run can continue after its death, and it can be restarted.
+    /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
     /// The sandbox profile of its process under isolation `sandbox`; memory is limited at every
     /// level. `None` for the engine, which is trusted.
@@ -95,7 +95,7 @@ pub struct RoleInfo {
 }
 
 impl RoleKind {
-    /// Returns the static information about this kind.
+    /// Returns stamp points, counters, sandbox and restartability of this kind of role.
     pub const fn info(self) -> &'static RoleInfo {
         match self {
             RoleKind::Strategy => &RoleInfo {
@@ -161,7 +161,8 @@ impl RoleKind {
 }
 
 impl RoleInfo {
-    /// Returns the points that the role's log may contain, a bit each; the lowest is for code 1.
+    /// Returns a bit mask of the stamp points that a role's log may contain; the lowest bit is for
+    /// code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {

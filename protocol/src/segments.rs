@@ -49,8 +49,8 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
 
-/// Returns the header of a thread's segment as it was created. Used by the log saver: the thread
-/// may have overwritten its own header.
+/// Returns the header that a thread's segment had when it was created. Used by the log saver: the
+/// thread may have overwritten its own header.
 ///
 /// # Panics
 /// If the plan has no such thread.
@@ -58,8 +58,8 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
 
-/// Returns the header of a thread's saved log: that of its segment, or, for a spilled log, one with
-/// the capacity of the whole log.
+/// Returns the header of a thread's saved log. It is that of its segment, or, for a spilled log,
+/// one with the capacity of the whole log.
 ///
 /// # Panics
 /// If the plan has no such thread.
@@ -67,7 +67,7 @@ pub fn log_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::log(plan, index, plan.threads[index].log_records))
 }
 
-/// Returns the words of a segment's header as they were written when it was created.
+/// Returns the words of the header that a segment had when it was created.
 pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
     write_header(plan, spec, &words);
@@ -83,7 +83,8 @@ pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     write_header(plan, spec, words);
 }
 
-/// Creates a segment of a run. Returns its words, with the header written, if it is memory.
+/// Creates a segment of a run in `/dev/shm`. Returns its words, with the header written, if it is
+/// memory.
 ///
 /// # Errors
 /// See [`Region::create`], [`fifo::create`], [`directory::create`].
@@ -100,8 +101,7 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, Re
     Ok(Some(words))
 }
 
-/// Makes a segment of zeroed words on the heap, with its header, for [`Attached::adopt`] in tests
-/// and benches.
+/// Creates a segment with its header on the heap, for tests and benches ([`Attached::adopt`]).
 ///
 /// # Panics
 /// If the segment is not memory.
@@ -188,7 +188,7 @@ fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     }
 }
 
-/// Finds a run by its id and copies its plan.
+/// Opens the control segment of a run, given the run's id, and copies its plan.
 ///
 /// # Errors
 /// No such run, or a control segment of another build.
@@ -198,7 +198,8 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     read_control(name, view)
 }
 
-/// Finds a run by the inherited, read-only descriptor of its control segment and copies its plan.
+/// Opens the control segment of a run, given an inherited read-only descriptor, and copies its
+/// plan.
 ///
 /// # Errors
 /// A control segment of another build, or one without a valid plan.
@@ -212,8 +213,8 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
 /// The prefix of the address of a control segment that is handed over.
 const HANDLE_PREFIX: &str = "fd:";
 
-/// Returns the address by which a child finds its control segment: the run's id, or an inherited
-/// file descriptor as `fd:N`.
+/// Returns the address by which a child process finds its run: the run's id, or an inherited
+/// descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
@@ -335,24 +336,25 @@ impl Source for RunSegments<'_> {
     }
 }
 
-/// Prepares to attach segments with the rights of a process of the plan; `None` is the launcher,
+/// Prepares to attach segments with the rights of a process of the plan. `None` is the launcher,
 /// which has all rights.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// Prepares to attach segments as [`attach`] does, with the process ids in the control segment, for
-/// links whose other ends are in other processes.
+/// Prepares to attach segments as [`attach`] does, for links whose other ends are in other
+/// processes. It uses the process ids in the control segment.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }
 
-/// Prepares to attach segments as the reaper, which reads the threads' logs.
+/// Prepares to attach segments with the rights of the reaper, which reads the threads' logs.
 pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Read)
 }
 
-/// Prepares to attach segments as the spiller, which moves the threads' logs to disk.
+/// Prepares to attach segments with the rights of the spiller, which moves the threads' logs to
+/// disk.
 pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
     attach_logs(plan, Access::Write)
 }
@@ -363,7 +365,8 @@ fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
     Attached::new(RunSegments::new(plan, SegmentUser::Other(logs.collect()), None))
 }
 
-/// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
+/// Attaches the segment with a strategy's schedule, read-only. Returns it and its number of
+/// entries.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -389,7 +392,7 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, Reg
     attached.view(&thread_segment(name), status::KIND)
 }
 
-/// Attaches the spiller's state of a thread's log, read-only.
+/// Attaches, read-only, the state of the process that moves a thread's stamp log to disk.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -397,7 +400,7 @@ pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords,
     attached.view(&spilled_segment(name), SPILLED_KIND)
 }
 
-/// Attaches the spiller's state of a thread's log for the spiller itself.
+/// Attaches the state of moving a thread's stamp log to disk, for the process that does it.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -425,13 +428,14 @@ pub fn stamp_log(
     Ok(log.with_stamps(plan.stamps).with_sleep_records(thread.sleep_records))
 }
 
-/// Returns the ring of a thread's log; `None` if its log is not spilled.
+/// Returns the chunk ring of a thread's stamp log; `None` if the log is not moved to disk during
+/// the run.
 pub(crate) fn log_ring(plan: &Plan, thread: &ThreadPlan) -> Option<LogRing> {
     let index = plan.threads.iter().position(|other| other.name == thread.name);
     topology::log_ring(plan, index.expect("a thread of the plan"))
 }
 
-/// Attaches the engine's end of the command channel.
+/// Attaches the engine's end of the operators' command channel.
 ///
 /// # Errors
 /// As [`Attached::region`].
@@ -441,7 +445,7 @@ pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, Re
     Ok(CommandChannel::new(&desk, &answers.words()))
 }
 
-/// Attaches the writing end of a venue's board, for its exchange.
+/// Attaches the writing end of a venue's market-data board, for its exchange.
 ///
 /// # Errors
 /// As [`Attached::region`]; memory that is not a valid board.
@@ -456,7 +460,7 @@ pub fn market_writer(
     shape.and_then(|shape| board::Writer::attach_as(shape, &words)).map_err(|error| board_error(what, error))
 }
 
-/// Attaches the boards of all exchanges for a strategy; `None` if there are none.
+/// Attaches the market-data boards of all exchanges for a strategy; `None` if there are none.
 ///
 /// # Errors
 /// As [`Attached::view`]; memory that is not a valid board of the plan's instruments.

@@ -9,7 +9,7 @@ use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use std::collections::VecDeque;
 
-/// The outcome of a push.
+/// The outcome of sending a message: it is in the ring, in the queue, or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SendOutcome {
@@ -21,7 +21,8 @@ pub enum SendOutcome {
     Dropped,
 }
 
-/// A sender over a technique's producer, with a queue.
+/// The sending end of a link: a ring's producer, and a queue for messages that the full ring
+/// refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The doorbell of the receiver's thread, if it parks.
@@ -65,7 +66,8 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Queues messages that a crashed predecessor did not send.
+    /// Queues messages that a crashed predecessor did not send, after those that are queued
+    /// already.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }
@@ -99,7 +101,7 @@ impl<P: Producer> Sender<P> {
         self.queue.remove(index)
     }
 
-    /// Drops all queued messages: their receiver is gone.
+    /// Drops all queued messages, whose receiver is gone.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
@@ -116,7 +118,7 @@ impl<P: Producer> Sender<P> {
         self.queue.len()
     }
 
-    /// Wakes the receiver: a crashed predecessor may have sent a message and not rung.
+    /// Wakes the receiver, since a crashed predecessor may have sent a message without waking it.
     #[inline(always)]
     pub fn ring_bell(&self) {
         if let Some(bell) = &self.bell {
@@ -124,13 +126,13 @@ impl<P: Producer> Sender<P> {
         }
     }
 
-    /// Returns the producer of the ring.
+    /// Returns the sending end of the ring.
     pub const fn ring(&self) -> &P {
         &self.ring
     }
 
-    /// Returns the producer of the ring. A message that is pushed into it overtakes the queued
-    /// ones.
+    /// Returns the sending end of the ring, for changes. A message that is pushed into it overtakes
+    /// the queued ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }

@@ -11,32 +11,33 @@
 
 use crate::wire::Message;
 
-/// The reason in the report of an order that was cancelled by a mass cancel: its strategy is dead,
-/// or a kill switch is on.
+/// The reason in the report of an order that a mass cancel has cancelled. Its strategy is dead, or
+/// a kill switch is on.
 pub const WITHDRAWN: u8 = 0xFF;
 
 const REPORT_WORD: usize = 6;
 const REPORT_SHIFT: u32 = 32;
 
-/// Writes the number of an instruction.
+/// Writes the sequence number of an instruction into its message.
 #[inline]
 pub const fn number_instruction(message: &mut Message, number: u32) {
     message[1] = number as u64;
 }
 
-/// Returns the number of an instruction; one that does not fit 32 bits is invalid.
+/// Returns the sequence number in an instruction's message; one that does not fit 32 bits is
+/// invalid.
 #[inline]
 pub const fn instruction_number(message: &Message) -> u64 {
     message[1]
 }
 
-/// Writes the number of a report.
+/// Writes the sequence number of a report into its message.
 #[inline]
 pub const fn number_report(message: &mut Message, number: u32) {
     message[REPORT_WORD] = message[REPORT_WORD] & 0xFFFF_FFFF | (number as u64) << REPORT_SHIFT;
 }
 
-/// Returns the number of a report.
+/// Returns the sequence number in a report's message.
 #[inline]
 pub const fn report_number(message: &Message) -> u32 {
     (message[REPORT_WORD] >> REPORT_SHIFT) as u32
@@ -54,7 +55,7 @@ impl SessionNumbers {
         Self { next: count }
     }
 
-    /// Returns the number of the next message to send, and advances the counter.
+    /// Returns the sequence number of the next message to send, and advances the counter.
     #[inline]
     pub const fn next_number(&mut self) -> u32 {
         let number = self.next;
@@ -62,8 +63,8 @@ impl SessionNumbers {
         number
     }
 
-    /// Returns `true` if a received message has the expected number. The following number is
-    /// expected next in any case.
+    /// Accepts a received message if it has the expected sequence number; returns `false` if not.
+    /// The following number is expected next in any case.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;
@@ -71,7 +72,7 @@ impl SessionNumbers {
         is_next
     }
 
-    /// Returns the number of messages so far, modulo 2^32.
+    /// Returns the number of messages counted so far, modulo 2^32.
     pub const fn count(&self) -> u32 {
         self.next
     }

@@ -46,11 +46,11 @@ use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 use std::io;
 
-/// Records in a chunk of a spilled log: 256 KiB; one record under loom.
+/// Records in a chunk of a stamp log that is moved to disk: 256 KiB; one record under loom.
 pub const CHUNK_RECORDS: u64 = if cfg!(loom) { 1 } else { 1 << 14 };
-/// Words in a chunk of a spilled log.
+/// Words in a chunk of a stamp log that is moved to disk.
 pub const CHUNK_WORDS: usize = CHUNK_RECORDS as usize * RECORD_WORDS;
-/// Bytes in a chunk of a spilled log.
+/// Bytes in a chunk of a stamp log that is moved to disk.
 pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
 
 /// Offset in the spiller's segment of the number of freed chunks, in a cache line of its own: the
@@ -60,14 +60,14 @@ const FREED: usize = HEADER_WORDS;
 const SAVED: usize = FREED + 16;
 /// Offset of the two tables of totals.
 const TABLES: usize = SAVED + 16;
-/// The kind of the spiller's segment for a thread's log; written by the spiller.
+/// The kind of the segment in which the spiller publishes how far it has moved a thread's log.
 pub const SPILLED_KIND: SegmentKind = SegmentKind::new(
     22,
     "spilled",
     &[("freed", FREED), ("saved", SAVED), ("tables", TABLES), ("points", POINTS)],
 );
 
-/// The plan's setting that a run's logs are spilled.
+/// The setting that stamp logs are moved to disk during a run, with the number of chunks in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spill {
     /// Number of chunks of each thread's ring, in the order of the plan's threads, at least two.
@@ -77,8 +77,8 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Returns `true` if there is a valid ring for each of these logs, given by their capacity in
-    /// records: logs have whole chunks, and at least two of them are in memory.
+    /// Returns `true` if logs of these capacities (records) can each be a ring of at least two
+    /// whole chunks.
     pub fn fits(&self, logs: impl ExactSizeIterator<Item = u64>) -> bool {
         let is_whole = |records: u64| records.is_multiple_of(CHUNK_RECORDS);
         let is_one = |chunks: u32, records: u64| (2..=records / CHUNK_RECORDS).contains(&u64::from(chunks));
@@ -91,7 +91,7 @@ impl Spill {
     }
 }
 
-/// The dimensions of a log that is a ring of chunks.
+/// The dimensions of a stamp log that is a ring of chunks in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRing {
     /// Number of chunks in memory, at least one.
@@ -103,12 +103,12 @@ pub struct LogRing {
 }
 
 impl LogRing {
-    /// Returns the size in words of a thread's segment with this ring.
+    /// Returns the size in words of the segment of a thread whose log is this ring.
     pub const fn segment_words(self) -> usize {
         LOG_OFFSET + self.chunks as usize * CHUNK_WORDS
     }
 
-    /// Returns the size in words of the spiller's segment for this ring.
+    /// Returns the size in words of the spiller's segment for a log that is this ring.
     pub const fn spilled_words(self) -> usize {
         TABLES + 2 * PointTotals::table_words(self.instruments)
     }
@@ -118,7 +118,7 @@ impl LogRing {
         TABLES + (saved % 2) as usize * PointTotals::table_words(self.instruments)
     }
 
-    /// Returns the offset of a chunk in the thread's segment (words).
+    /// Returns the offset (words) of a chunk of the log in the thread's segment.
     pub(crate) const fn chunk_offset(self, chunk: u64) -> usize {
         LOG_OFFSET + (chunk % self.chunks) as usize * CHUNK_WORDS
     }
@@ -141,7 +141,7 @@ fn count_chunk_records(key: impl Fn(usize) -> u64) -> usize {
     low
 }
 
-/// The thread's end of a ring: rotates to the next chunk, and records losses.
+/// The logging thread's end of a ring of log chunks: rotates to the next chunk, and records losses.
 pub(crate) struct ChunkRotator {
     segment: AtomicWords,
     ring: LogRing,
@@ -151,8 +151,8 @@ pub(crate) struct ChunkRotator {
 }
 
 impl ChunkRotator {
-    /// Attaches to the ring in a thread's segment and the spiller's segment. Continues in the chunk
-    /// in which an earlier incarnation ended.
+    /// Attaches to the ring of log chunks in a thread's segment and the spiller's segment.
+    /// Continues in the chunk in which an earlier incarnation ended.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -167,15 +167,15 @@ impl ChunkRotator {
         Self { segment: segment.clone(), ring, at, freed, words }
     }
 
-    /// Returns the current chunk and its number of records.
+    /// Returns the chunk of the log that is being written, and its number of records.
     pub fn current_chunk(&self) -> (AtomicWords, usize) {
         let words = self.segment.slice(self.ring.chunk_offset(self.at), CHUNK_WORDS);
         let records = count_chunk_records(|word| words[word].load(Ordering::Acquire));
         (words, records)
     }
 
-    /// Returns the next chunk after the current one is full; `None` if it is not free, or the log
-    /// has reached its maximum length.
+    /// Returns the log's next chunk once the current one is full; `None` if there is none to use.
+    /// That one is not free, or the log has reached its maximum length.
     pub fn rotate(&mut self) -> Option<AtomicWords> {
         let next = self.at + 1;
         // Acquire: pairs with the spiller's Release; a freed chunk is zeroed.
@@ -189,7 +189,8 @@ impl ChunkRotator {
         Some(self.segment.slice(self.ring.chunk_offset(next), CHUNK_WORDS))
     }
 
-    /// Records that a record was lost after the current chunk; `records` is the total so far.
+    /// Notes in shared memory that a record was lost after the current chunk; `records` is the
+    /// total so far.
     pub fn record_loss(&self, records: u64) {
         let place = (self.at + 1).saturating_mul(CHUNK_RECORDS);
         // Relaxed: only this thread writes these words.
@@ -200,13 +201,13 @@ impl ChunkRotator {
         self.words[SPILL_LOST].store(records, Ordering::Relaxed);
     }
 
-    /// Returns how many records earlier incarnations of the thread have lost.
+    /// Returns how many log records earlier incarnations of the thread have lost.
     pub fn lost_records(&self) -> u64 {
         self.words[SPILL_LOST].load(Ordering::Relaxed)
     }
 }
 
-/// The part of a thread's log that is not yet in the file, for readers.
+/// The part of a thread's stamp log that is still in memory and not yet moved to disk.
 pub struct UnspilledTail<'a> {
     log: &'a ReadOnlyWords,
     spilled: &'a ReadOnlyWords,
@@ -214,7 +215,7 @@ pub struct UnspilledTail<'a> {
 }
 
 impl<'a> UnspilledTail<'a> {
-    /// Wraps the log of a thread and the spiller's segment.
+    /// Creates the view of a thread's log in memory and of the spiller's segment.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -226,7 +227,7 @@ impl<'a> UnspilledTail<'a> {
         Self { log, spilled, ring }
     }
 
-    /// Returns the number of chunks in the file.
+    /// Returns the number of log chunks that are on disk.
     pub fn saved(&self) -> u64 {
         // Acquire: pairs with the spiller's Release; the table of totals is complete.
         self.spilled.load(SAVED, Ordering::Acquire).min(self.ring.max_chunks)
@@ -250,7 +251,7 @@ impl<'a> UnspilledTail<'a> {
         })
     }
 
-    /// Calls `each` with the bytes of the part that is not in the file, chunk by chunk.
+    /// Calls `each` with the bytes of the part of the log that is not on disk, chunk by chunk.
     ///
     /// # Errors
     /// An error of `each`.
@@ -268,15 +269,15 @@ impl<'a> UnspilledTail<'a> {
         Ok(())
     }
 
-    /// Returns the number of records of a point in the whole log, in the file and in memory.
+    /// Returns the number of records of a stamp point in the whole log, on disk and in memory.
     pub fn count(&self, point: Point) -> u64 {
         let (mut place, mut sums) = (SpillLocation::default(), PointTotals::new(self.ring.instruments));
         self.scan(&mut place, &mut sums);
         sums.count(point)
     }
 
-    /// Adds the records after `location` to the totals, and advances `location`. The log may still
-    /// be written and spilled.
+    /// Counts the log's records after a position into the totals, and advances the position. The
+    /// log may still be written and spilled.
     pub fn scan(&self, place: &mut SpillLocation, sums: &mut PointTotals) {
         let mut keys = Vec::new();
         loop {
@@ -315,8 +316,9 @@ impl<'a> UnspilledTail<'a> {
         self.saved() <= place.chunk
     }
 
-    /// Calls `each` with the keys of all records, the newest first, until it breaks. `saved` reads
-    /// a chunk from the file by its number. The thread has ended; the log may still be spilled.
+    /// Calls `each` with the key words of all of the log's records, the newest first, until it
+    /// breaks. `saved` reads a chunk from the file by its number. The thread has ended; the log may
+    /// still be spilled.
     ///
     /// # Errors
     /// An error of `saved`.
@@ -338,15 +340,15 @@ impl<'a> UnspilledTail<'a> {
     }
 }
 
-/// A position in a spilled log: the chunk, and the number of its records already read.
+/// A position in a log that is moved to disk: the chunk, and the number of its records already
+/// read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpillLocation {
     chunk: u64,
     record: usize,
 }
 
-/// The reading end of a ring of log chunks: copies each full chunk of a thread's stamp log to a
-/// file, then frees it for reuse.
+/// Moves full chunks of a thread's stamp log from memory to disk, and frees them for reuse.
 pub struct ChunkSpiller {
     pub(crate) log: AtomicWords,
     spilled: AtomicWords,
@@ -357,7 +359,7 @@ pub struct ChunkSpiller {
 }
 
 impl ChunkSpiller {
-    /// Attaches to a ring, and continues after a dead predecessor.
+    /// Attaches to the chunks of a thread's log, and continues where a crashed spiller stopped.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -370,15 +372,15 @@ impl ChunkSpiller {
         Self { log, spilled, ring, saved, freed, bytes: Vec::with_capacity(CHUNK_BYTES as usize) }
     }
 
-    /// Returns the number of full chunks that are not saved.
+    /// Returns the number of full log chunks that are not on disk yet.
     pub fn pending_chunks(&self) -> u64 {
         // Acquire: pairs with the thread's Release; the chunks before this one are complete.
         let said = status::spill(&self.log)[SPILL_CHUNK].load(Ordering::Acquire);
         self.ring.clamp_chunk(said, self.freed).saturating_sub(self.saved)
     }
 
-    /// Saves the next full chunk and frees it. Returns `false` if there is none. `save` gets its
-    /// number and bytes, and returns when they are in the file.
+    /// Moves the next full log chunk to disk and frees it. Returns `false` if there is none. `save`
+    /// gets its number and bytes, and returns when they are in the file.
     ///
     /// # Errors
     /// An error of `save`. The chunk is kept for the next call.

@@ -75,8 +75,9 @@ impl StampLog {
         Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, rotator: None }
     }
 
-    /// Opens a spilled log: a ring of chunks in the thread's segment, and the spiller's segment
-    /// ([`crate::spill`]). Appends after earlier incarnations, as [`StampLog::new`] does.
+    /// Opens a log that is moved to disk: a ring of chunks in the thread's segment, and the
+    /// spiller's segment ([`crate::spill`]). Appends after earlier incarnations, as
+    /// [`StampLog::new`] does.
     ///
     /// # Panics
     /// If a segment is too short for the ring.
@@ -91,32 +92,32 @@ impl StampLog {
         Self { records, next, dropped, gaps, sleeps, ends_only: false, rotator: Some(turner) }
     }
 
-    /// Sets which points are stamped.
+    /// Sets whether all points of an order's path are stamped, or only the ends.
     #[must_use]
     pub fn with_stamps(self, stamps: Stamps) -> Self {
         Self { ends_only: stamps == Stamps::Ends, ..self }
     }
 
-    /// Sets the capacity for sleeps; it is 0 by default.
+    /// Sets how many records of sleeps the log can hold; it is 0 by default.
     #[must_use]
     pub fn with_sleep_records(self, sleeps: u64) -> Self {
         Self { sleeps: self.sleeps.with_capacity(sleeps), ..self }
     }
 
-    /// Returns `true` if the inner points of the order's path are stamped too.
+    /// Returns `true` if the inner points of an order's path are stamped too.
     #[inline(always)]
     pub const fn has_inner_stamps(&self) -> bool {
         !self.ends_only
     }
 
-    /// Appends a record to the log, without a detail. If the log is full the record is counted as
-    /// dropped instead, which makes the run invalid.
+    /// Appends a record of a point, an order and a value to the stamp log. If the log is full the
+    /// record is counted as dropped instead, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
     }
 
-    /// Appends a record with a detail, as [`StampLog::append`] does.
+    /// Appends a record as [`StampLog::append`] does, with a detail such as the venue.
     #[inline(always)]
     pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
         self.append_words([key_with(point, id, detail), value]);
@@ -139,7 +140,8 @@ impl StampLog {
         prefetch_ahead(key_word, AHEAD);
     }
 
-    /// Prefetches the memory of the next records, which was not used since the launcher zeroed it.
+    /// Prefetches the memory of the next records, which nothing has used since the launcher zeroed
+    /// it.
     pub(crate) fn prefetch_next(&self) {
         if let Some(key_word) = self.records.get(self.next) {
             prefetch_ahead(key_word, 0);
@@ -161,20 +163,20 @@ impl StampLog {
         }
     }
 
-    /// Appends a record that was built elsewhere, as [`StampLog::append`] does.
+    /// Appends an existing record to the stamp log.
     #[inline]
     pub fn append_record(&mut self, record: Record) {
         self.append_words(record.words());
     }
 
-    /// Appends the checksum of one end of a link.
+    /// Appends the checksum of one end of a link to the stamp log.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Keeps a gap of the thread or counts it as dropped, by the rule of [`crate::gaps`].
-    /// `min_ticks` is [`MIN_NS`](crate::gaps::MIN_NS) in ticks. `events` is called only for a gap
-    /// that is kept.
+    /// Logs a time in which the thread did not run, or counts it as dropped, by the rule of
+    /// [`crate::gaps`]. `min_ticks` is [`MIN_NS`](crate::gaps::MIN_NS) in ticks. `events` is called
+    /// only for a gap that is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -188,7 +190,7 @@ impl StampLog {
         }
     }
 
-    /// Appends a gap of the thread, if its quota is not used up: the space for orders is reserved.
+    /// Logs a time in which the thread did not run, if the log still has capacity for it.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.try_reserve() {
@@ -196,7 +198,7 @@ impl StampLog {
         }
     }
 
-    /// Keeps a sleep that was followed by work, or counts it as dropped, as [`StampLog::offer_gap`]
+    /// Logs a sleep that was followed by work, or counts it as dropped, as [`StampLog::offer_gap`]
     /// does for gaps.
     #[cold]
     pub fn offer_sleep(&mut self, ended: u64, ticks: u64, least: &[u64; LEVELS]) {
@@ -205,13 +207,14 @@ impl StampLog {
         }
     }
 
-    /// Returns the number of records that found the log full.
+    /// Returns the number of records lost because the log was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// Returns the number of records in a log: those before the first key of zero, found by bisection.
+/// Returns the number of records in a stamp log, found by bisection. They are those before the
+/// first key of zero.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);
@@ -227,23 +230,23 @@ pub fn count_records(segment: &ReadOnlyWords) -> usize {
     low
 }
 
-/// Returns the keys of a log's records, in their order.
+/// Returns the key word of each record in a stamp log, in order.
 pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let at = |record: usize| crate::status::LOG_OFFSET + record * RECORD_WORDS;
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
 
-/// Returns the number of a log's records of one point.
+/// Returns how many records of a stamp point a log holds.
 pub fn count_point(segment: &ReadOnlyWords, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }
 
-/// Returns the points of a log's records, in their order.
+/// Returns the stamp point of each record in a log, in order.
 pub fn points_in(segment: &ReadOnlyWords) -> impl Iterator<Item = Point> + '_ {
     keys(segment).filter_map(point_of)
 }
 
-/// Returns the last top-of-book version of each instrument in a log; 0 for none.
+/// Returns the last top-of-book version of each instrument in a stamp log; 0 for none.
 pub fn last_top_of_book_versions(segment: &ReadOnlyWords, instruments: usize) -> Vec<u64> {
     let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
     let mut versions = vec![0; instruments];

@@ -28,19 +28,19 @@ pub const KIND: SegmentKind = SegmentKind::new(
     &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::record::RECORD_WORDS)],
 )
 .of_slots(LOG_OFFSET, crate::record::RECORD_WORDS);
-/// Maximum length of the error text, in bytes.
+/// Maximum length in bytes of the error text in a status block.
 pub const ERROR_BYTES: usize = 256;
 
 /// The life cycle state of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum ThreadState {
-    /// Not yet attached.
+    /// The thread has not attached its segments yet.
     #[default]
     Starting = 0,
     /// Attached and prefaulted; waits for the start.
     Ready = 1,
-    /// In its duty cycles.
+    /// The thread runs duty cycles.
     Running = 2,
     /// Finished, counters final.
     Done = 3,
@@ -67,8 +67,8 @@ impl ThreadState {
     }
 }
 
-/// The fields of a thread's status block, one word each. Units are in the names; counts are since
-/// the start of the run.
+/// A field of a thread's status block, one word each. Units are in the names; counts are since the
+/// start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum StatusField {
@@ -97,7 +97,7 @@ pub enum StatusField {
     EndedTicks,
     /// Voluntary context switches of the thread (yield, futex) since the start of the run.
     VoluntarySwitches,
-    /// Context switches that the kernel forced on it.
+    /// Context switches that the kernel forced on the thread.
     InvoluntarySwitches,
     /// Page faults served without reading from a device.
     MinorFaults,
@@ -127,43 +127,46 @@ const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
 /// Offset of the number of gaps kept, plus one; 0: not counted.
 const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
-/// Offset of the state of a spilled log (`protocol::spill`).
+/// Offset in the status block of a log's position and losses while it is moved to disk
+/// (`protocol::spill`).
 pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
 /// Words of that state.
 const SPILL_WORDS: usize = 4;
-/// Offset in a spilled log's state of the chunk that the thread writes.
+/// Offset of the number of the chunk that the thread writes, in the status of a log that is moved
+/// to disk.
 pub(crate) const SPILL_CHUNK: usize = 0;
-/// Offset in a spilled log's state of the number of records that found no free chunk.
+/// Offset of the number of records lost for lack of a free chunk, in that status of a log.
 pub(crate) const SPILL_LOST: usize = 1;
-/// Offset in a spilled log's state of the number of records when the first one was lost.
+/// Offset of the number of logged records at the first loss, in the status of a log moved to disk.
 pub(crate) const SPILL_LOST_FROM: usize = 2;
-/// Offset in a spilled log's state of the number of records when the last one was lost.
+/// Offset of the number of logged records at the last loss, in the status of a log moved to disk.
 pub(crate) const SPILL_LOST_TO: usize = 3;
 
 const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
 
-/// The words of a thread's segment with the position of a spilled log and its losses. They are kept
-/// when the block is reset, for every role: without them the end of the log would be unknown.
+/// The words in a thread's segment with the position and the losses of its log while it is moved to
+/// disk. They are kept when the block is reset, for every role: without them the end of the log
+/// would be unknown.
 pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
 
-/// Returns the words of a spilled log's state, for the log and the spiller.
+/// Returns the words in a thread's segment with the position and the losses of its log.
 pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
     segment.slice(SPILL.start, SPILL_WORDS)
 }
 
-/// The words of a thread's segment with the numbers of gaps and sleeps that its log kept and
-/// dropped, for all incarnations of the thread. They are kept when the block is reset for a trusted
-/// successor.
+/// The words in a thread's segment that count the gaps and sleeps that its log kept and dropped.
+/// They count for all incarnations of the thread. They are kept when the block is reset for a
+/// trusted successor.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
-/// Returns the words with the dropped and kept counts of gaps, and those of sleeps.
+/// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
 pub(crate) fn gap_counters(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
         [segment.slice(HEADER_WORDS + dropped, 2), segment.slice(HEADER_WORDS + kept, 1)]
     })
 }
 
-/// The records of a spilled log that found no free chunk.
+/// The stamp-log records lost because no chunk was free: their number, and the first and last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostRecords {
     /// Number of lost records.
@@ -181,8 +184,8 @@ pub struct ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Makes a status of words that were copied out. Any words are accepted: a hostile block gives
-    /// odd values, never a panic.
+    /// Decodes a thread's status block from copied words. Any words are accepted: a hostile block
+    /// gives odd values, never a panic.
     pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         Self { words }
     }
@@ -197,7 +200,8 @@ impl ThreadStatus {
         ThreadState::from_code(self.words[StatusField::State as usize])
     }
 
-    /// Returns the core of the thread when it read its affinity back; `None` if it is not pinned.
+    /// Returns the core to which the thread is pinned, as it read it back; `None` if it is not
+    /// pinned.
     pub const fn core(&self) -> Option<u32> {
         match self.words[StatusField::CorePlusOne as usize] {
             0 => None,
@@ -221,20 +225,19 @@ impl ThreadStatus {
         [gaps, DroppedGaps::default()]
     }
 
-    /// Returns the chunk that the thread writes, if its log is spilled.
+    /// Returns the number of the log chunk that the thread writes, if its log is moved to disk.
     pub const fn chunk(&self) -> u64 {
         self.words[SPILL_AT + SPILL_CHUNK]
     }
 
-    /// Returns the lost records of a spilled log (`protocol::spill`), for all incarnations of the
-    /// thread.
+    /// Returns the log records lost while the thread's log is moved to disk, for all incarnations.
     pub fn lost(&self) -> LostRecords {
         let word = |word: usize| self.words[SPILL_AT + word];
         LostRecords { records: word(SPILL_LOST), from: word(SPILL_LOST_FROM), to: word(SPILL_LOST_TO) }
     }
 
-    /// Returns the error text, with invalid UTF-8 and unprintable characters replaced. A strategy's
-    /// text cannot be trusted.
+    /// Returns the error text of a failed thread, with invalid and unprintable characters replaced.
+    /// A strategy's text cannot be trusted.
     pub fn error(&self) -> String {
         let bytes: Vec<u8> = self.words[StatusField::ErrorText as usize..][..ERROR_BYTES / 8]
             .iter()
@@ -252,7 +255,7 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Attaches to the block in a thread's segment.
+    /// Attaches to the status block in a thread's segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`LOG_OFFSET`].
@@ -277,19 +280,20 @@ impl StatusWriter {
         CounterSlots::new(&self.counters)
     }
 
-    /// Stores a status field: a plain store to a cache line that only this thread writes.
+    /// Stores a field of the status block: a plain store to a cache line that only this thread
+    /// writes.
     #[inline(always)]
     pub fn set(&self, field: StatusField, value: u64) {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Publishes the state of the thread. Release: pairs with the Acquire in [`read`]; a reader
-    /// that sees the state sees all earlier stores.
+    /// Publishes the life cycle state of the thread. Release: pairs with the Acquire in [`read`]; a
+    /// reader that sees the state sees all earlier stores.
     pub fn set_state(&self, state: ThreadState) {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
 
-    /// Publishes the error text, cut to [`ERROR_BYTES`], and the state [`ThreadState::Failed`].
+    /// Publishes an error text, cut to [`ERROR_BYTES`], and the state [`ThreadState::Failed`].
     pub fn fail(&self, error: &str) {
         let bytes = &error.as_bytes()[..error.len().min(ERROR_BYTES)];
         for (word, chunk) in self.words[StatusField::ErrorText as usize..].iter().zip(bytes.chunks(8)) {
@@ -315,8 +319,9 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     ThreadStatus::from_words(words)
 }
 
-/// The fields that the launcher polls to check a thread's liveness. All are in the block's first
-/// cache line, to which its writer stores each heartbeat anyway.
+/// The fields of a status block from which the launcher judges whether a thread still makes
+/// progress. All are in the block's first cache line, to which its writer stores each heartbeat
+/// anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
@@ -333,7 +338,7 @@ const _: () = assert!(
         && (StatusField::HeartbeatTicks as usize) < LINE_WORDS
 );
 
-/// Reads the liveness fields of a thread.
+/// Reads the fields of a thread's status block from which its liveness is judged.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
@@ -344,7 +349,7 @@ pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
     LivenessSample { state, tid: word(StatusField::Tid), heartbeat_ticks: word(StatusField::HeartbeatTicks) }
 }
 
-/// Returns the life cycle state of a thread, reading only that word of its status block.
+/// Reads the life cycle state of a thread from its status block.
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
@@ -357,7 +362,7 @@ fn state_word(segment: &ReadOnlyWords) -> u64 {
     segment.load(HEADER_WORDS, Ordering::Acquire)
 }
 
-/// Returns one agent's counters in the segment of a thread that runs `roles`, reading only its two
+/// Reads one agent's counters in the segment of a thread that runs `roles`. It reads only their two
 /// cache lines of 132. All zero if the thread does not run that role.
 ///
 /// # Panics

@@ -40,9 +40,9 @@ use system::clock::Clock;
 use system::named_enum;
 use system::process;
 
-/// The name of the repairs segment within the run.
+/// The name within the run of the segment with the engine's reports about dead strategies.
 pub const REPAIRS: &str = "repairs";
-/// Words in the repairs segment.
+/// Size (words) of the segment with the engine's reports about dead strategies.
 pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Offset of the number of the engine's reports; a futex.
 const REPORT_COUNT: usize = HEADER_WORDS;
@@ -56,14 +56,14 @@ const BLOCKED_SLOT: usize = HEADER_WORDS + 2;
 const BLOCKED_SINCE: usize = HEADER_WORDS + 3;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
-/// The kind of the repairs segment: the engine's reports about strategies that died or misbehave.
+/// The kind of the segment with the engine's reports about strategies that died or misbehave.
 pub const KIND: SegmentKind =
     SegmentKind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
         .of_slots(HEADER_WORDS, 1);
 
-/// Proof that a process has ended, which is required to fence it (fencing token). For a real
-/// process only the kernel can confirm it; a simulated process is an agent on a virtual clock, and
-/// is dead when it is dropped.
+/// Proof that a process has ended, without which it cannot be declared dead (fencing token). For a
+/// real process only the kernel can confirm it; a simulated process is an agent on a virtual clock,
+/// and is dead when it is dropped.
 ///
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = protocol::supervision::Death(());
@@ -72,7 +72,8 @@ pub const KIND: SegmentKind =
 pub struct ProofOfDeath(());
 
 impl ProofOfDeath {
-    /// Returns a proof if the process of the pidfd has ended. A stopped or slow process has not.
+    /// Returns a proof of death if the process of a pidfd has ended. A stopped or slow process has
+    /// not.
     ///
     /// # Errors
     /// An error of the system.
@@ -80,7 +81,8 @@ impl ProofOfDeath {
         Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(ProofOfDeath(())))
     }
 
-    /// Ends a simulated process: its agent is dropped, so it cannot run any more.
+    /// Drops the agent of a simulated process, so that it cannot run any more, and returns a proof
+    /// of its death.
     pub fn from_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
         ProofOfDeath(())
@@ -107,7 +109,7 @@ impl Incarnation {
 }
 
 impl ControlWriter {
-    /// Fences a strategy's incarnation, which is dead: the engine then repairs its rings.
+    /// Declares a strategy's incarnation dead (fencing), so that the engine repairs its rings.
     ///
     /// # Panics
     /// If `strategy` is not below [`MAX_STRATEGIES`].
@@ -115,7 +117,7 @@ impl ControlWriter {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
-    /// Publishes the next incarnation of a strategy, whose own memory was reset.
+    /// Publishes that the next incarnation of a strategy may start; its memory was reset.
     ///
     /// # Panics
     /// If `strategy` is not below [`MAX_STRATEGIES`].
@@ -136,14 +138,14 @@ impl ControlWriter {
 }
 
 impl Control {
-    /// Returns the number of fences and revivals: it changes when any [`Control::incarnation`]
-    /// changes. One load of a cache line that rarely changes.
+    /// Returns a counter that changes whenever a strategy or gateway is declared dead or restarted.
+    /// See [`Control::incarnation`]. One load of a cache line that rarely changes.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.view().load(GENERATION, Ordering::Acquire)
     }
 
-    /// Returns the strategy's current incarnation.
+    /// Returns the current incarnation of a strategy, and whether it is dead.
     ///
     /// # Panics
     /// If `strategy` is not below [`MAX_STRATEGIES`].
@@ -186,27 +188,26 @@ named_enum! {
 }
 
 impl ProtocolViolation {
-    /// Returns the code of the violation, from 1.
+    /// Returns the code of the protocol violation, from 1.
     pub fn code(self) -> u64 {
         Self::ALL.iter().position(|other| *other == self).map_or(0, |place| place as u64 + 1)
     }
 
-    /// Returns the violation with that code.
+    /// Returns the protocol violation with this code.
     pub fn from_code(code: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
     }
 }
 
-/// A slot of the submit hand-off that was claimed and not written, at every poll of the engine
-/// since a given time.
+/// A slot of the submit hand-off that was claimed and not written, at each poll since a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
-    /// The strategy that announces the slot in memory that only it can write; `None` if no running
-    /// one does.
+    /// The running strategy that announces the slot in memory that only it can write; `None` if
+    /// there is none.
     pub announcer: Option<u16>,
-    /// When the engine first saw it blocked, in ticks.
+    /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,
 }
 
@@ -214,18 +215,19 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report about the repair of one strategy. Counters are since the start of the run.
+/// The engine's report that it has repaired what a dead strategy left, or has quarantined it.
+/// Counters are since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.
     pub repaired: Option<u16>,
     /// The epoch that was quarantined, and the reason.
     pub quarantined: Option<(u16, ProtocolViolation)>,
-    /// When the engine saw the fence, in ticks.
+    /// Time at which the engine saw the fence, in ticks.
     pub noticed_ticks: u64,
-    /// When the repair was complete, in ticks.
+    /// Time at which the repair was complete, in ticks.
     pub repaired_ticks: u64,
-    /// When the strategy was quarantined, in ticks.
+    /// Time at which the strategy was quarantined, in ticks.
     pub quarantined_ticks: u64,
     /// Number of orders of dead incarnations that were refused after the fence.
     pub refused: u64,
@@ -245,11 +247,11 @@ const fn word_offset(strategy: u16, word: usize) -> usize {
     STRATEGIES + strategy as usize * WORDS_EACH + word
 }
 
-/// The engine's end of the repairs segment: the orchestrator writes.
+/// The engine's end of the segment with its reports about dead strategies.
 pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
-    /// Attaches to the repairs segment.
+    /// Creates the engine's end of the segment with its reports.
     ///
     /// # Panics
     /// If the segment is shorter than [`REPAIRS_WORDS`].
@@ -261,8 +263,7 @@ impl RepairsWriter {
         self.0[word_offset(strategy, word)].store(value, Ordering::Relaxed);
     }
 
-    /// Reports that the repair after a dead incarnation is complete, and that its memory is not
-    /// read again.
+    /// Reports that the repair after a dead incarnation is complete.
     pub fn set_repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
@@ -282,14 +283,15 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Returns `true` if the repair of that incarnation was reported, possibly by a dead
-    /// predecessor.
+    /// Returns `true` if the repair after this incarnation was reported, possibly by a crashed
+    /// engine.
     pub fn was_repaired(&self, strategy: u16, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
-    /// Returns `true` if the quarantine of that incarnation was reported.
+    /// Returns `true` if the quarantine of this incarnation was reported, possibly by a crashed
+    /// engine.
     pub fn was_quarantined(&self, strategy: u16, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)
@@ -328,11 +330,11 @@ impl RepairsWriter {
     }
 }
 
-/// The launcher's end of the repairs segment: read-only.
+/// The launcher's read-only view of the engine's reports about dead strategies.
 pub struct Repairs(ReadOnlyWords);
 
 impl Repairs {
-    /// Attaches to the repairs segment.
+    /// Creates the launcher's view of the segment with the engine's reports.
     ///
     /// # Panics
     /// If the segment is shorter than [`REPAIRS_WORDS`].
@@ -340,12 +342,12 @@ impl Repairs {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
 
-    /// Returns the number of the engine's reports, for [`Repairs::wait`].
+    /// Returns the number of reports that the engine has made, for [`Repairs::wait`].
     pub fn report_count(&self) -> u64 {
         self.0.load(REPORT_COUNT, Ordering::Acquire)
     }
 
-    /// Sleeps until the engine has made more reports than `report_count`, or the time is over.
+    /// Sleeps until the engine has made more reports than a known number, or the time is over.
     pub fn wait(&self, said: u64, at_most: Duration) {
         if self.report_count() == said {
             self.0.wait(REPORT_COUNT, said as u32, at_most);

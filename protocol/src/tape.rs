@@ -13,9 +13,9 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Number of levels kept of each side of a book.
+/// Number of price levels of each side of a book that the tape keeps.
 pub const TAPED_LEVELS: usize = 64;
-/// Number of instruments whose books are kept.
+/// Number of instruments whose final books the tape keeps.
 pub const TAPED_INSTRUMENTS: usize = 64;
 
 const TRADES: usize = HEADER_WORDS;
@@ -32,12 +32,12 @@ pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);
 
-/// Returns the size in words of a tape with space for `trades` trades.
+/// Returns the size in words of a tape's segment with space for `trades` trades.
 pub const fn tape_words(trades: usize) -> usize {
     TRADES_AT + trades * TRADE_WORDS
 }
 
-/// Returns the name of a venue's tape within the run.
+/// Returns the name of the segment with a venue's tape, within the run.
 pub fn tape_segment(venue: u16) -> String {
     format!("tape-{venue}")
 }
@@ -78,7 +78,7 @@ pub struct TapeWriter {
 }
 
 impl TapeWriter {
-    /// Makes an empty tape in a segment.
+    /// Creates an empty tape in an exchange's segment.
     ///
     /// # Panics
     /// If the segment is shorter than one without trades.
@@ -87,7 +87,7 @@ impl TapeWriter {
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
 
-    /// Opens a tape after the trades of a dead writer.
+    /// Opens a tape of a crashed exchange, to append after its trades.
     ///
     /// # Panics
     /// If the segment is shorter than one without trades.
@@ -98,12 +98,13 @@ impl TapeWriter {
         Self { trades: trades as usize, dropped, ..tape }
     }
 
-    /// Returns the number of trades so far, including those that did not fit.
+    /// Returns the number of an exchange's trades so far, including those that did not fit on the
+    /// tape.
     pub const fn total_trades(&self) -> u64 {
         self.trades as u64 + self.dropped
     }
 
-    /// Appends a trade; one that does not fit is only counted.
+    /// Appends a trade to the tape; one that does not fit is only counted.
     #[inline]
     pub fn append_trade(&mut self, trade: &TapedTrade) {
         let at = TRADES_AT + self.trades * TRADE_WORDS;
@@ -123,7 +124,8 @@ impl TapeWriter {
         self.words[TRADES].store(self.trades as u64, Ordering::Release);
     }
 
-    /// Writes a level of a book; `rank` 0 is the best. Levels beyond the capacity are ignored.
+    /// Writes a price level of a final book to the tape; `rank` 0 is the best. Levels beyond the
+    /// capacity are ignored.
     pub fn write_level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
         if usize::from(instrument) >= TAPED_INSTRUMENTS || rank >= TAPED_LEVELS {
             return;
@@ -136,7 +138,7 @@ impl TapeWriter {
         }
     }
 
-    /// Marks the tape as complete: all levels are written.
+    /// Marks the tape as complete, with all price levels of the final books.
     pub fn close(&self) {
         // Release: pairs with the Acquire in `TapeView::is_closed`.
         self.words[CLOSED].store(1, Ordering::Release);
@@ -153,13 +155,13 @@ pub struct TapeView {
 }
 
 impl TapeView {
-    /// Opens the tape in a segment; `None` if the segment is too short.
+    /// Opens the tape in an exchange's segment; `None` if the segment is too short.
     pub fn new(segment: impl Into<ReadOnlyWords>) -> Option<Self> {
         let words = segment.into();
         (words.len() >= TRADES_AT).then_some(Self { words })
     }
 
-    /// Returns the trades in the segment.
+    /// Returns the trades on the tape.
     pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
         let count = self.words.load(TRADES, Ordering::Acquire) as usize;
         let room = (self.words.len() - TRADES_AT) / TRADE_WORDS;
@@ -177,17 +179,17 @@ impl TapeView {
         })
     }
 
-    /// Returns the number of trades that did not fit.
+    /// Returns the number of trades that did not fit on the tape.
     pub fn dropped(&self) -> u64 {
         self.words.load(DROPPED, Ordering::Relaxed)
     }
 
-    /// Returns `true` if trading ended regularly and the books are complete.
+    /// Returns `true` if trading ended normally and the tape has the final books.
     pub fn is_closed(&self) -> bool {
         self.words.load(CLOSED, Ordering::Acquire) == 1
     }
 
-    /// Returns the levels of a side of a book, the best first.
+    /// Returns the price levels of a side of a final book, the best first.
     pub fn levels(&self, instrument: u16, is_sell: bool) -> impl Iterator<Item = TapedLevel> + '_ {
         let ranks = if usize::from(instrument) < TAPED_INSTRUMENTS { TAPED_LEVELS } else { 0 };
         let level = move |rank| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Fraction bits of a tick: a rate is exact to 1/256 of a tick per message, and never too high.
 const PARTS: u32 = 8;
 
-/// A token bucket; unlimited until its rate is set.
+/// A token bucket that limits a message rate; unlimited until its rate is set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct TokenBucket {
     /// When it is full again, in 1/256 ticks; in the past once it is full.
@@ -40,7 +40,7 @@ impl TokenBucket {
             Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
     }
 
-    /// Returns `true` if the bucket holds a token at that time, in ticks since a fixed start.
+    /// Returns `true` if the bucket holds a token at `now`, in ticks since a fixed start.
     #[inline(always)]
     pub const fn has_token(&self, now: u64) -> bool {
         self.ahead(now) <= self.allowance.cast_signed()

@@ -28,8 +28,8 @@ use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The kind of the control segment. Its layout hash covers the layouts of all other segments too,
-/// so a program of another build is refused by this header alone.
+/// The kind of the segment with a run's plan, states and counters. Its layout hash covers all
+/// other segments' layouts, so a program of another build is refused by this header alone.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -58,41 +58,41 @@ pub const CONTROL_KIND: SegmentKind = {
     SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
 };
 
-/// Words of an entry in a strategy's schedule segment: see `strategy::schedule`.
+/// Words of an order in a strategy's schedule segment: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
-/// The kind of a strategy's schedule; written by the launcher before the start.
+/// The kind of the segment with a strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The name within the run of the segment with the sequence of a recording's orders.
+/// The name within the run of the segment with the replay order of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The segment kind of a recording's order sequence, one word for each order; written by the
-/// launcher before the start.
+/// The kind of the segment with the replay order of a recording. One word for each order; written
+/// by the launcher before the start.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
-/// Returns the name of a strategy's schedule within the run.
+/// Returns the name of the segment with a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
     format!("schedule-{strategy}")
 }
 
-/// Returns the name of a thread's doorbell within the run.
+/// Returns the name of the segment with a thread's doorbell within the run.
 pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
 
-/// Returns the name of a thread's segment within the run.
+/// Returns the name of a thread's segment (status block and stamp log) within the run.
 pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
-/// Returns the name of the spiller's segment for a thread's log within the run.
+/// Returns the name of the spiller's segment for a thread's stamp log within the run.
 pub fn spilled_segment(name: &str) -> String {
     format!("spilled-{name}")
 }
 
-/// The purpose of a segment.
+/// The purpose of a shared-memory segment, such as a ring, a schedule or a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPurpose {
     /// Plan and state of the run.
@@ -119,7 +119,7 @@ pub enum SegmentPurpose {
     Commands,
 }
 
-/// The access rights to a segment.
+/// The access rights of the processes of a run to one of its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentRights {
     /// One right for every process of the run.
@@ -135,7 +135,7 @@ pub struct RunSegment {
     pub spec: SegmentSpec,
     /// The purpose of the segment.
     pub purpose: SegmentPurpose,
-    /// The role after whose death it is reset; `None`: it is kept for the whole run.
+    /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
     pub reset_with_role: Option<Role>,
     /// The rights of the roles. Beyond these, the launcher has all rights, the reaper reads logs,
     /// and the spiller writes them.
@@ -143,7 +143,8 @@ pub struct RunSegment {
 }
 
 impl RunSegment {
-    /// Returns the access of a process with these roles: the highest right of any of them.
+    /// Returns the access of a process with these roles to the segment: the highest right of any of
+    /// them.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
         match &self.rights {
             SegmentRights::Everybody(access) => Some(*access),
@@ -162,9 +163,9 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name in a run of that plan: all
-    /// memory at `sandbox`, segments that a strategy writes at `container`, never the command
-    /// channel.
+    /// Returns `true` if the segment is sealed memory without a name in a run of that plan. At
+    /// `sandbox` that is all memory, at `container` segments that a strategy writes, and never the
+    /// command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
@@ -175,14 +176,13 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the launcher writes the segment before the start, and no process writes it
-    /// afterwards.
+    /// Returns `true` if only the launcher writes the segment, and only before the start.
     pub const fn is_read_only_after_start(&self) -> bool {
         matches!(self.purpose, SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence)
     }
 
-    /// Returns the strategy whose process alone writes the segment, not counting launcher and
-    /// spiller; `None` if there is none.
+    /// Returns the strategy whose process alone writes the segment; `None` if there is none.
+    /// Launcher and spiller do not count.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -405,13 +405,13 @@ pub fn log_ring(plan: &Plan, index: usize) -> Option<LogRing> {
     })
 }
 
-/// Returns the number of instruments whose top of book is in a thread's log.
+/// Returns the number of instruments whose top of book a thread's stamp log records.
 pub fn logged_instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
     let has_exchange = thread.roles.iter().any(|role| matches!(role, Role::Exchange(_)));
     if has_exchange { plan.trading().instrument_count() } else { 0 }
 }
 
-/// Returns the segment of a thread's status block and stamp log.
+/// Describes the segment of a thread's status block and stamp log, with its rights.
 pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
     let records =
         log_ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);

@@ -13,10 +13,10 @@ use crate::workload::{ExchangePlacement, OrderSequence};
 
 /// The name of the submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
-/// The environment variable with the address of the run, for external programs: see
+/// Name of the environment variable with the address of the run, for external programs: see
 /// [`control_at`](crate::segments::control_at).
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
-/// The environment variable with the name of the external program's process in the run.
+/// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
 
 /// The name of the completion hand-off: gateways to orchestrator.
@@ -73,7 +73,7 @@ impl Plan {
         }
     }
 
-    /// Completes a trading plan: adds the links, threads and processes that follow from strategies,
+    /// Completes a trading plan with links, threads and processes. They follow from strategies,
     /// venues, isolation, threading and placement. The planner sets cores, idle strategies and log
     /// sizes afterwards; threads are unpinned by default, yield when idle, and have logs of 64
     /// records.
@@ -191,7 +191,7 @@ impl Plan {
         processes
     }
 
-    /// Checks the requirements of the trading workload beyond a consistent topology.
+    /// Checks the requirements of a trading plan beyond a consistent topology.
     pub(crate) fn validate_trading(&self, trading: &Trading) -> Result<(), PlanError> {
         let (strategies, venues) = (usize::from(trading.strategies), usize::from(trading.venues));
         if !(1..=MAX_STRATEGIES).contains(&strategies) {

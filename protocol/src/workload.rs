@@ -57,7 +57,7 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, which determine its roles and links: today trading. Each
+/// The purpose of a run with its settings, from which roles and links follow: today trading. Each
 /// workload has its own module, which derives its topology and checks its requirements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,7 +67,7 @@ pub enum Workload {
     Trading(Trading),
 }
 
-/// The settings of the trading workload.
+/// The settings of a trading run: strategies, venues, instruments, limits and others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trading {
@@ -92,7 +92,7 @@ pub struct Trading {
     #[serde(default)]
     pub journal: Journaling,
     /// The absolute path of the file with the opening book, whose orders rest in the books of every
-    /// exchange at the start; `None`: the books are empty.
+    /// exchange at the start. `None`: the books are empty.
     pub opening_book: Option<String>,
     /// Number of orders of the opening book.
     #[serde(rename = "house_orders")]
@@ -115,7 +115,7 @@ pub struct Trading {
     /// inbox.
     pub max_held: u32,
     /// The time without an answer of the venue after which its gateway closes an order, in
-    /// nanoseconds, if there is a session; 0: the longest delay plus one second.
+    /// nanoseconds, if there is a session. 0: the longest delay plus one second.
     #[serde(default)]
     pub venue_timeout_ns: u64,
     /// Maximum number of messages per second that a venue accepts; 0: unlimited.
@@ -167,9 +167,10 @@ const fn once() -> u32 {
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 
 impl Trading {
-    /// The kind of strategy that plays its schedule.
+    /// The name of the strategy that sends recorded or generated orders at the times of its
+    /// schedule.
     pub const PLAYER: &'static str = "player";
-    /// The kinds of strategies that follow the times of their schedule: player, market maker and
+    /// The kinds of strategies that send at the times of their schedule: player, market maker and
     /// taker.
     pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
     /// The kind of venue that executes every order in full after the order's own delay.
@@ -177,14 +178,14 @@ impl Trading {
     /// The kind of venue that is an exchange with a matching engine.
     pub const BOOK: &'static str = "book";
 
-    /// The prefix of the kind of a strategy that is an external program; its command follows.
+    /// The prefix of a strategy kind that is an external program; the program's command follows.
     pub const PROGRAM: &'static str = "exec:";
 
     /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways
     /// together.
     pub const MAX_WAITING_ORDERS: u32 = 1 << 20;
 
-    /// Makes a workload with that number of strategies and venues and minimal settings.
+    /// Creates the settings of a trading run with these numbers of strategies and venues.
     pub fn new(strategies: u16, venues: u16) -> Self {
         Self {
             strategies,
@@ -219,12 +220,12 @@ impl Trading {
         }
     }
 
-    /// Returns the kind of a strategy.
+    /// Returns the kind of a strategy, such as `player` or `maker`.
     pub fn strategy_kind(&self, index: u16) -> &str {
         kind_at(&self.strategy_kinds, index)
     }
 
-    /// Returns the command of a kind that is an external program; `None` for other kinds.
+    /// Returns the command in a strategy kind that is an external program; `None` for other kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)
     }
@@ -234,25 +235,26 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Returns `true` if the strategies are of several kinds or external programs: then reports
-    /// list them separately.
+    /// Returns `true` if reports list strategies separately: they are of several kinds or external
+    /// programs.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// Returns the pacing of a strategy. Strategies without a schedule count as closed loop.
+    /// Returns whether a strategy follows a schedule (open loop) or waits for reports (closed
+    /// loop). Strategies without a schedule count as closed loop.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the pacing of the run: closed unless every strategy follows a schedule.
+    /// Returns the pacing of the run: closed loop unless every strategy follows a schedule.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the name of an instrument for people: its own, or `instrument 3`.
+    /// Returns the name of an instrument for people: its own name, or `instrument 3`.
     pub fn instrument_name(&self, index: u16) -> String {
         match self.instruments.get(usize::from(index)).map(|instrument| instrument.name.as_str()) {
             None | Some("") => format!("instrument {index}"),
@@ -260,7 +262,7 @@ impl Trading {
         }
     }
 
-    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`; empty for
+    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`. Empty for
     /// the default kinds.
     pub fn kind_labels(&self) -> [String; 2] {
         [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
@@ -269,7 +271,7 @@ impl Trading {
         })
     }
 
-    /// Returns the kind of a venue.
+    /// Returns the kind of a venue, such as `delay` or `book`.
     pub fn venue_kind(&self, index: u16) -> &str {
         kind_at(&self.venue_kinds, index)
     }
@@ -284,17 +286,17 @@ impl Trading {
         strategy % if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// Returns the gateway of a venue for a credential.
+    /// Returns the index of the gateway to a venue for a credential.
     pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
         venue * self.credentials + credential
     }
 
-    /// Returns the venue of a gateway.
+    /// Returns the venue that a gateway trades at.
     pub const fn venue_of(&self, gateway: u16) -> u16 {
         gateway / if self.credentials == 0 { 1 } else { self.credentials }
     }
 
-    /// Returns the gateways of a venue.
+    /// Returns the gateways that trade at a venue.
     pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
         self.gateway(venue, 0)..self.gateway(venue, self.credentials)
     }
@@ -314,13 +316,13 @@ impl Trading {
         self.instruments.len().max(1)
     }
 
-    /// Returns the venues whose top of book strategies can read.
+    /// Returns the venues whose market data strategies can read.
     pub fn boards(&self) -> impl Iterator<Item = u16> + '_ {
         self.books().filter(|_| self.market_data)
     }
 
     /// Returns the number of orders to one gateway for which the orchestrator allocates queue
-    /// memory: all open orders of its credential's strategies, and at most
+    /// memory. That is all open orders of its credential's strategies, and at most
     /// [`Trading::MAX_WAITING_ORDERS`] for all gateways together.
     pub fn pending_capacity(&self, gateway: u16) -> usize {
         let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
@@ -330,12 +332,13 @@ impl Trading {
         open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
     }
 
-    /// Returns the orders of a strategy in one lap of the schedule; 0 for a nonexistent strategy.
+    /// Returns the number of a strategy's orders in one pass through the schedule; 0 for a
+    /// nonexistent strategy.
     pub fn orders_per_lap(&self, strategy: u16) -> u64 {
         self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }
 
-    /// Returns the number of orders of all strategies (saturating).
+    /// Returns the number of orders of all strategies together (saturating).
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
     }

@@ -12,14 +12,14 @@ use shm::idle;
 use system::clock::Tsc;
 use system::clock::{self, Clock};
 
-/// The clock of the measured loops.
+/// The clock of the measured loops: the CPU's time stamp counter.
 #[cfg(not(debug_assertions))]
 pub type MeasuredClock = Tsc;
-/// The clock of the measured loops: in debug builds none are.
+/// The clock of the loops in debug builds, where no loop is measured.
 #[cfg(debug_assertions)]
 pub type MeasuredClock = clock::AnyClock;
 
-/// Returns `true` if a plan's threads run the loops that are measured.
+/// Returns `true` if a plan's threads run loops that are compiled for their technique and clock.
 pub(super) fn is_measured(plan: &Plan) -> bool {
     #[cfg(not(debug_assertions))]
     return plan.clock == ClockSource::Tsc;
@@ -30,9 +30,9 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
     }
 }
 
-/// A clock that loops are compiled for.
+/// A clock for which the loops of agents are compiled.
 pub trait LoopClock: Clock + 'static {
-    /// Runs an agent with this clock on the calling thread until the run ends.
+    /// Runs an agent on the calling thread with this clock, until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
@@ -59,12 +59,12 @@ impl LoopClock for clock::AnyClock {
     }
 }
 
-/// An agent with one dynamic call per duty cycle: compiled once for each clock.
+/// An agent behind one dynamic call per duty cycle, compiled once for each clock.
 pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent whose loops are monomorphized for it.
+/// An agent of a role, with a loop that is monomorphized for it.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread until the run ends.
     ///
@@ -79,5 +79,5 @@ impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
     }
 }
 
-/// The roles of a thread, each behind a dynamic call.
+/// The agents of the roles on a thread, each behind a dynamic call.
 pub(super) type AgentGroup<K> = Vec<Box<dyn AnyAgent<K>>>;

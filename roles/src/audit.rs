@@ -11,7 +11,8 @@ use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::Audit;
 
-/// Audits a venue's exchange by its journal; `attached` is the memory of the exchange's process.
+/// Replays the journal of a venue's exchange and returns what it did, to be compared with the run.
+/// `attached` is the memory of the exchange's process.
 ///
 /// # Errors
 /// The journal is damaged, or begins with a snapshot.
@@ -26,8 +27,8 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
     Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// Returns, from the engine's journal, the number of reports returned to each strategy since its
-/// memory was last reset.
+/// Returns the number of reports that the engine returned to each strategy, from its journal. They
+/// count since the strategy's memory was last reset.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -39,8 +40,7 @@ pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     Ok(follower.state.returned())
 }
 
-/// Returns the number of messages published into each of the rings that the process of `attached`
-/// writes.
+/// Returns the number of messages published into each of the rings that a process writes.
 ///
 /// # Errors
 /// A ring is missing or invalid.

@@ -39,7 +39,7 @@ const GROUP_RECORDS: u64 = 512;
 /// Maximum age of an instruction at which a group commit is synced.
 const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
-/// Builds the session of a gateway with its exchange.
+/// Creates a gateway's session with its exchange.
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
@@ -55,7 +55,7 @@ pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
 }
 
-/// Builds the exchange of a venue; with a journal, in its recovered state.
+/// Creates the exchange of a venue; with a journal, in its recovered state.
 pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
     let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
@@ -121,7 +121,7 @@ pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
 }
 
-/// Builds the parameters of a venue's matching market.
+/// Creates what an exchange needs from the plan: instruments, capacity, sessions and board.
 pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<MarketSetup> {
     let trading = parts.plan.trading();
     let capacity = trading.max_held as usize;
@@ -150,12 +150,13 @@ pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
     Ok(())
 }
 
-/// Returns a cursor at the start of an exchange's log.
+/// Returns a cursor at the start of an exchange's stamp log.
 pub(super) fn log_cursor(plan: &Plan) -> LogCursor {
     LogCursor::new(plan.trading().instrument_count())
 }
 
-/// The state of a standby: its journal follower, if valid, and its log cursor.
+/// The state of an exchange's hot standby: the replica that follows its journal, and its log
+/// cursor.
 pub(super) type StandbyState = (Option<JournalFollower<ExchangeReplica>>, LogCursor);
 
 /// Returns the slot in which a process stores its exchange's standby state.
@@ -163,12 +164,12 @@ fn standby_slot(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<Sta
     attached.shared(&format!("kept-{venue}"), Mutex::default)
 }
 
-/// Stores the standby state from which the venue's exchange is built.
+/// Stores the state of a hot standby, from which the venue's exchange is then built.
 pub(super) fn store_standby(attached: &mut Attached<'_>, venue: u16, what: StandbyState) {
     *standby_slot(attached, venue).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
 }
 
-/// Returns the options of the plan's journal; `None`: no journal.
+/// Returns the options of the exchanges' journals; `None` if the plan has none.
 pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let durability = match trading.journal {
         Journaling::None => return None,
@@ -223,7 +224,7 @@ fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Resul
     Ok(exchange)
 }
 
-/// The run's tape as receiver of an exchange's trades and last books.
+/// Writes an exchange's trades and last books to its tape in shared memory.
 pub(super) struct RunTape(TapeWriter);
 
 impl TradeTape for RunTape {

@@ -25,15 +25,15 @@ use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
 use system::work::TimedWork;
 
-/// Builds the agent of a strategy.
+/// A function that builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
     Box<dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
 
-/// Builds the strategy with an index, of the kind in the plan.
+/// A function that builds the strategy with an index, of its kind in the plan.
 pub(super) type StrategyBuilder<'a, K> =
     dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + 'a;
 
-/// Builds the agent of a thread with the engine's roles or a mixture.
+/// Builds the agent of a thread that has the engine's roles, alone or with others.
 pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -102,7 +102,7 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
     roles.iter().map(one).collect()
 }
 
-/// Builds the agent of a thread with gateways of exchanges, which may run the exchanges too.
+/// Builds the agent of a thread with the gateways of exchanges, which may run the exchanges too.
 pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -140,7 +140,7 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     })
 }
 
-/// Builds the strategy of an agent, with injected faults if the plan has some for this incarnation.
+/// Builds a strategy's agent, with the faults that the plan injects into this incarnation.
 pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Strategy + Send + 'static>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -174,12 +174,12 @@ fn strategy_agent<P: Producer, S: Strategy>(
     Ok(StrategyAgent::new(make(context), session).with_market_data(market))
 }
 
-/// Returns the player of a schedule as a built-in strategy.
+/// Returns the built-in strategy that sends the orders of its schedule.
 pub(super) fn player(context: &strategy::Context) -> BuiltIn {
     BuiltIn::Player(context.player())
 }
 
-/// Builds the player of a strategy that submits through `submit`.
+/// Builds the agent of a strategy that sends the orders of its schedule through `submit`.
 ///
 /// # Errors
 /// A segment is missing or invalid.
@@ -234,7 +234,7 @@ fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsW
     Ok((Supervision::new(parts.control.clone()), repairs))
 }
 
-/// Creates the engine's core for a plan.
+/// Creates the engine's state machine for a plan.
 pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
@@ -254,8 +254,8 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// Attaches the orchestrator's outputs: as the successor of a crashed one if `is_successor`,
-/// otherwise as the first.
+/// Attaches the orchestrator's outputs, as the first orchestrator or as the successor of a crashed
+/// one.
 pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];

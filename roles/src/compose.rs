@@ -23,15 +23,15 @@ use shm::idle;
 use shm::memory::AtomicWords;
 use system::clock;
 
-/// The agent of a thread, whose injected faults are not armed yet.
+/// The agent of a thread, before its injected faults get the memory that they damage.
 pub struct ComposedAgent<A> {
     agent: A,
     when_attached: Vec<WhenAttached>,
 }
 
 impl<A> ComposedAgent<A> {
-    /// Passes faulty agents the memory that their process can write, once all is attached, and
-    /// their thread's status.
+    /// Gives the agent's injected faults the memory that their process can write, and returns the
+    /// agent.
     pub fn arm(self, attached: &Attached<'_>, thread: &AtomicWords) -> A {
         let Self { agent, when_attached } = self;
         when_attached.into_iter().for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
@@ -39,14 +39,13 @@ impl<A> ComposedAgent<A> {
     }
 }
 
-/// A thread's loop: runs its agent on the calling thread until the run ends. Fails if the thread
-/// cannot start.
+/// A function that runs a thread's agent until the run ends. Fails if the thread cannot start.
 pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::IdleStrategy) -> Result<()> + Send>;
 
-/// An agent that its caller steps, instead of giving it a thread.
+/// An agent whose duty cycles its caller runs, instead of a thread.
 pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;
 
-/// Builds the loop of a thread from its roles; `act` performs injected faults.
+/// Builds the loop of a thread from its roles; `act` executes injected faults.
 ///
 /// # Errors
 /// A segment is missing or invalid.
@@ -68,7 +67,7 @@ pub(super) fn compose(
     })
 }
 
-/// Builds the agent of a thread from its roles, to be stepped.
+/// Builds the agent of a thread for a caller that runs its duty cycles.
 ///
 /// # Errors
 /// A segment is missing or invalid.
@@ -117,8 +116,8 @@ fn compose_on<K: LoopClock>(
     })
 }
 
-/// Builds the agent of a thread, to be stepped, with the built-in player and venue on `ends`: for a
-/// technique that is not registered.
+/// Builds the agent of a thread on the given ends of a technique that is not registered. With the
+/// built-in player and venue.
 ///
 /// # Errors
 /// A segment is missing or invalid.

@@ -27,8 +27,8 @@ use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-/// Recovers the engine, if the process is the engine's and has a journal. Called before its threads
-/// are built.
+/// Recovers the engine from its journal, if the process is the engine's and has one. Called before
+/// its threads are built.
 ///
 /// # Errors
 /// A segment or the journal is invalid.
@@ -85,7 +85,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
     Path::new(&plan.folder).join("journal-engine")
 }
 
-/// Returns the orchestrator's stamp log.
+/// Returns the orchestrator's stamp log of earlier incarnations.
 pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
     Ok(log_scan::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }

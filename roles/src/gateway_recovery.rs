@@ -32,7 +32,7 @@ use std::io;
 use std::path::Path;
 use system::clock::Clock;
 
-/// Recovers the gateways of a process that succeeds a crashed one. Called before its threads are
+/// Recovers the gateways of a process that replaces a crashed one. Called before its threads are
 /// built.
 ///
 /// # Errors
@@ -100,8 +100,8 @@ fn from_session(
     })
 }
 
-/// Returns the resume point of a gateway that crashed with its engine, from the engine's journal.
-/// The inbox's messages are sent again.
+/// Returns the position at which a gateway resumes that crashed with its engine, from the engine's
+/// journal. The inbox's messages are sent again.
 pub(super) fn from_engine_journal(
     plan: &Plan,
     index: u16,

@@ -11,26 +11,26 @@ use protocol::stamps::{Point, StampLog};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A slot for the recovered engine.
+/// A slot for the recovered state of an engine, until its threads are built.
 pub(super) type Recovery = Mutex<Option<RecoveredEngine>>;
 
-/// A recovered engine before it is attached to its rings.
+/// The recovered state of an engine, before it is attached to its rings.
 pub(super) struct RecoveredEngine {
     pub successor: Option<Successor>,
     pub recovered: Recovered,
 }
 
-/// Returns the process's slot for its recovered engine.
+/// Returns the slot in this process for the recovered state of its engine.
 pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
     attached.shared("engine", Recovery::default)
 }
 
-/// Returns the resume point of a gateway that succeeds a crashed one.
+/// Returns the position at which a gateway resumes the session of a crashed one.
 pub(super) fn gateway_resume_point(attached: &mut Attached<'_>, index: u16) -> Option<GatewayResumePoint> {
     gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Stores the resume point of a gateway.
+/// Stores the position at which a gateway resumes.
 pub(super) fn store_gateway(attached: &mut Attached<'_>, index: u16, resume_point: GatewayResumePoint) {
     *gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner) = Some(resume_point);
 }
@@ -39,26 +39,26 @@ fn gateway_slot(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<Gat
     attached.shared(&format!("gateway-{index}"), Mutex::default)
 }
 
-/// Returns the watermarks of the orchestrator's log as counted by `tally`.
+/// Returns how many outputs the orchestrator's log proves, for comparison with the journal.
 pub(super) fn watermarks_in_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
     let mut watermarks = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
     Point::ALL.into_iter().for_each(|point| watermarks.count_records(point, tally.totals.count(point)));
     watermarks
 }
 
-/// The state of a standby: its journal follower, if valid, and its log cursor.
+/// The state of the engine's hot standby: the replica that follows its journal, and its log cursor.
 pub(super) type StandbyState = (Option<JournalFollower<Replica>>, LogCursor);
 
 fn standby_slot(attached: &mut Attached<'_>) -> Arc<Mutex<Option<StandbyState>>> {
     attached.shared("kept-engine", Mutex::default)
 }
 
-/// Stores the state of the standby for the engine's recovery.
+/// Stores the state of a hot standby, from which the engine is then recovered.
 pub(super) fn store_standby(attached: &mut Attached<'_>, what: StandbyState) {
     *standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
 }
 
-/// Takes the stored state of the standby.
+/// Takes the stored state of the engine's hot standby, if there is one.
 pub(super) fn take_standby(attached: &mut Attached<'_>) -> Option<StandbyState> {
     standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -69,7 +69,7 @@ pub(super) fn open_log(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached
     Ok(segments::stamp_log(attached, plan, thread, &words)?)
 }
 
-/// Returns the thread of a role.
+/// Returns the thread of the plan that runs a role.
 pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
     let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
     Ok(&plan.threads[thread])

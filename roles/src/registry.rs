@@ -20,18 +20,18 @@ use strategy::{BuiltIn, Context, Strategy};
 use system::clock;
 use techniques::{RegisterError, Technique, TechniqueVisitor};
 
-/// A list of techniques, as types.
+/// A list of techniques as a type, so that loops can be compiled for each.
 pub trait Links: 'static {
-    /// Registers the techniques under their names.
+    /// Registers the techniques of the list under their names.
     ///
     /// # Errors
     /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with each technique of the list.
+    /// Calls the visitor with the type of each technique of the list.
     fn each_own(visitor: &mut impl TechniqueVisitor);
 
-    /// Calls the visitor with each built-in technique and each technique of the list.
+    /// Calls the visitor with the type of each built-in technique and each technique of the list.
     fn each(visitor: &mut impl TechniqueVisitor) {
         techniques::visit(visitor);
         Self::each_own(visitor);
@@ -58,33 +58,33 @@ impl<L: Link, Rest: Links> Links for (L, Rest) {
     }
 }
 
-/// Creates a strategy of one kind.
+/// A function that creates a strategy of one kind.
 pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
-/// Creates a venue of one kind.
+/// A function that creates a venue of one kind.
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
-/// Builds the agent of a thread with the given roles.
+/// A function that builds the agent of a thread with the given roles.
 pub(super) type BuildThread<K> = Box<
     dyn Fn(&mut RoleContext<'_, '_>, &[Role], &StrategyBuilder<'_, K>) -> Result<Box<dyn RoleAgent<K>>>
         + Send
         + Sync,
 >;
 
-/// The builders of a strategy, or of a thread with gateways to a venue, with one technique.
+/// The functions that build a strategy, or a thread with gateways, for one technique.
 pub(super) struct Entry<M, A> {
     name: &'static str,
     technique: Technique,
-    /// With loops that are measured: on the ends that [`measured`] names.
+    /// The measured loops, on the ends that [`measured`] names.
     pub measured: M,
-    /// For any clock, and for agents that are stepped: on boxed ends, so that all techniques share
-    /// one agent.
+    /// Agents for any clock and for single steps, on boxed ends, so that all techniques share one
+    /// agent.
     pub any: A,
 }
 
 pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
 pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
-/// The techniques, strategies and venues from which roles are built.
+/// The strategies, venues and techniques from which the roles of a run are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
@@ -236,7 +236,8 @@ impl Registry {
         registry
     }
 
-    /// Returns bulkhead's own strategies and venues, with these techniques and the built-in ones.
+    /// Creates a registry with the built-in strategies and venues, for the given and the built-in
+    /// techniques.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
@@ -258,7 +259,7 @@ impl Registry {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Installs the registry of this program, if it has none yet.
+    /// Makes this the program's registry, if it has none yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }
@@ -273,7 +274,7 @@ impl Registry {
         self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
     }
 
-    /// Returns the builders of a strategy of a plan.
+    /// Returns the functions that build a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
         let kind = plan.trading().strategy_kind(index);
         let found =
@@ -287,7 +288,7 @@ impl Registry {
         found.with_context(missing)
     }
 
-    /// Returns the builders of a thread whose gateways are to venues of a kind.
+    /// Returns the functions that build a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
         let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
         let missing = || {
@@ -300,13 +301,13 @@ impl Registry {
     }
 }
 
-/// Returns the boxed ends of a technique of this program; `None` for one that was never installed.
+/// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
+/// was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
     Registry::installed().ends(technique)
 }
 
-/// Returns the techniques of this program whose loops are compiled for their own ends, without a
-/// dynamic call per message.
+/// Returns the techniques whose loops are compiled for them, without a dynamic call per message.
 pub fn typed_techniques() -> &'static [Technique] {
     &Registry::installed().typed
 }

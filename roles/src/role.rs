@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
-/// Runs the process `name` of the run `run` until the run ends.
+/// Runs one process of a run, given both names, until the run ends.
 ///
 /// # Errors
 /// Why the process cannot start; also published in the status block.

@@ -9,11 +9,11 @@ use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
 
-/// A hook that runs once all memory of a process is attached. It gets all memory that the process
-/// can write, and its thread's status.
+/// A function that is called once all memory of a process is attached. It gets all memory that the
+/// process can write, and its thread's status.
 pub(super) type WhenAttached = Box<dyn FnOnce(Vec<AtomicWords>, StatusWriter) + Send>;
 
-/// The context in which the roles of a thread are built.
+/// The plan, segments and stamp logs from which the roles of a thread are built.
 pub(super) struct RoleContext<'a, 's> {
     pub plan: &'a Plan,
     /// The thread of the roles.
@@ -25,5 +25,5 @@ pub(super) struct RoleContext<'a, 's> {
     pub when_attached: Vec<WhenAttached>,
 }
 
-/// Builds the venue of a gateway.
+/// A function that creates the venue of a gateway.
 pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut RoleContext<'_, '_>, &VenueContext) -> Result<V> + 'a;

@@ -16,7 +16,7 @@ use system::clock::Clock;
 use system::process;
 use system::sandbox::{SandboxError, SandboxProfile};
 
-/// The environment in which a thread runs its agent.
+/// The plan, control segment and thread with which an agent is run.
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
@@ -27,7 +27,7 @@ pub struct Runner<'a> {
     pub sandbox: Option<&'a Confinement>,
 }
 
-/// The confinement of a process, which takes effect once all its threads are prepared.
+/// The sandbox of a process, which takes effect once all its threads are prepared.
 pub struct Confinement {
     profile: &'static SandboxProfile,
     /// Threads that still need system calls that will be refused.
@@ -35,7 +35,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Creates the confinement of a process with `threads` threads.
+    /// Creates the sandbox of a process with `threads` threads.
     pub fn new(profile: &'static SandboxProfile, threads: usize) -> Self {
         Self { profile, unprepared: AtomicU64::new(threads as u64) }
     }
@@ -53,8 +53,8 @@ impl Confinement {
 }
 
 impl Runner<'_> {
-    /// Prepares the thread, waits at the barrier and runs the agent: a loop of its own for each
-    /// agent, clock and idle strategy.
+    /// Prepares the thread, waits at the start barrier and runs the agent. It is a loop of its own
+    /// for each agent, clock and idle strategy.
     pub(super) fn run<C: Clock>(
         self,
         agent: &mut impl Agent<C>,

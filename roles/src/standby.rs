@@ -33,7 +33,7 @@ use std::time::Duration;
 use system::clock::Timebase;
 use system::process;
 
-/// Prefix of the name of a standby process.
+/// Prefix of the name of a hot standby's process.
 pub const STANDBY_PREFIX: &str = "spare:";
 
 /// Interval between polls of the journal. A successor has to apply the records of one interval; a
@@ -46,42 +46,42 @@ const SNAPSHOT_EVERY: u64 = 16_384;
 
 /// The part of a standby that differs between engine and exchange.
 trait StandbyBody {
-    /// The state that follows the journal.
+    /// The state that follows the journal of the process that the standby may replace.
     type State: State;
 
-    /// Returns the state before the first record. Called once.
+    /// Returns the state before the first record of the journal. Called once.
     fn initial_state(&mut self, time: Timebase) -> Option<Self::State>;
 
-    /// Returns `true` if the state retains outputs that may not have been sent.
+    /// Returns `true` if the state keeps outputs that may not have been sent.
     fn has_unconfirmed(state: &Self::State) -> bool;
 
-    /// Confirms the outputs that were sent.
+    /// Drops the outputs from the state that are known to be sent.
     fn confirm(&self, state: &mut Self::State);
 
-    /// Confirms all outputs: a defect, for the simulation.
+    /// Drops all outputs from the state: a defect, for the simulation.
     fn confirm_all(state: &mut Self::State);
 
     /// Counts the new records in the stamp log of the process that the standby would replace.
     fn poll_log(&mut self);
 
-    /// Hands the state over to the process's roles.
+    /// Hands the standby's state over to the roles of its process.
     fn hand_over(self, follower: Option<JournalFollower<Self::State>>, attached: &mut Attached<'_>);
 }
 
-/// A hot standby of an engine or an exchange.
+/// The hot standby of an engine or an exchange, which follows its journal.
 pub trait StandbyRole {
-    /// Applies the journal records that are new since the last call. Returns `true` if more are
+    /// Applies the new records of the journal to the standby's state. Returns `true` if more are
     /// waiting.
     fn try_follow(&mut self) -> bool;
 
-    /// Returns `true` if it has a state that follows the journal.
+    /// Returns `true` if the standby has a state that follows the journal.
     fn has_state(&self) -> bool;
 
-    /// Takes over from the crashed process: its roles are built from the standby's state.
+    /// Takes over from the crashed process: its roles are then built from the standby's state.
     fn take_over(self: Box<Self>, attached: &mut Attached<'_>);
 }
 
-/// Waits until the launcher requests a takeover on standard input, a socket, and acknowledges it.
+/// Waits until the launcher requests a takeover on standard input, a socket, and confirms it.
 /// Returns `false` if the run is over.
 ///
 /// # Errors
@@ -108,7 +108,7 @@ pub(super) fn wait(
     }
 }
 
-/// Creates the standby of a process, with all memory mapped.
+/// Creates the hot standby of a process, with all memory mapped.
 ///
 /// # Errors
 /// The process cannot have a standby, or memory is missing.
@@ -242,7 +242,7 @@ fn log_error<T, E: Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| log_note(&format!("note: the spare does not follow the journal: {error}"))).ok()
 }
 
-/// The rings that the running process writes, whose counters show how much was sent.
+/// The rings that the active process writes, to count the messages that it has sent.
 pub(super) struct PublishedCounts(Vec<(AtomicWords, ReadOnlyWords)>);
 
 impl PublishedCounts {
@@ -254,7 +254,7 @@ impl PublishedCounts {
         Ok(Self(rings.map(ring).collect::<Result<_>>()?))
     }
 
-    /// Returns the number of messages published in each ring.
+    /// Returns the number of messages published so far in each ring.
     pub(super) fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(AtomicWords, ReadOnlyWords)| {
             // What cannot be attached any more will be looked at by the successor.

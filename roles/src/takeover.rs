@@ -40,9 +40,9 @@ named_enum! {
     }
 }
 
-/// A simulated disk, which decides when a group commit is durable.
+/// A simulated disk, which decides when journal records become durable.
 pub trait SimulatedDisk: Disk {
-    /// Called when the journal in `folder` is opened, with its watermark.
+    /// Handles that the journal in `folder` was opened; `journal` is its durable end.
     fn on_open(&self, folder: &Path, journal: Watermark);
 }
 
@@ -52,7 +52,7 @@ pub struct Takeover {
     pub now: fn(&Plan) -> u64,
     /// The injected defect.
     pub mistake: Option<Mistake>,
-    /// The simulated disk of its journals; `None`: the system's.
+    /// The simulated disk of the exchange's journals; `None`: the system's.
     pub disk: Option<Arc<dyn SimulatedDisk>>,
 }
 
@@ -63,12 +63,12 @@ impl Default for Takeover {
 }
 
 impl Takeover {
-    /// Returns the settings of a process.
+    /// Returns the takeover settings of a process.
     pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
         Self::shared(attached, Self::default)
     }
 
-    /// Installs the takeover settings of a process, before its roles are built.
+    /// Stores the takeover settings of a process, before its roles are built.
     pub fn install(self, attached: &mut Attached<'_>) {
         drop(Self::shared(attached, || self));
     }
@@ -77,7 +77,7 @@ impl Takeover {
         attached.shared("takeover", make)
     }
 
-    /// Returns the options of a journal under these settings.
+    /// Returns the options with which a journal is opened under these settings.
     pub(super) fn journal_options(&self, options: Options) -> Options {
         let Some(disk) = &self.disk else { return options };
         let durability = match options.durability {
@@ -94,14 +94,14 @@ impl Takeover {
         Options { durability, disk: Arc::<dyn SimulatedDisk>::clone(disk), ..options }
     }
 
-    /// Reports an open journal to the simulated disk.
+    /// Passes a newly opened journal to the simulated disk.
     pub(super) fn on_journal_open(&self, folder: &Path, journal: Option<Watermark>) {
         if let (Some(disk), Some(journal)) = (&self.disk, journal) {
             disk.on_open(folder, journal);
         }
     }
 
-    /// Injects the simulated defect into an engine's watermarks.
+    /// Injects the simulated defect into the counts of outputs that an engine has sent.
     #[cold]
     pub(super) fn alter_engine(&self, watermarks: &mut OutputWatermarks, folder: &Path) {
         match self.mistake {
@@ -114,7 +114,7 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a standby; `believe` marks all its outputs as sent.
+    /// Injects the simulated defect into a hot standby; `believe` marks all its outputs as sent.
     #[cold]
     pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
@@ -122,7 +122,7 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a standby's journal reader.
+    /// Injects the simulated defect into a hot standby's journal reader.
     #[cold]
     pub(super) fn alter_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
@@ -138,7 +138,7 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a gateway's resume point.
+    /// Injects the simulated defect into the position at which a gateway resumes.
     #[cold]
     pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
@@ -153,7 +153,7 @@ impl Takeover {
         resume_point
     }
 
-    /// Injects the simulated defect into an exchange's watermarks.
+    /// Injects the simulated defect into the counts of outputs that an exchange has sent.
     #[cold]
     pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {

@@ -18,15 +18,15 @@ use shm::ring::{
 type AttachProducer<P> = fn(&LinkSpec, usize, &mut Attached<'_>) -> Result<P, RegionError>;
 type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionError>;
 
-/// The functions that attach the two ends of a technique: see [`Link`].
+/// The functions with which a technique's two ends are attached: see [`Link`].
 pub struct TechniqueEnds<P, C> {
-    /// [`Link::producer`].
+    /// Creates a sending end: [`Link::producer`].
     pub producer: AttachProducer<P>,
-    /// [`Link::inherit`].
+    /// Continues a crashed sending end: [`Link::inherit`].
     pub inherit: AttachProducer<P>,
-    /// [`Link::consumer`].
+    /// Creates the receiving end: [`Link::consumer`].
     pub consumer: AttachConsumer<C>,
-    /// [`Link::resume`].
+    /// Continues a crashed receiving end: [`Link::resume`].
     pub resume: AttachConsumer<C>,
 }
 
@@ -39,17 +39,17 @@ impl<P, C> Clone for TechniqueEnds<P, C> {
 impl<P, C> Copy for TechniqueEnds<P, C> {}
 
 impl<P, C> TechniqueEnds<P, C> {
-    /// Returns the typed ends of a technique.
+    /// Returns functions that attach a technique's ends with their own types.
     pub const fn typed<L: Link<Producer = P, Consumer = C>>() -> Self {
         Self { producer: L::producer, inherit: L::inherit, consumer: L::consumer, resume: L::resume }
     }
 }
 
-/// The boxed ends of any technique.
+/// The functions that attach the ends of any technique behind dynamic calls.
 pub type BoxedEnds = TechniqueEnds<BoxedProducer, BoxedConsumer>;
 
 impl BoxedEnds {
-    /// Returns the boxed ends of a technique.
+    /// Returns functions that attach a technique's ends behind dynamic calls.
     pub const fn boxed<L: Link>() -> Self {
         Self {
             producer: |spec, index, attached| L::producer(spec, index, attached).map(BoxedProducer::new),
@@ -60,7 +60,7 @@ impl BoxedEnds {
     }
 }
 
-/// Attaches a technique's ends with the types for which its loops are compiled. In release builds
+/// Returns the functions with which measured loops attach a technique's ends. In release builds
 /// they are the technique's own: no dynamic call is between a measured loop and its ring, as the
 /// type shows.
 #[cfg(not(debug_assertions))]
@@ -68,7 +68,8 @@ pub(crate) const fn measured<L: Link>() -> TechniqueEnds<L::Producer, L::Consume
     TechniqueEnds::typed::<L>()
 }
 
-/// Attaches a technique's ends boxed, because debug builds measure nothing.
+/// Returns the functions with which loops attach a technique's ends in debug builds: behind dynamic
+/// calls.
 #[cfg(debug_assertions)]
 pub(crate) const fn measured<L: Link>() -> BoxedEnds {
     BoxedEnds::boxed::<L>()
@@ -112,7 +113,7 @@ impl<P: Producer> AnyProducer for P {
 pub struct BoxedProducer(Box<dyn AnyProducer>);
 
 impl BoxedProducer {
-    /// Wraps a producer in dynamic calls.
+    /// Wraps a technique's sending end so that it is called dynamically.
     pub fn new(producer: impl Producer + 'static) -> Self {
         Self(Box::new(producer))
     }
@@ -144,7 +145,7 @@ impl Producer for BoxedProducer {
 pub struct BoxedConsumer(Box<dyn Consumer>);
 
 impl BoxedConsumer {
-    /// Wraps a consumer in dynamic calls.
+    /// Wraps a technique's receiving end so that it is called dynamically.
     pub fn new(consumer: impl Consumer + 'static) -> Self {
         Self(Box::new(consumer))
     }

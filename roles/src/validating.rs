@@ -9,7 +9,8 @@ use gateway::{MessageLimit, ValidatingSession, ValidationRules, Venue, VenueCont
 /// Maximum silence of a venue about an order beyond the longest delay, in nanoseconds.
 const SILENCE_NS: u64 = 1_000_000_000;
 
-/// Builds a validating session with a venue that has the plan's faults.
+/// Creates a gateway's session that checks every report of its venue, which may have injected
+/// faults.
 pub(super) fn validating_session<V: Venue>(
     parts: &mut RoleContext<'_, '_>,
     context: &VenueContext,

@@ -12,16 +12,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-/// The processes at the ends of a link, as known to the process that started them.
+/// The process ids at the two ends of a link, according to the process that started them.
 pub trait Peers: Send {
-    /// The process id of a producer; `None` if it has no process now.
+    /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
 
-    /// The process id of the consumer; `None` if it has no process now.
+    /// Returns the process id of the consumer; `None` if it has no process now.
     fn consumer(&self) -> Option<u32>;
 }
 
-/// Both ends are in this process.
+/// The [`Peers`] of a link whose two ends are in this process.
 pub struct SameProcess;
 
 impl Peers for SameProcess {
@@ -34,16 +34,17 @@ impl Peers for SameProcess {
     }
 }
 
-/// The rules by which a process finds the segments of its run, and its access rights to them.
+/// Names, headers and access rights of a run's segments, for a process that attaches them.
 pub trait Source {
-    /// The full name of one of the run's segments, in `/dev/shm`.
+    /// Returns the full name, in `/dev/shm`, of one of the run's segments.
     fn name(&self, what: &str) -> String;
 
-    /// The hash that the headers of the run's segments carry.
+    /// Returns the hash of the run's id, which the headers of its segments carry.
     fn run(&self) -> u64;
 
-    /// Returns the header that the plan gives for a segment: the header in memory is then ignored,
-    /// since any writer of the segment can overwrite it. `None`: the header in memory is checked.
+    /// Returns the header that the plan gives for a segment, to be used instead of the one in
+    /// memory. Any writer of the segment can overwrite that one. `None`: the header in memory is
+    /// checked.
     fn header(&self, what: &str) -> Option<Header> {
         let _ = what;
         None
@@ -52,18 +53,19 @@ pub trait Source {
     /// Returns the access rights of this process to a segment; `None` for no access.
     fn right(&self, what: &str) -> Option<Access>;
 
-    /// Returns the open file descriptors of segments that processes of the run inherit. A segment
+    /// Returns the open file descriptors of segments that this process has inherited. A segment
     /// that is not among them is opened by its name.
     fn handles(&self) -> &[Handle];
 
-    /// Returns the processes at the ends of a link. By default this process alone.
+    /// Returns the process ids at the two ends of a link. By default this process alone.
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let _ = link;
         Box::new(SameProcess)
     }
 }
 
-/// One process's view of a run's segments. See the module's documentation.
+/// One process's view of a run's shared-memory segments: each is mapped once. See the module's
+/// documentation.
 pub struct Attached<'a> {
     source: Box<dyn Source + Send + 'a>,
     regions: HashMap<String, Arc<Region>>,
@@ -76,7 +78,7 @@ pub struct Attached<'a> {
 }
 
 impl<'a> Attached<'a> {
-    /// Creates a view with nothing attached.
+    /// Creates a view with no segment attached.
     pub fn new(source: impl Source + Send + 'a) -> Self {
         Self {
             source: Box::new(source),
@@ -117,14 +119,13 @@ impl<'a> Attached<'a> {
         self.source.name(what)
     }
 
-    /// Returns the processes at the ends of a link of the run.
+    /// Returns the process ids at the two ends of a link of the run.
     pub fn peers(&self, link: &str) -> Box<dyn Peers> {
         self.source.peers(link)
     }
 
-    /// Registers a region as a segment of the run, with or without a name: for inherited memory and
-    /// for tests on the heap. Its header must be written, unless the plan
-    /// says it.
+    /// Registers existing memory as a segment of the run: inherited memory, or the heap in tests.
+    /// With or without a name. Its header must be written, unless the plan contains it.
     pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
         if let Some(header) = self.source.header(what) {
             // Of another size it is not the plan's segment, and has a header of its own.
@@ -133,8 +134,8 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
-    /// Registers a region for reading only: [`Attached::view`] returns it, [`Attached::region`]
-    /// does not.
+    /// Registers existing memory as a segment of the run that this process only reads.
+    /// [`Attached::view`] returns it, [`Attached::region`] does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
         self.lent_views.insert(what.to_owned(), region);
     }
@@ -156,9 +157,9 @@ impl<'a> Attached<'a> {
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
-    /// Maps a segment for reading. Unless this process writes it elsewhere, its pages are
-    /// mapped read-only: a wild pointer cannot harm it. A named segment can still be
-    /// opened for writing by a hostile process; the sandbox prevents that.
+    /// Maps a segment of the run for reading, or returns its existing mapping. Unless this process
+    /// writes it elsewhere, its pages are mapped read-only: a wild pointer cannot harm it. A named
+    /// segment can still be opened for writing by a hostile process; the sandbox prevents that.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -222,10 +223,10 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Attaches one end of a ring or board in a segment.
+    /// Maps a segment and attaches one end of the ring or board in it.
     ///
     /// # Errors
-    /// As [`Attached::region`]; what `attach` says.
+    /// As [`Attached::region`]; the error of `attach`.
     pub fn end<T>(
         &mut self,
         what: &str,

@@ -35,12 +35,12 @@ use core::time::Duration;
 
 /// Index of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Index of the word by which the launcher and operators ring. Two cache lines after the flag,
-/// which senders read at each message.
+/// Index of the word through which the launcher and operators ring the doorbell. Two cache lines
+/// after the flag, which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
-/// Index of the first of the words by which the thread rings other threads.
+/// Index of the first of the words through which this thread rings other threads.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the segment of a thread that rings no other thread, with one to spare.
+/// Words in the doorbell segment of a thread that rings no other thread, with one to spare.
 pub const BELL_WORDS: usize = bell_words(1);
 /// The segment kind of a thread's doorbell.
 pub const KIND: SegmentKind =
@@ -60,7 +60,7 @@ const PARK: u64 = 2;
 /// than [`futex::MAX_WORDS`], or the kernel is older than Linux 5.16.
 const SHORT_SLEEP: Duration = Duration::from_micros(100);
 
-/// Returns the number of words in the segment of a thread, in a run of `threads` threads.
+/// Returns the number of words in a thread's doorbell segment, in a run of `threads` threads.
 pub const fn bell_words(threads: usize) -> usize {
     RUNG + threads
 }
@@ -73,8 +73,8 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Creates the end that rings the listener with the segment `listener`, through the word `slot`
-    /// of the sender's own segment.
+    /// Creates a sender's end that rings a listener through a word of the sender's own segment.
+    /// `listener` is the listener's segment, `slot` the word.
     ///
     /// # Panics
     /// If a segment is shorter than [`bell_words`].
@@ -82,8 +82,8 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Creates the end that rings a listener from outside: for a process that may write all of its
-    /// segment.
+    /// Creates the sender's end for a process that may write the listener's whole segment, such as
+    /// the launcher.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -116,7 +116,7 @@ impl Doorbell {
     }
 }
 
-/// The receiving end: a thread that sleeps until one of its senders rings.
+/// The receiving end of a doorbell: a thread that sleeps until one of its senders rings.
 pub struct Listener {
     flag: AtomicWords,
     /// The words of the senders.
@@ -128,8 +128,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Attaches the listener of a segment, with no senders yet. A successor of a crashed listener
-    /// continues its count of parks.
+    /// Attaches the receiving end of a doorbell to its segment, without senders. A successor of a
+    /// crashed listener continues its count of parks.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -150,7 +150,7 @@ impl Listener {
         self
     }
 
-    /// Adds a sender that has the segment `sender` and rings through its word `slot`.
+    /// Adds a sender that rings through the word `slot` of its own segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].

@@ -6,10 +6,10 @@
 use crate::sync::AtomicU64;
 use core::time::Duration;
 
-/// Maximum number of words of one wait: the kernel's bound (`FUTEX_WAITV_MAX`).
+/// Maximum number of words that one call can wait for: the kernel's bound (`FUTEX_WAITV_MAX`).
 pub const MAX_WORDS: usize = 128;
 
-/// Why a wait on several words returned.
+/// The reason why a wait on several words returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// A wake-up, a word that had changed before, or no reason.
@@ -65,7 +65,7 @@ fn woken(result: libc::c_long) -> Woken {
     }
 }
 
-/// Wakes one waiter, if there is one.
+/// Wakes one thread that waits on the word, if there is one.
 #[cfg(not(loom))]
 pub fn wake_one(word: &AtomicU64) {
     // SAFETY: as in `wait`; the kernel uses the address as a key and does not touch the memory.
@@ -74,9 +74,9 @@ pub fn wake_one(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the low half of each word has its expected value, for at most `timeout`; words
-/// beyond [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every
-/// kernel has and the sandbox allows to strategies.
+/// Sleeps while each word's low half has its expected value, for at most `timeout`. Words beyond
+/// [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every kernel
+/// has and the sandbox allows to strategies.
 #[cfg(not(loom))]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.
@@ -128,7 +128,7 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: 
     woken(result)
 }
 
-/// Waits for one of the words to change, without a timeout: loom's replacement.
+/// Replaces `wait_any` under loom: waits for one of the words to change, without a timeout.
 #[cfg(loom)]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most: Duration) -> Woken {
     let words: Vec<_> = words.collect();
@@ -140,8 +140,8 @@ pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, _at_most:
     Woken::Rung
 }
 
-/// Waits for the word to change, without a timeout, so that a lost wake-up hangs the model: loom's
-/// replacement.
+/// Replaces `wait` under loom: waits for the word to change, without a timeout. So a lost wake-up
+/// hangs the model.
 #[cfg(loom)]
 pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
     while word.load(crate::sync::Ordering::Relaxed) as u32 == expected {
@@ -149,7 +149,7 @@ pub fn wait(word: &AtomicU64, expected: u32, _at_most: Duration) {
     }
 }
 
-/// Does nothing: under loom the change of the word is the wake-up.
+/// Replaces `wake_one` under loom and does nothing, since the change of the word is the wake-up.
 #[cfg(loom)]
 pub fn wake_one(_word: &AtomicU64) {}
 
@@ -162,6 +162,6 @@ pub fn wake_all(word: &AtomicU64) {
     }
 }
 
-/// Does nothing: under loom the change of the word is the wake-up.
+/// Replaces `wake_all` under loom and does nothing, since the change of the word is the wake-up.
 #[cfg(loom)]
 pub fn wake_all(_word: &AtomicU64) {}

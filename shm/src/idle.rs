@@ -4,47 +4,48 @@
 use crate::bell::Listener;
 use core::time::Duration;
 
-/// What to do between two duty cycles that find nothing.
+/// A strategy for the time between two duty cycles that find no work: spin, yield, sleep or park.
 pub trait Idle {
-    /// `true` if the strategy can yield the core.
+    /// `true` if the idle strategy can yield the core.
     const CAN_YIELD: bool = true;
 
-    /// Returns `true` if the next [`Idle::idle`] yields the core, so that the thread may be
+    /// Returns `true` if the next [`Idle::idle`] yields the core. Then the thread may be
     /// descheduled for an unbounded time.
     #[inline(always)]
     fn can_yield(&self) -> bool {
         true
     }
 
-    /// Waits for at most `max_ns` nanoseconds, often far less. Called after each duty cycle without
-    /// work. 0 means to retry at once (a ring is full). After many empty cycles, strategies that
-    /// sleep do so for some microseconds even then: the consumer may need the core.
+    /// Waits as the idle strategy does, for at most `max_ns` nanoseconds, often far less. Called
+    /// after each duty cycle without work. 0 means to retry at once (a ring is full). After many
+    /// empty cycles, strategies that sleep do so for some microseconds even then: the consumer may
+    /// need the core.
     fn idle(&mut self, max_ns: u64);
 
-    /// Called after a duty cycle with work, before the next one.
+    /// Resets the strategy to its first step, after a duty cycle with work.
     fn reset(&mut self) {}
 }
 
-/// Polls again at once: the lowest latency, a whole core. Executes a
-/// PAUSE in one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty
-/// cycles, and delays a message that arrives during it.
+/// An idle strategy that polls again at once: the lowest latency, a whole core. Executes a PAUSE in
+/// one idle cycle of [`Spin::CYCLES_A_PAUSE`]: a PAUSE takes longer than most empty duty cycles,
+/// and delays a message that arrives during it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin {
     idle_cycles: u32,
 }
 
-/// Yields the core to other threads.
+/// An idle strategy that yields the core to other threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 
-/// Spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms (Agrona's
-/// `BackoffIdleStrategy`). A message that arrives during a sleep waits until its end.
+/// An idle strategy that spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms
+/// (Agrona's). A message that arrives during a sleep waits until its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     idle_cycles: u32,
 }
 
-/// Sleeps on the thread's doorbell until a sender rings or the time is over.
+/// An idle strategy that sleeps on the thread's doorbell until a sender rings or the time is over.
 pub struct Park {
     listener: Listener,
     armed: bool,
@@ -62,7 +63,7 @@ const fn nap_ns(idle_cycles: u32) -> u64 {
 }
 
 impl Spin {
-    /// The number of idle duty cycles between two pauses of the core.
+    /// The number of idle duty cycles between two `PAUSE` instructions.
     pub const CYCLES_A_PAUSE: u32 = 8;
 }
 
@@ -127,7 +128,7 @@ impl Park {
     /// failed to ring costs a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
-    /// Parks until one of the thread's senders rings.
+    /// Creates an idle strategy that sleeps until one of the thread's senders rings.
     pub fn new(listener: Listener) -> Self {
         Self { listener, armed: false, empty_waits: 0 }
     }
@@ -170,13 +171,13 @@ impl Idle for Park {
 /// are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled only
 /// twice.
 pub enum IdleStrategy {
-    /// See [`Spin`].
+    /// Polls without a pause: see [`Spin`].
     Spin(Spin),
-    /// See [`Yield`].
+    /// Yields the core: see [`Yield`].
     Yield(Yield),
-    /// See [`Backoff`].
+    /// Waits longer step by step: see [`Backoff`].
     Backoff(Backoff),
-    /// See [`Park`].
+    /// Sleeps until a sender rings: see [`Park`].
     Park(Park),
 }
 

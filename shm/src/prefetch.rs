@@ -1,13 +1,13 @@
 //! Prefetch hints: fetch memory ahead of its use.
 
-/// Prefetches the cache line of this value's first byte. It is a hint: it reads and changes
-/// nothing, does not wait, and does nothing on a CPU without such an instruction.
+/// Prefetches the cache line with a value's first byte. It is a hint: it reads and changes nothing,
+/// does not wait, and does nothing on a CPU without such an instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_ahead(value, 0);
 }
 
-/// Prefetches the first `max_lines` cache lines of this value.
+/// Prefetches the first `max_lines` cache lines of a value.
 #[inline]
 pub fn prefetch_lines<T: ?Sized>(value: &T, max_lines: usize) {
     let first = core::ptr::from_ref(value).cast::<u8>();
@@ -24,7 +24,7 @@ const fn lines(address: usize, bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (address % LINE + bytes).div_ceil(LINE) }
 }
 
-/// Prefetches the line `bytes` bytes after this value's first byte; any address is allowed.
+/// Prefetches the cache line `bytes` bytes after a value's first byte; any address is allowed.
 #[inline(always)]
 pub fn prefetch_ahead<T>(value: &T, bytes: usize) {
     hint(core::ptr::from_ref(value).cast::<u8>().wrapping_add(bytes));

@@ -17,12 +17,12 @@ pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{Ordering, fence};
 
-/// A word of shared memory. An alias and not a re-export, because the lint looks through re-exports
-/// and would ban this one too.
+/// A word of memory that threads or processes share. An alias and not a re-export, because the lint
+/// looks through re-exports and would ban this one too.
 #[cfg(not(loom))]
 #[allow(clippy::disallowed_types)]
 pub type AtomicU64 = core::sync::atomic::AtomicU64;
-/// A word of shared memory under loom.
+/// A word of shared memory in a model, as loom provides it.
 #[cfg(loom)]
 pub type AtomicU64 = loom::sync::atomic::AtomicU64;
 
@@ -35,8 +35,8 @@ pub fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Loads a word that this thread owns now: all stores of other threads to it have completed, and
-/// their next ones wait for this thread.
+/// Loads a word that no other thread writes now. All stores of other threads to it have completed,
+/// and their next ones wait for this thread.
 ///
 /// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined
 /// behaviour. Under loom the rule itself is checked: a store that the orderings do not keep before
@@ -52,7 +52,7 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
     return unsafe { word.unsync_load() };
 }
 
-/// Loads a word whose page may not be writable.
+/// Loads a word whose page may be mapped without write permission.
 ///
 /// The standard library promises only Relaxed loads of such memory. An Acquire fence after a
 /// Relaxed load gives what an Acquire load gives, and pairs with the same Release stores. On x86-64
@@ -104,10 +104,10 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// Separates two SeqCst accesses so that, under loom too, at least one of two sides sees the
-/// other's first access. Natively nothing: the accesses themselves are in the one order of
-/// everything SeqCst. Loom takes a SeqCst access for an AcqRel one and has that order for fences
-/// only, so there it is a fence.
+/// Adds a fence under loom, so that two SeqCst accesses behave as without it. At least one of two
+/// sides sees the other's first access. Natively nothing: the accesses themselves are in the one
+/// order of everything SeqCst. Loom takes a SeqCst access for an AcqRel one and has that order for
+/// fences only, so there it is a fence.
 #[inline(always)]
 pub fn seqcst_for_loom() {
     #[cfg(loom)]

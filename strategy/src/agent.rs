@@ -18,7 +18,7 @@ const PREFETCH_LINES: usize = 32;
 /// Maximum number of reports that one duty cycle takes before the strategy may send again.
 pub const BATCH: usize = 16;
 
-/// The agent that runs a strategy on its session.
+/// The agent that runs a strategy: it delivers reports and market data and sends orders.
 ///
 /// A strategy driven by market data gets it in each duty cycle, before [`Strategy::on_cycle`]. No
 /// doorbell rings for new data: a parked thread polls again after [`MARKET_POLL_NS`] at the latest.
@@ -38,17 +38,17 @@ struct MarketFeed {
     poll_interval: u64,
 }
 
-/// Maximum time between two polls of market data by a parked strategy, in nanoseconds: its thread
+/// Maximum time between two polls of market data by a parked strategy, in nanoseconds. Its thread
 /// sleeps on its own doorbell, which an exchange has no right to ring.
 pub const MARKET_POLL_NS: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
-    /// Creates the agent of a strategy and its session.
+    /// Creates the agent of a strategy that trades through a session.
     pub fn new(strategy: S, session: Session<P>) -> Self {
         Self { strategy, session, market_feed: None }
     }
 
-    /// Adds market data, if the strategy wants it.
+    /// Adds market data that the agent delivers, if the strategy wants it.
     #[must_use]
     pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
@@ -58,18 +58,19 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         }
     }
 
-    /// Returns the strategy.
+    /// Returns the agent's strategy.
     #[inline]
     pub const fn strategy(&mut self) -> &mut S {
         &mut self.strategy
     }
 
-    /// Returns `true` if the agent delivers market data.
+    /// Returns `true` if the agent delivers market data to the strategy.
     pub const fn has_market_data(&self) -> bool {
         self.market_feed.is_some()
     }
 
-    /// Returns the strategy's operations between two duty cycles, for a program with its own loop.
+    /// Returns the operations with which a program with its own loop trades between two duty
+    /// cycles.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
         CycleOrders { session: &mut self.session, hearing: &mut self.market_feed, cycle }

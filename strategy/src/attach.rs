@@ -11,7 +11,7 @@ use shm::memory::RegionError;
 use shm::ring::Producer;
 use thiserror::Error;
 
-/// Why a strategy cannot be attached to its run.
+/// The error that a strategy cannot be attached to its run.
 #[derive(Debug, Error)]
 pub enum AttachError {
     /// A segment is missing or invalid.
@@ -27,7 +27,7 @@ fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
     Ok(&plan.threads[thread])
 }
 
-/// Builds the context of a strategy's incarnation `epoch`.
+/// Builds the context from which the incarnation `epoch` of a strategy is created.
 ///
 /// # Errors
 /// See [`AttachError`].
@@ -52,7 +52,7 @@ pub fn context(
     Ok(context)
 }
 
-/// Builds the session of a strategy that submits through `submit`.
+/// Builds the session of a strategy that sends its orders through `submit`.
 ///
 /// # Errors
 /// See [`AttachError`].

@@ -3,7 +3,7 @@
 use crate::{Context, Maker, Orders, Player, Strategy, Taker};
 use protocol::wire::Report;
 
-/// A built-in strategy: player, maker or taker.
+/// A built-in strategy: player, market maker or taker.
 pub enum BuiltIn {
     /// Plays its schedule.
     Player(Player),
@@ -13,7 +13,7 @@ pub enum BuiltIn {
     Taker(Taker),
 }
 
-/// Creates a built-in strategy from its context.
+/// A function that creates a built-in strategy from its context.
 pub type BuiltInFactory = fn(&Context) -> BuiltIn;
 
 impl BuiltIn {

@@ -8,7 +8,7 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// The information about its run from which an incarnation of a strategy is built.
+/// Identity, schedule and settings with which an incarnation of a strategy is created.
 #[derive(Clone)]
 pub struct Context {
     /// Index of the strategy, from 0.
@@ -35,7 +35,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// Creates the context of a strategy from its schedule segment and the number of entries in it.
+    /// Creates the context of a strategy, given the segment with its schedule and its number of
+    /// orders.
     ///
     /// # Panics
     /// If the segment is shorter than its entries.
@@ -60,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Repeats the schedule: `laps` times in total, one every `lap_ns` nanoseconds.
+    /// Repeats the schedule `laps` times, beginning every `lap_ns` nanoseconds.
     #[must_use]
     pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps: laps.max(1), lap_ns, ..self }
@@ -81,7 +82,7 @@ impl Context {
         })
     }
 
-    /// Returns the strategy that plays this schedule.
+    /// Returns the built-in strategy that sends the orders of this schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
         let player = player.with_laps(self.laps, self.lap_ns);

@@ -70,22 +70,23 @@ use thiserror::Error;
 /// A trading strategy: sends orders and reacts to reports and market data. All methods run on the
 /// strategy's thread and must not block: while one runs, neither orders nor reports move.
 pub trait Strategy {
-    /// Called in each duty cycle: sends orders. Returns the number sent (0 lets the thread idle).
+    /// Sends the strategy's orders; called in each duty cycle. Returns the number sent (0 lets the
+    /// thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
 
-    /// `true` if [`Strategy::on_market_data`] is called; with `false` market data costs nothing.
+    /// `true` if the strategy receives market data; with `false` market data costs nothing.
     const ON_MARKET_DATA: bool = false;
 
-    /// Called in each duty cycle for each instrument whose top of book is newer than the last one
-    /// delivered, before [`Strategy::on_cycle`]; never if [`Strategy::ON_MARKET_DATA`] is `false`
-    /// or the run has no market data. An order sent in reaction carries
-    /// [`MarketTick::version`] as its trigger.
+    /// Handles a newer top of book of an instrument; called in each duty cycle before
+    /// [`Strategy::on_cycle`]. It is called for each instrument whose top of book is newer than the
+    /// last one delivered; never if [`Strategy::ON_MARKET_DATA`] is `false` or the run has no
+    /// market data. An order sent in reaction carries [`MarketTick::version`] as its trigger.
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
         let _ = (tick, orders);
     }
 
-    /// Called by the agent in each duty cycle: delivers market data, then calls
-    /// [`Strategy::on_cycle`]. Only a strategy that wraps others overrides it.
+    /// Delivers market data and then calls [`Strategy::on_cycle`]; called by the agent in each duty
+    /// cycle. Only a strategy that wraps others overrides it.
     #[inline(always)]
     fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
         let mut work = 0;
@@ -98,18 +99,18 @@ pub trait Strategy {
         work + self.on_cycle(orders)
     }
 
-    /// Returns [`Strategy::ON_MARKET_DATA`] for this value.
+    /// Returns `true` if the strategy wants market data: the value of [`Strategy::ON_MARKET_DATA`].
     fn wants_market_data(&self) -> bool {
         Self::ON_MARKET_DATA
     }
 
-    /// Called for each report, in the order in which the engine returned them.
+    /// Handles a report from the engine; called in the order in which reports were returned.
     fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
         let _ = (report, orders);
     }
 
-    /// Returns when the strategy next wants to send by itself, in ticks of the run's clock;
-    /// `u64::MAX` if it waits for reports only. A parked thread sleeps until then.
+    /// Returns the tick at which the strategy next wants to send by itself; `u64::MAX` if it waits
+    /// for reports only. A parked thread sleeps until then.
     fn next_due(&self) -> u64 {
         u64::MAX
     }
@@ -121,32 +122,32 @@ pub trait Strategy {
 
 /// The operations that a strategy can perform in a duty cycle.
 pub trait Orders {
-    /// Sends an order and returns its id; from then on its reports will follow, exactly one of
-    /// which is the last, unless the run is cut short. If the ring is full the order waits, keeps
-    /// its first stamp, and nothing overtakes it.
+    /// Sends an order and returns its id; reports follow. Exactly one of them is the last, unless
+    /// the run is cut short. If the ring is full the order waits, keeps its first stamp, and
+    /// nothing overtakes it.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
 
-    /// Returns the next top of book not delivered yet; `None` if there is none in this duty cycle.
-    /// Called by the agent: see [`Strategy::on_market_data`].
+    /// Returns the next top of book that was not delivered yet; `None` if there is none in this
+    /// duty cycle. Called by the agent: see [`Strategy::on_market_data`].
     fn next_tick(&mut self) -> Option<MarketTick> {
         None
     }
 
-    /// Returns the number of orders whose last report has not come yet.
+    /// Returns the number of the strategy's orders whose last report has not come yet.
     fn open(&self) -> u64;
 
-    /// Returns the time when this duty cycle began, in ticks of the run's clock.
+    /// Returns the tick at which this duty cycle began.
     fn now(&self) -> u64;
 
-    /// Returns the time base that converts between ticks and nanoseconds since the start of the
-    /// run.
+    /// Returns the converter between ticks and nanoseconds since the start of the run.
     fn time(&self) -> system::clock::Timebase;
 }
 
-/// Why an order could not be sent now. Retry in a later cycle after `Busy` and `TooManyOpen`.
+/// The reason why an order could not be sent now. Retry in a later cycle after `Busy` and
+/// `TooManyOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// An earlier order is still queued for the ring.
@@ -163,7 +164,7 @@ pub enum Refused {
     Spent,
 }
 
-/// An order request of a strategy; the session adds its id.
+/// The fields of a new order that a strategy chooses; the session adds the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOrder {
     /// The venue's index.
@@ -178,7 +179,7 @@ pub struct NewOrder {
     pub price: i64,
     /// Quantity in 1e-8 units.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of its target order.
+    /// The sequence of the order that a cancel or a replace targets.
     pub target: u64,
     /// Further terms of a new order.
     pub terms: OrderTerms,
@@ -191,7 +192,8 @@ pub struct NewOrder {
 }
 
 impl NewOrder {
-    /// Returns a buy order with zero price, quantity and delay: a base for struct update syntax.
+    /// Returns a buy order to a venue with zero price, quantity and delay, as a base for struct
+    /// update syntax.
     pub const fn to_venue(venue: u16) -> Self {
         Self {
             venue,

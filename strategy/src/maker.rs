@@ -16,20 +16,21 @@ use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::market::Quote as Best;
 use protocol::wire::{Operation, OrderId, OrderTerms, Report, SelfTrade, Side};
 
-/// Distance of each quote from the fair price, in cents.
+/// Distance of the market maker's quotes from its fair price, in cents.
 pub const HALF_SPREAD: i64 = 10;
-/// Shift of both quotes against a position of one [`QUOTE`], in cents.
+/// Shift of the market maker's quotes against a position of one [`QUOTE`], in cents.
 pub const SKEW: i64 = 2;
-/// Maximum shift of the quotes by a position, in cents.
+/// Maximum shift of the market maker's quotes by a position, in cents.
 pub const MAX_SKEW: i64 = 60;
-/// Quantity of a quote, in 1e-8 units.
+/// Quantity of each of the market maker's quotes, in 1e-8 units.
 pub const QUOTE: u64 = 100_000_000;
-/// Number of moves of a quote before it is replaced by a new one.
+/// Number of price changes of a quote before a new order replaces it.
 pub const MOVES: u32 = 32;
-/// Maximum distance of a quote from its target before new market data makes the maker act, in
-/// cents.
+/// Maximum distance of a quote from its target before new market data makes the market maker act,
+/// in cents.
 pub const STALE: i64 = 5;
-/// Maximum number of orders per venue and side sent before they are due.
+/// Maximum number of the market maker's orders per venue and side that are sent before they are
+/// due.
 pub const EARLY: u64 = 8;
 /// Each fill moves the fair price by one part in this many of the difference.
 const MEMORY: i64 = 4;
@@ -59,7 +60,7 @@ struct VenueTouch {
     touch: TopOfBook,
 }
 
-/// The market maker strategy, which quotes a bid and an offer at each venue.
+/// A market maker strategy, which quotes a bid and an offer at each venue.
 pub struct Maker {
     player: Player,
     state: MakerState,
@@ -79,8 +80,8 @@ struct MakerState {
 }
 
 impl Maker {
-    /// Creates a maker at `venues` venues that follows the player's times; `due` has venue and side
-    /// of the orders to come.
+    /// Creates a market maker at `venues` venues that sends at the times of a player. `due` has
+    /// venue and side of the orders to come.
     pub fn new(player: Player, venues: u16, due: impl Iterator<Item = (u16, Side)>) -> Self {
         let mut desk = MakerState::new(venues);
         for (venue, side) in due {

@@ -13,13 +13,13 @@ use shm::sync::Ordering;
 /// Maximum number of due orders that one duty cycle sends before reports are polled again.
 const BATCH: usize = 16;
 
-/// Converts scheduled orders into the orders that a strategy sends at their times.
+/// Converts orders of a schedule into those that a strategy sends in their place.
 pub(crate) trait OrderShaper {
-    /// Returns the order to send when `scheduled` is due; `None`: nothing. Called again if the
+    /// Returns the order to send when `scheduled` is due; `None` for nothing. Called again if the
     /// session refused it.
     fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// Called once the order that was returned last is sent.
+    /// Handles that the order that was returned last has been sent.
     fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
@@ -36,7 +36,7 @@ impl OrderShaper for AsScheduled {
     fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
 }
 
-/// A strategy that plays the entries of a schedule segment in order, once or repeatedly.
+/// A strategy that sends the orders of its schedule at their times, once or repeatedly.
 pub struct Player {
     schedule: ReadOnlyWords,
     entries: usize,
@@ -58,7 +58,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// Creates a player of the first `entries` entries of a schedule segment.
+    /// Creates a player of the first `entries` orders in a schedule segment.
     ///
     /// # Panics
     /// If the segment is shorter than its entries.
@@ -82,13 +82,13 @@ impl Player {
         }
     }
 
-    /// Repeats the schedule: `laps` times in total, one every `lap_ns` nanoseconds.
+    /// Repeats the schedule `laps` times, beginning every `lap_ns` nanoseconds.
     #[must_use]
     pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
         Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
     }
 
-    /// Resumes after `played` entries for a restarted strategy, and skips those that came due in
+    /// Continues after `played` orders for a restarted strategy, and skips those that came due in
     /// between.
     #[must_use]
     pub fn resume(self, played: usize) -> Self {
@@ -171,15 +171,15 @@ impl Player {
         }
     }
 
-    /// Returns when the next order is due, in ticks; 0 before the first duty cycle, `u64::MAX` at
-    /// the end.
+    /// Returns the tick at which the next order is due. 0 before the first duty cycle, `u64::MAX`
+    /// at the end.
     #[inline(always)]
     pub(crate) const fn due(&self) -> u64 {
         self.due
     }
 
-    /// Sends the orders that are due, converted by `shape`. Returns the number of scheduled orders
-    /// processed.
+    /// Sends the scheduled orders that are due, converted by `shape`. Returns the number of
+    /// scheduled orders processed.
     #[inline(never)]
     pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl OrderShaper) -> usize {
         let mut sent = 0;

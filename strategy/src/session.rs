@@ -37,7 +37,7 @@ pub struct Session<P> {
 }
 
 impl<P: Producer> Session<P> {
-    /// Creates a session over a strategy's two rings.
+    /// Creates a session over the strategy's sending ring and its report ring.
     pub fn new(
         strategy: u16,
         max_open: u64,
@@ -64,35 +64,37 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// Sets the epoch: sequences begin at 0 again, and reports of earlier epochs are ignored.
+    /// Sets the incarnation of the strategy: sequences begin at 0 again, earlier reports are
+    /// ignored.
     #[must_use]
     pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
     }
 
-    /// Limits the number of orders: the stamp log has no capacity for more.
+    /// Sets the maximum number of orders, for which the stamp log has capacity.
     #[must_use]
     pub fn with_budget(self, budget: u64) -> Self {
         Self { budget, ..self }
     }
 
-    /// Returns `true` if all orders of the budget are sent.
+    /// Returns `true` if the maximum number of orders is sent.
     pub const fn is_spent(&self) -> bool {
         self.next_sequence >= self.budget
     }
 
-    /// Returns the number of orders whose last report has not come yet.
+    /// Returns the number of the strategy's orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {
         self.sent - self.returned - self.rejected
     }
 
-    /// Returns `true` if the budget and the limit of open orders allow another order now.
+    /// Returns `true` if another order may be sent now, by the maximum number and that of open
+    /// orders.
     pub fn can_send(&self) -> bool {
         !self.is_spent() && self.open() < self.max_open
     }
 
-    /// Numbers, stamps and pushes an order.
+    /// Sends an order: gives it an id, stamps it and pushes it into the ring.
     ///
     /// # Errors
     /// [`Refused`]; nothing was sent then.
@@ -153,19 +155,20 @@ impl<P: Producer> Session<P> {
         Ok(id)
     }
 
-    /// Pushes the queued order, if there is one. Returns the number pushed.
+    /// Pushes the order that waits for space in the ring, if there is one. Returns the number
+    /// pushed.
     #[inline]
     pub fn flush(&mut self) -> usize {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
-    /// Returns `true` if no report is waiting and no order is queued.
+    /// Returns `true` if no report waits to be taken and no order waits for space in the ring.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         self.returns.looks_empty() && !self.submit.has_queued()
     }
 
-    /// Takes and stamps the next report; `None` if there is none now.
+    /// Takes the next report from the ring and stamps it; `None` if there is none now.
     #[inline]
     pub fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<Report> {
         let message = match self.returns.try_pop() {
@@ -203,19 +206,19 @@ impl<P: Producer> Session<P> {
         Some(report)
     }
 
-    /// Returns `true` if an order is queued.
+    /// Returns `true` if an order waits for space in the ring.
     pub fn is_waiting(&self) -> bool {
         self.submit.has_queued()
     }
 
-    /// Logs the checksums of the session's links.
+    /// Logs the checksums of the orders sent and the reports received.
     pub fn seal(&self, log: &mut StampLog) {
         let Self { strategy, epoch, .. } = *self;
         log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Publishes the session's counters, and withdraws the announcement of the last push.
+    /// Publishes the session's counters, and clears the announcement of the last push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.sent);

@@ -11,10 +11,10 @@ use crate::player::{OrderShaper, Player};
 use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
-/// Difference between its limit and the scheduled price, in cents.
+/// Difference between the taker's limit price and the scheduled price, in cents.
 pub const REACH: i64 = 100;
 
-/// The liquidity taker strategy, which trades against resting orders.
+/// A strategy that takes liquidity: it trades against resting orders at the times of its schedule.
 pub struct Taker {
     player: Player,
     state: TakerState,
@@ -30,7 +30,7 @@ struct TakerState {
 }
 
 impl Taker {
-    /// Creates a taker at `venues` venues that follows the player's times.
+    /// Creates a taker at `venues` venues that sends at the times of a player.
     pub fn new(player: Player, venues: u16) -> Self {
         Self { player, state: TakerState { heard: vec![None; venues.into()], waiting: None } }
     }

@@ -11,7 +11,7 @@ use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
 use system::clock::{Timebase, VirtualClock};
 
-/// An event of a test run.
+/// An order or a report in a test run of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The strategy sent this order.
@@ -20,9 +20,9 @@ pub enum Event {
     Reported(OrderId),
 }
 
-/// Plays a strategy for at most `cycles` duty cycles, one microsecond each (a tick is a
-/// nanosecond), against an echo that executes each order in full in the cycle after it was sent.
-/// Ends early when the strategy has finished and has all its reports.
+/// Runs a strategy for at most `cycles` duty cycles against an echo that executes each order in
+/// full. A cycle takes one microsecond (a tick is a nanosecond); an order is executed in the cycle
+/// after it was sent. Ends early when the strategy has finished and has all its reports.
 ///
 /// # Panics
 /// If the echo gets an invalid order: a defect of the session, not of the strategy.

@@ -14,7 +14,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Returns `true` if this program's allocator counts. Allocates once to find out.
+/// Returns `true` if this program's allocator counts allocations. Allocates once to find out.
 pub fn is_counted() -> bool {
     let before = allocations();
     drop(core::hint::black_box(Box::new(0_u8)));

@@ -23,19 +23,20 @@ named_enum! {
 /// A source of ticks: the time of stamps and deadlines. Cloned into each agent's thread;
 /// monomorphized.
 pub trait Clock: Clone {
-    /// Returns the time of a stamp. Ordered after every earlier load of this thread: a message has
-    /// been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
+    /// Returns the current tick for a stamp. Ordered after every earlier load of this thread: a
+    /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
     fn now(&self) -> u64;
 
-    /// Returns the time for deadlines. Cheaper, not ordered with the loads and stores around it.
+    /// Returns the current tick for a deadline. Cheaper, not ordered with the loads and stores
+    /// around it.
     fn peek(&self) -> u64;
 }
 
-/// The CPU's counter: TSC; on aarch64 CNTVCT.
+/// The CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
-/// The clock `CLOCK_MONOTONIC`; a tick is a nanosecond.
+/// The clock `CLOCK_MONOTONIC`, whose ticks are nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
@@ -47,15 +48,15 @@ pub struct VirtualClock {
     on_read: Option<fn()>,
 }
 
-/// A clock chosen at run time, with a branch per read. For loops that are not measured, so that
-/// they are compiled only once.
+/// A clock that is chosen at run time, with a branch per read. For loops that are not measured, so
+/// that they are compiled only once.
 #[derive(Clone, Debug)]
 pub enum AnyClock {
     /// The CPU's counter: [`Tsc`].
     Tsc,
     /// The kernel's clock: [`Monotonic`].
     Monotonic,
-    /// See [`VirtualClock`].
+    /// The simulation's clock: see [`VirtualClock`].
     Virtual(VirtualClock),
 }
 
@@ -139,8 +140,9 @@ impl Clock for Tsc {
 }
 
 impl Tsc {
-    /// Returns the counter's frequency if the CPU reports it: CNTFRQ of aarch64, unless the
-    /// firmware left it 0. Runs calibrate nevertheless, because firmware has been wrong.
+    /// Returns the frequency of the time stamp counter if the CPU reports it. That is CNTFRQ of
+    /// aarch64, unless the firmware left it 0. Runs calibrate nevertheless, because firmware has
+    /// been wrong.
     pub fn nominal_hz() -> Option<u64> {
         #[cfg(target_arch = "aarch64")]
         {
@@ -194,13 +196,13 @@ impl Clock for ClockSource {
 }
 
 impl VirtualClock {
-    /// Sets the time in ticks.
+    /// Sets the virtual clock's time in ticks.
     pub fn set(&self, ticks: u64) {
         self.ticks.set(ticks);
     }
 
-    /// Returns a handle to this clock that calls `on_read` before each read. The hook may unwind,
-    /// and so crash its caller at that point.
+    /// Returns a handle to this virtual clock that calls a hook before each read. The hook may
+    /// unwind, and so crash its caller at that point.
     #[must_use]
     pub fn with_read_hook(&self, looked: fn()) -> Self {
         Self { ticks: Rc::clone(&self.ticks), on_read: Some(looked) }
@@ -244,7 +246,7 @@ impl Clock for CrashClock {
     }
 }
 
-/// The same instant on the run's clock and on CLOCK_MONOTONIC.
+/// A time of the run's clock and the same time of CLOCK_MONOTONIC, for calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
     /// Time on the run's clock, in ticks.
@@ -254,8 +256,7 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Reads both clocks several times, and returns the pair that was read in the shortest time,
-    /// without an interruption.
+    /// Reads both clocks several times, and returns the pair that was read without an interruption.
     pub fn read(clock: &impl Clock) -> Self {
         let read = || {
             let before = clock.now();
@@ -274,7 +275,7 @@ impl ClockPair {
     }
 }
 
-/// Measures the cost of one [`Clock::now`] in nanoseconds: the median of 51 batches of a thousand
+/// Measures the cost of one clock read in nanoseconds. It is the median of 51 batches of a thousand
 /// reads.
 pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     let batch = || {
@@ -294,8 +295,8 @@ const STEP_READS: u32 = 20_000;
 /// A difference of two reads that occurs less often than this is an interruption.
 const STEP_COMMON: u32 = STEP_READS / 200;
 
-/// Measures the step of a clock in ticks: many counters advance by several ticks at once, which
-/// limits the resolution. If a read takes a step or longer, the step is derived from the
+/// Measures the step of a clock in ticks, which limits its resolution. Many counters advance by
+/// several ticks at once. If a read takes a step or longer, the step is derived from the
 /// differences between the intervals that occur, so it is at most 1 or 2 ticks too large for a
 /// clock that counts every tick.
 pub fn step_ticks(clock: &impl Clock) -> f64 {
@@ -332,7 +333,7 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
     gaps.min_by(f64::total_cmp).or(intervals.first().copied()).unwrap_or(0.0)
 }
 
-/// Converts nanoseconds of the schedule to ticks of the run's clock.
+/// Converts between nanoseconds since the start of a run and ticks of its clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timebase {
     /// The tick of the start of the run.

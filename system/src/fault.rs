@@ -17,12 +17,12 @@ pub fn kill() -> ! {
     std::process::abort()
 }
 
-/// Sends itself SIGSTOP; continues after SIGCONT.
+/// Stops the calling process with SIGSTOP; it continues after SIGCONT.
 pub fn stop() {
     let _ = raise(Signal::SIGSTOP);
 }
 
-/// Writes to memory without access rights: SIGSEGV.
+/// Writes to memory without access rights, which raises SIGSEGV.
 pub fn segv() -> ! {
     const PAGE: NonZeroUsize = NonZeroUsize::new(4096).expect("4096");
     // SAFETY: a new private mapping at an address that the kernel chooses.
@@ -36,8 +36,7 @@ pub fn segv() -> ! {
     std::process::abort()
 }
 
-/// Punches a hole into the file of a mapped region: every process that has it mapped then reads
-/// zeros.
+/// Punches a hole into the file of a mapped region, which then reads as zeros in every process.
 ///
 /// # Errors
 /// An error of the system.
@@ -49,7 +48,7 @@ pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Exits with that code immediately: nothing is dropped, flushed or printed.
+/// Exits with a code immediately: nothing is dropped, flushed or printed.
 pub fn exit(code: i32) -> ! {
     // SAFETY: takes an integer and does not return; no memory is touched.
     unsafe { libc::_exit(code) }
@@ -65,10 +64,10 @@ pub struct ChildCrowd {
 }
 
 impl ChildCrowd {
-    /// Maximum lifetime of a child.
+    /// Maximum lifetime of an idle child process.
     pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
-    /// Creates the collection without child processes.
+    /// Creates a crowd without child processes.
     ///
     /// # Errors
     /// No file descriptors are left.
@@ -77,7 +76,8 @@ impl ChildCrowd {
         Ok(Self { wait, hold })
     }
 
-    /// Starts one more child, and waits until it has written to `bytes` bytes of its own memory.
+    /// Starts one more child process, and waits until it has written to `bytes` bytes of its
+    /// memory.
     ///
     /// # Errors
     /// The system refuses to start a process, or a child has ended, before or after it had its

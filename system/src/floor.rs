@@ -23,12 +23,13 @@ use shm::sync::{AtomicU64, Ordering, spin_hint};
 use std::hint::black_box;
 use std::sync::mpsc;
 
-/// The default number of round trips of [`round_trip_ns`]: 2 ms between near cores, 6 to 10 ms
-/// between far ones. Five times as many, alternated with these between near cores, had the same
-/// median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to 69.0; AMD EPYC, 2
-/// cores of a virtual machine), and would lengthen each run.
+/// The default number of round trips of a core-to-core measurement. That is 2 ms between near
+/// cores, 6 to 10 ms between far ones. Five times as many, alternated with these between near
+/// cores, had the same median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to
+/// 69.0; AMD EPYC, 2 cores of a virtual machine), and would lengthen each run.
 pub const DEFAULT_ROUNDS: u32 = 20_000;
-/// The default number of round trips of [`unsynchronized_ns`]: 5 ms, and 5 ms for the work alone.
+/// The default number of round trips of an unsynchronized core-to-core measurement. That is 5 ms,
+/// and 5 ms for the work alone.
 pub const UNSYNCHRONIZED_ROUNDS: u32 = 4_000;
 /// Maximum number of rounds of work: half a microsecond on average, longer than the slowest
 /// transfer of a cache line, so that one message is finished when the next one starts. With work as
@@ -42,7 +43,7 @@ const SPINS_BEFORE_YIELD: u32 = 20_000;
 /// The value that ends the answering side: odd, and never reached by counting.
 const END: u64 = u64::MAX;
 
-/// A sample of the round-trip time of a cache line between two cores.
+/// Round-trip times of a cache line between two cores: median and spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloorSample {
     /// The median of the batches, in nanoseconds per round trip: the floor.
@@ -55,7 +56,7 @@ pub struct FloorSample {
 }
 
 impl FloorSample {
-    /// Makes a sample of batches (nanoseconds per round trip each).
+    /// Computes the sample from the round-trip times of batches, in nanoseconds each.
     ///
     /// # Panics
     /// If `batches` is empty.
@@ -70,9 +71,9 @@ impl FloorSample {
 #[repr(align(128))]
 struct CacheLine(AtomicU64);
 
-/// Measures the synchronized round trip between two cores, with two new pinned threads that wait
-/// with the pause hint, which [`shm::idle::Spin`] gives now and then. Takes up to about 10 ms for
-/// [`DEFAULT_ROUNDS`].
+/// Measures the synchronized round trip of a cache line between two cores, with two new pinned
+/// threads. They wait with the pause hint, which [`shm::idle::Spin`] gives now and then. Takes up
+/// to about 10 ms for [`DEFAULT_ROUNDS`].
 ///
 /// The same core twice is allowed and measures the cost of a context switch, which is thousands of
 /// times higher: use fewer rounds then.
@@ -88,10 +89,10 @@ pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSampl
     with_pinned_pair(core_a, core_b, ask, answer::<true>).map(|(sample, ())| sample)
 }
 
-/// Measures the unsynchronized round trip: each side works for a pseudo-random time before it
+/// Measures the unsynchronized round trip: each thread works for a pseudo-random time before it
 /// stores ([`PseudoRandomWork`]). Each side then measures its work alone, on its own core, since
-/// two cores may run at different frequencies; both are subtracted batch by batch. Takes about
-/// 10 ms for [`UNSYNCHRONIZED_ROUNDS`].
+/// two cores may run at different frequencies; both are subtracted batch by batch. Takes about 10
+/// ms for [`UNSYNCHRONIZED_ROUNDS`].
 ///
 /// # Errors
 /// If one of the threads cannot be pinned.
@@ -113,23 +114,23 @@ pub fn unsynchronized_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorS
     Ok(FloorSample::from_batches(trips.iter().zip(works).map(|(trip, work)| trip - work).collect()))
 }
 
-/// Work of pseudo-random lengths, half a microsecond on average, reproducible from its seed: a
-/// linear congruential generator with the factors of *Numerical Recipes*.
+/// Computation of pseudo-random lengths, half a microsecond on average, reproducible from its seed.
+/// A linear congruential generator with the factors of *Numerical Recipes*.
 pub struct PseudoRandomWork(u32);
 
 impl PseudoRandomWork {
-    /// Makes the work of the asking side.
+    /// Creates the pseudo-random work of the thread that starts each round trip.
     pub const fn for_asker() -> Self {
         Self(1)
     }
 
-    /// Makes the work of the answering side, with another seed.
+    /// Creates the pseudo-random work of the thread that answers, with another seed.
     pub const fn for_answerer() -> Self {
         Self(2)
     }
 
-    /// Works for the next length. Not inlined: its instructions are the same for every caller, so
-    /// that its time can be subtracted.
+    /// Computes for the next pseudo-random length. Not inlined: its instructions are the same for
+    /// every caller, so that its time can be subtracted.
     #[inline(never)]
     pub fn run(&mut self) {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -170,8 +171,8 @@ fn with_pinned_pair<A: Send, B: Send>(
     })
 }
 
-/// Measures round trips from the asking side, in batches, with [`answer`] running on another core.
-/// `PAUSE` selects waiting with the pause hint.
+/// Measures round trips in batches, from the thread that starts them. [`answer`] runs on another
+/// core. `PAUSE` selects waiting with the pause hint.
 pub fn measure<const PAUSE: bool>(line: &AtomicU64, rounds: u32) -> FloorSample {
     FloorSample::from_batches(batches(rounds, |count| bounce::<PAUSE>(line, count, || {})))
 }
@@ -205,8 +206,8 @@ fn bounce<const PAUSE: bool>(line: &AtomicU64, rounds: u32, mut work: impl FnMut
     })
 }
 
-/// Runs the answering side until [`stop_answering`]. The word must be zero at the start, and is
-/// zero at the end.
+/// Answers round trips on the other core until [`stop_answering`]. The word must be zero at the
+/// start, and is zero at the end.
 pub fn answer<const PAUSE: bool>(line: &AtomicU64) {
     answer_after::<PAUSE>(line, || {});
 }
@@ -229,7 +230,7 @@ fn answer_after<const PAUSE: bool>(line: &AtomicU64, mut work: impl FnMut()) {
     }
 }
 
-/// Stops the answering side and waits until it has returned; then the word can be reused.
+/// Stops the answering thread and waits until it has returned; then the word can be reused.
 pub fn stop_answering(line: &AtomicU64) {
     line.store(END, Ordering::Release);
     wait::<true>(|| line.load(Ordering::Acquire) == 0);

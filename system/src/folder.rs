@@ -24,8 +24,8 @@ pub const DRAFT_SUFFIX: &str = ".new";
 /// Maximum number of draft names tried; one is enough unless it is guessed.
 const MAX_NAMES: u32 = 16;
 
-/// A file of an unexpected kind. It is the inner error of an [`io::Error`] ([`not_regular`] finds
-/// it).
+/// The error that a file is a link, a pipe or a device instead of a regular file. It is the inner
+/// error of an [`io::Error`] ([`not_regular`] finds it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotRegular {
     /// The file is a symbolic link.
@@ -45,7 +45,7 @@ impl From<NotRegular> for io::Error {
     }
 }
 
-/// Returns the reason if the error is about the kind of a file.
+/// Returns the reason if an I/O error is a [`NotRegular`].
 pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
     error.get_ref()?.downcast_ref().copied()
 }
@@ -98,7 +98,8 @@ pub struct OpenDir {
 }
 
 impl OpenDir {
-    /// Opens a directory. A symbolic link as the last part of the path is not followed.
+    /// Opens a directory whose files are then accessed through its descriptor. A symbolic link as
+    /// the last part of the path is not followed.
     ///
     /// # Errors
     /// The directory does not exist, the path is not a directory, or another error of the system.
@@ -115,7 +116,7 @@ impl OpenDir {
         }
     }
 
-    /// Creates a new file under a random name; [`Draft::save`] renames it to `name`.
+    /// Creates an unfinished file under a random name; [`Draft::save`] renames it to `name`.
     ///
     /// # Errors
     /// A name with a path; a full disk; a directory that cannot be written or was removed.
@@ -151,8 +152,8 @@ impl OpenDir {
         draft.save()
     }
 
-    /// Reserves `bytes` bytes of the directory's disk in an unnamed file. They are free again when
-    /// the file is dropped or its process dies.
+    /// Reserves `bytes` bytes of the disk in an unnamed file, so that they cannot be taken by
+    /// others. They are free again when the file is dropped or its process dies.
     ///
     /// # Errors
     /// Not enough disk space; a file system without unnamed files.
@@ -163,7 +164,8 @@ impl OpenDir {
         Ok(file.into())
     }
 
-    /// Opens a file for reading and writing in place, and creates it if it does not exist.
+    /// Opens a file of the directory for reading and writing in place, and creates it if it does
+    /// not exist.
     ///
     /// # Errors
     /// [`NotRegular`], also for a file with several hard links; an error of the system.
@@ -202,7 +204,7 @@ impl OpenDir {
     }
 }
 
-/// A new file under a random name, which is removed again unless it is saved.
+/// An unfinished file under a random name, which is removed again unless it is saved.
 #[derive(Debug)]
 pub struct Draft<'a> {
     folder: &'a OpenDir,
@@ -213,12 +215,12 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Returns the file, to truncate it or to write at an offset.
+    /// Returns the unfinished file, to truncate it or to write at an offset.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Renames the file to its final name, replacing an existing file.
+    /// Renames the finished file to its final name, replacing an existing one.
     ///
     /// # Errors
     /// An error of the system, such as a directory of that name. The draft is removed then.

@@ -3,12 +3,12 @@
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Memory that a strategy's process may map beyond its setup, in bytes: its thread's stack and the
+/// Memory that a strategy's process may map beyond its setup, in bytes. Its thread's stack and the
 /// allocator's reserve use about half of it.
 pub const STRATEGY_MEMORY_BYTES: u64 = 256 << 20;
 
-/// Returns the memory limits of this process in bytes, by the letter of `ulimit`: `v`, all mapped
-/// memory; `d`, private writable memory. Unknown limits are left out.
+/// Returns the memory limits of this process in bytes, by the letter of `ulimit`. `v` is all mapped
+/// memory, `d` private writable memory. Unknown limits are left out.
 pub fn limits() -> Vec<(char, u64)> {
     [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)]
         .into_iter()

@@ -10,15 +10,15 @@ macro_rules! named_enum {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// Every value, in the order of the definition.
+            /// All values of the enum, in the order of the definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name of the value for users.
+            /// Returns the value's name for users.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// Returns the value with that name.
+            /// Returns the enum's value with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
             }

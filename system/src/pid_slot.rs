@@ -8,11 +8,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes the process that `command` starts publish its identity in `word` before `exec`: its
-/// process id in the lower half, and in the upper half the lower half of the current time in clock
-/// ticks since boot, an upper bound of its start time ([`start_time`](shm::process::start_time)).
-/// So it is known even if its starter dies before [`Command::spawn`] returns. A process with that
-/// id and a later start time is another process.
+/// Makes the process that `command` starts publish its process id in `word`, before `exec`. It is
+/// in the lower half, and in the upper half the lower half of the current time in clock ticks since
+/// boot, an upper bound of its start time ([`start_time`](shm::process::start_time)). So it is
+/// known even if its starter dies before [`Command::spawn`] returns. A process with that id and a
+/// later start time is another process.
 ///
 /// The store is a Release, in memory that the starter and the child share.
 ///

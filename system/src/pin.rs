@@ -5,7 +5,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-/// A reason why a thread could not be pinned.
+/// The error that a thread could not be pinned to a core.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PinError {
     /// Outside the affinity mask of this process (a cpuset, a container, taskset).
@@ -41,8 +41,8 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
     pin_beyond_mask(core)
 }
 
-/// Pins the calling thread to a core even if its inherited affinity mask excludes it: the parent
-/// may avoid the cores that it assigns. A cpuset still applies.
+/// Pins the calling thread to a core even if its inherited affinity mask excludes the core. The
+/// parent may avoid the cores that it assigns. A cpuset still applies.
 ///
 /// # Errors
 /// See [`PinError`].

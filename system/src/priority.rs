@@ -3,7 +3,7 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// The range of priorities of `SCHED_FIFO` on Linux.
+/// The valid `SCHED_FIFO` priorities on Linux.
 pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
 
 /// The kernel's `sched_param`. The system calls are made directly, because musl's functions for
@@ -13,8 +13,7 @@ struct SchedParam {
     priority: i32,
 }
 
-/// Puts the calling thread, and only it, under `SCHED_FIFO` with this priority: threads and
-/// processes that it starts later begin as ordinary ones.
+/// Gives the calling thread alone a `SCHED_FIFO` priority; what it starts later is not affected.
 ///
 /// # Errors
 /// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the cgroup has no real-time
@@ -49,8 +48,8 @@ pub fn own_fifo() -> Option<u8> {
     u8::try_from(parameters.priority).ok()
 }
 
-/// Checks that a thread of this process may have that priority, by setting it on a short-lived
-/// thread. Limits, capabilities and cgroups together cannot be checked reliably.
+/// Checks that a thread of this process may have a `SCHED_FIFO` priority, by setting it on a
+/// short-lived one. Limits, capabilities and cgroups together cannot be checked reliably.
 ///
 /// # Errors
 /// As [`set_fifo`]; or if no thread can be started.
@@ -59,8 +58,8 @@ pub fn try_fifo(priority: u8) -> io::Result<()> {
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
-/// Allows this process, and those that it starts, to use that priority without a capability,
-/// because a sandboxed process drops all capabilities.
+/// Allows this process and its descendants to use a `SCHED_FIFO` priority without a capability. A
+/// sandboxed process drops all capabilities.
 ///
 /// # Errors
 /// `EPERM`: the hard limit (`ulimit -Hr`) is lower, and may not be raised.

@@ -13,14 +13,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// Returns `true` if the process with that id and start time still runs. A zombie does not run.
+/// Returns `true` if the process with this id and start time still runs. A zombie does not run.
 pub fn is_running(pid: u32, start: u64) -> bool {
     let state = |stat: String| Some(stat.rsplit_once(')')?.1.trim_start().starts_with(['Z', 'X']));
     start_time(pid) == Some(start)
         && std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(state) == Some(false)
 }
 
-/// Sets the name of the calling thread, as `ps -L` and `top -H` show it; the first thread's name is
+/// Sets the name of the calling thread, as `ps -L` and `top -H` show it. The first thread's name is
 /// that of the process in `ps`. The kernel keeps 15 bytes.
 pub fn set_thread_name(name: &str) {
     let short: Vec<u8> = name.bytes().filter(|b| *b != 0).take(15).collect();
@@ -30,8 +30,8 @@ pub fn set_thread_name(name: &str) {
     }
 }
 
-/// Makes the kernel kill this process when its parent dies, and checks that the parent is still the
-/// expected one: it may have died before the request.
+/// Makes the kernel kill this process when its parent dies, and checks that the parent is still
+/// `parent`. It may have died before the request.
 ///
 /// # Errors
 /// If the parent is another process now, or the kernel refuses.
@@ -39,8 +39,8 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     set_parent_death_signal(parent, Signal::SIGKILL)
 }
 
-/// Makes the kernel send SIGCONT to this process when its parent dies, so that a stopped process
-/// wakes up and can notice it ([`pidfd_open`]).
+/// Makes the kernel send SIGCONT to this process when its parent dies. So a stopped process wakes
+/// up and can notice it ([`pidfd_open`]).
 ///
 /// # Errors
 /// As [`die_with_parent`].
@@ -48,7 +48,7 @@ pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     set_parent_death_signal(parent, Signal::SIGCONT)
 }
 
-/// Makes the kernel kill the process that this command starts when the starting thread dies, from
+/// Makes the kernel kill the started process when the thread that starts it dies. That holds from
 /// its first instruction on and without its cooperation.
 pub fn die_with_starter(command: &mut Command) {
     let starter = std::process::id();
@@ -75,13 +75,13 @@ fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Sets the timer slack of this thread to 1 ns, so that timed waits end on time: by default the
+/// Lets timed waits of this thread end within 1 ns of their time (timer slack). By default the
 /// kernel may delay them by 50 µs.
 pub fn set_precise_timers() {
     set_timer_slack(1);
 }
 
-/// Sets the timer slack of this thread: how late the kernel may end timed waits, in nanoseconds. 0
+/// Sets how late the kernel may end timed waits of this thread (timer slack), in nanoseconds. 0
 /// restores the initial value, usually 50 µs.
 pub fn set_timer_slack(ns: u64) {
     // If the kernel refuses, waits stay as imprecise as before.
@@ -156,7 +156,7 @@ pub fn reap(pidfd: BorrowedFd<'_>) {
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps ended children of this process until the next one is in `own`, which the caller reaps
+/// Reaps this process's ended children until the next one is in `own`, which the caller reaps
 /// itself. No other thread may start processes at the same time.
 pub fn reap_orphans(own: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -168,7 +168,8 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Exits like another process: with its code, or by the signal that ended it. Leaves no core file.
+/// Ends this process as another one has ended: with its code, or by its signal. Leaves no core
+/// file.
 pub fn exit_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -179,9 +180,8 @@ pub fn exit_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// Returns the thread id in the caller's PID namespace of the thread that has the id `tid` in its
-/// own namespace. `pid` is its process in the caller's namespace. `None` if the thread does not
-/// exist.
+/// Returns a contained thread's id in the caller's PID namespace; `tid` is its id in its own. `pid`
+/// is its process in the caller's namespace. `None` if the thread does not exist.
 pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {
@@ -208,12 +208,12 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given us this descriptor; nobody else knows it.
+    // SAFETY: the kernel has just given us this descriptor; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until one of the descriptors is readable (a process ended, a signal arrived) or the
-/// timeout is over. Returns whether each is readable.
+/// Waits until one of the descriptors is readable or the timeout is over. A process ended, or a
+/// signal arrived. Returns whether each is readable.
 ///
 /// # Errors
 /// An error of the system; an interrupted wait is not an error.

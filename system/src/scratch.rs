@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A plain value: any bytes are valid, without padding.
+/// A value of plain bytes, for which any bytes are valid, without padding.
 pub trait Plain: FromBytes + IntoBytes + Immutable + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + Copy> Plain for T {}
@@ -29,7 +29,7 @@ const STEP: usize = 1 << 20;
 /// The temporary name of a scratch file, on file systems without unnamed files.
 const NAME: &str = ".scratch";
 
-/// The storage of columns: memory, or unnamed files of a directory.
+/// The place where large columns are kept: memory, or unnamed files of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnStore {
     files: Option<Arc<ScratchFiles>>,
@@ -46,13 +46,13 @@ struct ScratchFiles {
 }
 
 impl ColumnStore {
-    /// Makes a store for columns in memory.
+    /// Creates a store that keeps columns in memory.
     pub fn memory() -> Self {
         Self::default()
     }
 
-    /// Makes a store for columns in unnamed files of a directory, which are freed with their
-    /// columns. `max_resident` is the limit of [`ColumnStore::release_resident`].
+    /// Creates a store that keeps columns in unnamed files of a directory, which are freed with
+    /// their columns. `max_resident` is the limit of [`ColumnStore::release_resident`].
     ///
     /// # Errors
     /// No file can be made in the directory.
@@ -60,8 +60,8 @@ impl ColumnStore {
         Self::with(folder, most_resident, false)
     }
 
-    /// Makes a faulty store, to validate tests: as [`ColumnStore::files`], but a column loses its
-    /// values when it grows beyond its file.
+    /// Creates a faulty store, to validate tests: a column loses its values when it grows beyond
+    /// its file.
     #[doc(hidden)]
     pub fn with_data_loss(folder: &Path) -> io::Result<Self> {
         Self::with(folder, 0, true)
@@ -79,18 +79,18 @@ impl ColumnStore {
         Ok(Self { files: Some(Arc::new(files)) })
     }
 
-    /// Returns the directory of the files; `None` if columns are in memory.
+    /// Returns the directory with the columns' files; `None` if columns are in memory.
     pub fn folder(&self) -> Option<&Path> {
         self.files.as_ref().map(|files| files.folder.as_path())
     }
 
-    /// Returns the resident memory in bytes above which columns are released; `None` if columns are
+    /// Returns the resident memory in bytes above which columns are released. `None` if columns are
     /// in memory.
     pub fn max_resident(&self) -> Option<u64> {
         self.files.as_ref().map(|files| files.max_resident)
     }
 
-    /// Makes an empty column.
+    /// Creates an empty column in this store.
     pub fn column<T: Plain>(&self) -> Column<T> {
         let place = match &self.files {
             None => ColumnStorage::Memory(Vec::new()),
@@ -99,8 +99,8 @@ impl ColumnStore {
         Column { storage: place }
     }
 
-    /// Releases the resident pages of all columns if this process exceeds its limit. Called now and
-    /// then by code that scans columns; costs a system call or two.
+    /// Releases the resident pages of all columns if this process exceeds the store's limit. Called
+    /// now and then by code that scans columns; costs a system call or two.
     #[inline]
     pub fn release_resident(&self) {
         if let Some(files) = &self.files {
@@ -162,7 +162,7 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Plain> Column<T> {
-    /// Resizes the column; new values are zero.
+    /// Changes the column's length; new values are zero.
     ///
     /// # Errors
     /// Not enough memory or disk space; the column is unchanged then.

@@ -5,7 +5,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The resource usage of a thread since its start.
+/// CPU time, context switches and page faults of a thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// Voluntary context switches (the thread slept or yielded).
@@ -27,7 +27,7 @@ pub fn thread_cpu_ns() -> u64 {
 }
 
 impl ThreadUsage {
-    /// Returns the usage of the calling thread; zeros if it is unknown.
+    /// Returns CPU time, context switches and page faults of the calling thread; zeros if unknown.
     pub fn current_thread() -> Self {
         let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Self::default() };
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
@@ -40,7 +40,7 @@ impl ThreadUsage {
         }
     }
 
-    /// Returns the usage since `earlier`.
+    /// Returns the resources that the thread used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),

@@ -21,7 +21,7 @@ const GAIN: f64 = 1.0 / 16.0;
 /// nanoseconds.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Computation of a given duration, with its calibration and its measured cost.
+/// Computation of a given duration per order, with its calibration and measured cost.
 pub struct TimedWork {
     wanted_ns: u64,
     table: Box<[u64; TABLE_WORDS]>,
@@ -44,7 +44,7 @@ impl Default for TimedWork {
 }
 
 impl TimedWork {
-    /// Makes work of `wanted_ns` nanoseconds per order; 0 disables it.
+    /// Creates the computation, of `wanted_ns` nanoseconds per order; 0 disables it.
     pub fn new(wanted_ns: u64) -> Self {
         let table = Box::new(std::array::from_fn(|i| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         Self {
@@ -60,7 +60,7 @@ impl TimedWork {
         }
     }
 
-    /// Computes for the duration of one order's work.
+    /// Computes for the time of one order.
     #[inline]
     pub fn perform(&mut self, clock: &impl Clock, time: Timebase) {
         if self.wanted_ns == 0 {
@@ -128,7 +128,7 @@ impl TimedWork {
         }
     }
 
-    /// Returns the mean of the measured costs, in picoseconds; 0 without samples.
+    /// Returns the mean measured duration of the computation in picoseconds; 0 without samples.
     pub fn achieved_picos(&self) -> u64 {
         let mean_ticks = self.sampled_ticks / self.samples.max(1) as f64;
         (mean_ticks * self.ns_per_tick * 1000.0) as u64

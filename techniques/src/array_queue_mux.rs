@@ -15,15 +15,16 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
-/// The technique `array-queue-mux`. `E` is the form in which it carries messages.
+/// The technique `array-queue-mux`: a `crossbeam_queue::ArrayQueue` for each producer. `E` is the
+/// form in which it carries messages.
 pub struct ArrayQueueMux<E = LineMessage>(PhantomData<E>);
 
 type Queue<E> = Arc<ArrayQueue<E>>;
 
-/// The sending end: the producer's own queue.
+/// The sending end of `array-queue-mux`: the producer's own queue.
 pub struct QueueSender<E>(Queue<E>);
 
-/// The receiving end: all queues and the start of the next scan.
+/// The receiving end of `array-queue-mux`, which scans all queues round-robin.
 pub struct QueueMux<E> {
     queues: Vec<Queue<E>>,
     next: usize,

@@ -47,20 +47,21 @@ use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
 use shm::sync::{Ordering, seqcst_for_loom, yield_now};
 use std::time::Instant;
 
-/// Maximum length of a single wait.
+/// Maximum length of one sleep of the receiver before it polls again.
 pub const MAX_WAIT: Duration = Duration::from_millis(10);
 
 const AWAKE: u64 = 0;
 const PARKED: u64 = 1;
 
-/// A sending end; a channel may have any number of them.
+/// A sending end of a `channel`: an `array-queue` ring whose receiver can sleep.
 pub struct Sender<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Producer<W>,
     waker: AtomicWords,
 }
 
 impl<const W: usize> Sender<W> {
-    /// Attaches a sending end as [`array_queue::Producer::attach`] does; `waker` is a segment of
+    /// Attaches a sending end to a ring, an announcement and the segment that wakes the receiver.
+    /// As [`array_queue::Producer::attach`] does; `waker` is a segment of
     /// [`BELL_WORDS`](shm::bell::BELL_WORDS).
     ///
     /// # Errors
@@ -127,15 +128,15 @@ impl shm::ring::Producer for Sender {
     }
 }
 
-/// The receiving end; a channel has at most one at a time.
+/// The receiving end of a `channel`: an `array-queue` ring with a consumer that can sleep.
 pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
     ring: array_queue::Consumer<W>,
     waker: AtomicWords,
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end as [`array_queue::Consumer::attach`] does; `waker` as in
-    /// [`Sender::attach`].
+    /// Attaches the receiving end to a ring, all announcements and the segment that wakes it. As
+    /// [`array_queue::Consumer::attach`] does; `waker` as in [`Sender::attach`].
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].
@@ -148,8 +149,8 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring, waker: waker.slice(BELL, 1) })
     }
 
-    /// Attaches the successor of a dead receiving end, as [`array_queue::Consumer::resume`] does.
-    /// If the predecessor was parked, the next push makes a useless system call.
+    /// Attaches a receiving end in place of a crashed one, as [`array_queue::Consumer::resume`]
+    /// does. If the predecessor was parked, the next push makes a useless system call.
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].
@@ -236,7 +237,7 @@ mod link {
         EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo, array_queue, intent,
     };
 
-    /// The technique `channel`.
+    /// The technique `channel`: the ring of `array-queue` with a receiver that can sleep.
     pub struct Channel;
 
     fn waker(spec: &LinkSpec) -> String {

@@ -15,7 +15,8 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
-/// The technique `crossbeam-array-queue`. `E` is the form in which it carries messages.
+/// The technique `crossbeam-array-queue`: one `crossbeam_queue::ArrayQueue` for all producers. `E`
+/// is the form in which it carries messages.
 pub struct CrossbeamArrayQueue<E = LineMessage>(PhantomData<E>);
 
 /// A sending or the receiving end of `crossbeam-array-queue`.

@@ -13,7 +13,8 @@ use shm::ring::Message;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 
-/// The technique `crossbeam-channel`. `E` is the form in which it carries messages.
+/// The technique `crossbeam-channel`: crossbeam's bounded channel. `E` is the form in which it
+/// carries messages.
 pub struct CrossbeamChannel<E = LineMessage>(PhantomData<E>);
 
 /// A sending end of `crossbeam-channel`.

@@ -10,11 +10,11 @@
 
 use shm::ring::Message;
 
-/// A message as an element of another crate's queue.
+/// The form in which another crate's queue carries a message.
 pub trait Element: Copy + Send + 'static {
-    /// Creates an element from a message.
+    /// Creates a queue element from a message.
     fn from_message(message: &Message) -> Self;
-    /// Returns the message in the element.
+    /// Returns the message in the queue element.
     fn message(&self) -> Message;
 }
 
@@ -31,7 +31,7 @@ impl Element for Message {
     }
 }
 
-/// A message in a cache line of its own.
+/// A queue element that is a message in a cache line of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct LineMessage(pub Message);

@@ -42,7 +42,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Size of a frame in bytes.
+/// Size in bytes of a frame: the unit in which a pipe carries a message.
 pub const FRAME_BYTES: usize = size_of::<Frame>();
 /// The beginning of a frame: two magic bytes, and two bytes of its length.
 const MARK: [u8; 4] = [0xB7, 0x1D, FRAME_BYTES as u8, 0];
@@ -65,7 +65,7 @@ fn frame_head(message: &Message) -> u64 {
     (u64::from(u32::from_le_bytes(MARK)) | sum << 32).to_le()
 }
 
-/// Creates the frame of a message.
+/// Encodes a message as the frame that a pipe carries.
 pub fn frame(message: &Message) -> Frame {
     let mut frame = [0; MESSAGE_WORDS + 1];
     frame[0] = frame_head(message);
@@ -73,13 +73,13 @@ pub fn frame(message: &Message) -> Frame {
     frame
 }
 
-/// The technique `pipe`.
+/// The technique `pipe`: one named pipe of the kernel for all producers.
 pub struct Pipe;
 
-/// A sending end of a pipe.
+/// A sending end of the technique `pipe`.
 pub struct PipeSender(File);
 
-/// The receiving end of a pipe.
+/// The receiving end of the technique `pipe`.
 pub struct PipeReceiver {
     pipe: File,
     /// Bytes read and not yet parsed are `bytes[next..end]`; none while synchronized.

@@ -15,7 +15,8 @@ use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// The technique `std-mpsc`. `E` is the form in which it carries messages.
+/// The technique `std-mpsc`: the standard library's unbounded channel. `E` is the form in which it
+/// carries messages.
 pub struct StdMpsc<E = Message>(PhantomData<E>);
 
 /// The sending end of `std-mpsc`.

@@ -13,13 +13,13 @@ use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// A visitor of the types of techniques.
+/// Code that is called with the type of each technique.
 pub trait TechniqueVisitor {
-    /// Called with the type of each technique.
+    /// Handles one technique, given its type.
     fn visit<L: Link>(&mut self);
 
-    /// Called instead for each built-in technique whose messages pass through the kernel, for which
-    /// specialized code is not faster.
+    /// Handles a built-in technique whose messages pass through the kernel. Specialized code is not
+    /// faster for these.
     fn visit_kernel<L: Link>(&mut self) {
         self.visit::<L>();
     }
@@ -31,7 +31,7 @@ macro_rules! built_in {
     ($d:tt $($visit:ident $link:ident),+ $(,)?) => {
         const BUILT_IN: &[Technique] = &[$(Technique::from_link::<crate::built_in::$link>()),+];
 
-        /// Calls the visitor with each built-in technique, in the order of the table.
+        /// Calls the visitor with the type of each built-in technique, in the order of the table.
         pub fn visit(visitor: &mut impl TechniqueVisitor) {
             $(visitor.$visit::<crate::built_in::$link>();)+
         }
@@ -74,14 +74,15 @@ struct TechniqueEntry {
     link: fn() -> TypeId,
 }
 
-/// A handle to a technique, which carries the contended hand-offs. Serialized as its name.
+/// A handle to a technique: a queue that can carry a run's orders and reports between processes.
+/// Serialized as its name.
 #[derive(Clone, Copy)]
 pub struct Technique(&'static TechniqueEntry);
 
 /// The techniques that the program has registered.
 static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 
-/// Why a technique cannot be registered.
+/// The error that a technique cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// Another technique has the name.
@@ -93,14 +94,15 @@ pub enum RegisterError {
 }
 
 impl Technique {
-    /// Returns the handle of a technique's type. It is found by name and in [`Technique::all`] if
-    /// it is built in or registered.
+    /// Returns the handle of a technique, given its type. It is found by name and in
+    /// [`Technique::all`] if it is built in or registered.
     pub const fn from_link<L: Link>() -> Self {
         Self(const { &TechniqueEntry { record: L::INFO, segments: L::segments, link: TypeId::of::<L> } })
     }
 
-    /// Registers a technique of the program. Call it first in every process of a run: a plan with
-    /// its name can be read only afterwards. A second call for the same type does nothing.
+    /// Registers a technique that the program defines. Call it first in every process of a run: a
+    /// plan with its name can be read only afterwards. A second call for the same type does
+    /// nothing.
     ///
     /// # Errors
     /// An invalid name, or one that another technique has.
@@ -132,12 +134,12 @@ impl Technique {
         BUILT_IN.iter().chain(registered.iter()).copied().collect()
     }
 
-    /// Returns the technique with that name.
+    /// Returns the technique with this name, built in or registered.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|technique| technique.name() == name)
     }
 
-    /// Returns the static information about the technique.
+    /// Returns the technique's name and properties.
     pub const fn info(self) -> &'static TechniqueInfo {
         &self.0.record
     }
@@ -147,7 +149,7 @@ impl Technique {
         self.0.record.name
     }
 
-    /// Returns the steps of a push, in their order.
+    /// Returns the steps of a push at which faults can interrupt it, in order.
     pub const fn steps(self) -> &'static [Step] {
         self.0.record.steps
     }
@@ -162,23 +164,23 @@ impl Technique {
         matches!(self.0.record.home, Home::Foreign)
     }
 
-    /// Returns `true` if it works between processes.
+    /// Returns `true` if the technique works between processes.
     pub const fn crosses_processes(self) -> bool {
         !matches!(self.0.record.home, Home::Heap)
     }
 
-    /// Returns the counterpart between processes of a technique on the heap; `None` for other
+    /// Returns the technique to use between processes instead of one on the heap; `None` for other
     /// techniques.
     pub fn twin(self) -> Option<Self> {
         self.0.record.twin.and_then(Self::from_name)
     }
 
-    /// Returns the technique on the heap of which this one is a port, for comparisons by the bill.
+    /// Returns the heap technique of which this one is a port to shared memory, for comparisons.
     pub fn reference(self) -> Option<Self> {
         self.0.record.reference.and_then(Self::from_name)
     }
 
-    /// Returns the segments that a link of this technique needs.
+    /// Returns the segments that a link needs which the technique carries.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }

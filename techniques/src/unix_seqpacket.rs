@@ -50,7 +50,7 @@ const MAX_EVENTS: usize = 64;
 /// The event token of the listening socket; the token of a connection is its index.
 const LISTENER: u64 = u64::MAX;
 
-/// The technique `unix-seqpacket`.
+/// The technique `unix-seqpacket`: Unix sockets that preserve message boundaries.
 pub struct UnixSeqpacket;
 
 /// The sending end of `unix-seqpacket`: a connection.

@@ -27,16 +27,17 @@ use system::clock::Clock;
 /// Maximum number of instructions that one duty cycle takes from each session.
 const BATCH: usize = 16;
 
-/// The receiver of an exchange's trades, and of its books when trading ends, before resting orders
-/// expire.
+/// The receiver of an exchange's trades, and of its books at the end of trading. It gets the books
+/// before resting orders expire.
 pub trait TradeTape: Send {
-    /// Records a trade on the tape, at time `ticks`.
+    /// Records a trade on the tape.
     fn trade(&mut self, trade: &Trade, ticks: u64);
-    /// Records the books at the end of trading. Called again by an exchange that restarts later.
+    /// Records the order books at the end of trading. Called again by an exchange that restarts
+    /// later.
     fn close(&mut self, exchange: &Exchange);
 }
 
-/// The agent of an exchange: a market, its sessions and its journal.
+/// The agent of an exchange, with its market, its sessions with gateways and its journal.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
     pub(crate) outputs: Outputs<T>,
@@ -49,7 +50,7 @@ pub struct ExchangeAgent<T> {
     failed: Option<String>,
 }
 
-/// The outputs of an exchange: sessions, tape and market data board.
+/// The outputs of an exchange: reports to sessions, trades to the tape, and market data.
 pub(crate) struct Outputs<T> {
     /// The sessions, by credential.
     pub sessions: Vec<SessionEnd>,
@@ -68,18 +69,19 @@ pub(crate) struct Outputs<T> {
     pub is_closed: bool,
 }
 
-/// A report that awaits durability, or the first duty cycle after a recovery.
+/// A report that waits until its journal record is durable, or for the first duty cycle after a
+/// recovery.
 pub(crate) struct DeferredReport {
     pub report: Report,
-    /// The journal record that produced it.
+    /// The journal record that produced the report.
     pub record: u64,
-    /// A crashed predecessor has stamped it.
+    /// A crashed predecessor has stamped the report.
     pub is_stamped: bool,
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent; nothing is allocated afterwards, except for reports that await
-    /// durability. `sessions` has one per credential; `tape` receives trades and the last books.
+    /// Creates the agent of an exchange for its sessions with gateways. `sessions` has one per
+    /// credential; `tape` receives trades and the last books.
     ///
     /// # Panics
     /// If the market is for another number of sessions.
@@ -105,7 +107,7 @@ impl<T: TradeTape> ExchangeAgent<T> {
         Self { market, outputs, journal: None, received: 0, stamped_order: None, failed: None }
     }
 
-    /// Publishes the top of book of each instrument on `board`.
+    /// Adds the board on which the exchange publishes the top of book of each instrument.
     #[must_use]
     pub fn with_market_board(mut self, board: Option<MarketBoard>) -> Self {
         self.outputs.board = board;
@@ -277,7 +279,7 @@ impl<T> Outputs<T> {
     }
 }
 
-/// Returns the log record of a published top of book.
+/// Returns the stamp-log record of a published top of book.
 pub(crate) fn touch_record(
     venue: u16,
     WrittenVersion { instrument, version, ticks }: WrittenVersion,

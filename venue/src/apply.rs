@@ -4,15 +4,16 @@ use crate::market::{ExecutionSink, InputTime, Market};
 use crate::session::SessionCounts;
 use protocol::wire::{Instruction, Message};
 
-/// The counters of a session's messages.
+/// The message counters of an exchange's sessions.
 pub(crate) trait SessionCounters {
-    /// Returns the counters of a session.
+    /// Returns the message counters of a session.
     fn session_counts(&mut self, session: usize) -> &mut SessionCounts;
     /// Counts a protocol error of a session.
     fn count_fault(&mut self);
 }
 
-/// Applies a message of a session to the market. Returns the number of orders in it: 0 or 1.
+/// Applies a message of a gateway's session to the market. Returns the number of orders in it: 0 or
+/// 1.
 #[inline]
 pub(crate) fn apply_message<D: SessionCounters>(
     market: &mut Market,

@@ -11,7 +11,7 @@ use protocol::wire::{Instruction, OrderId, Report};
 use std::path::Path;
 use system::clock::Timebase;
 
-/// The orders, reports and trades of an exchange according to its journal, predecessors included.
+/// The orders, reports and trades of an exchange according to its journal, of all its incarnations.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     /// Orders, as applied.
@@ -20,7 +20,7 @@ pub struct Audit {
     pub reports: Vec<Report>,
     /// Trades in order.
     pub trades: Vec<Trade>,
-    /// Invalid messages.
+    /// Invalid messages from gateways.
     pub faults: u64,
     counts: Vec<SessionCounts>,
 }
@@ -51,7 +51,8 @@ impl ExecutionSink for Audit {
 }
 
 impl Audit {
-    /// Replays the journal in `folder` in a market with the exchange's setup. `time` is the run's.
+    /// Replays the journal in a directory, in a market with the exchange's setup. `time` is the
+    /// run's.
     ///
     /// # Errors
     /// See [`RecoveryError`]; also a journal that begins with a snapshot, because earlier records

@@ -11,7 +11,7 @@ use journal::{JournalError, Record, RecoveryError, Writer, codec};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of an exchange, as its journal records it.
+/// An input of an exchange, as recorded in its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalEntry {
     /// Time passed: orders may have expired.
@@ -43,13 +43,14 @@ impl JournalEntry {
         codec::with_bytes(words, used, take)
     }
 
-    /// Appends the input to a journal, before it is applied.
+    /// Appends the input to the exchange's journal, before it is applied.
     #[inline]
     pub(crate) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
         self.encode(now, |payload| journal.append(payload)).map(drop)
     }
 
-    /// Decodes a journal record. Returns the input and its time in ticks.
+    /// Decodes an input from a record of the exchange's journal. Returns the input and its time in
+    /// ticks.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }

@@ -21,7 +21,7 @@ const MAX_LEVELS: usize = MAX_REPORTS - 8;
 /// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// The parameters of an exchange's market.
+/// The parameters of an exchange: matching engine, sessions, capacity and recorded flow.
 pub struct MarketSetup {
     /// Index of the venue.
     pub venue: u16,
@@ -37,7 +37,7 @@ pub struct MarketSetup {
     pub sequencer: Option<ReplaySequencer>,
 }
 
-/// A matching engine with the open orders of strategies and their pending reports.
+/// An exchange's matching engine, with the open orders of strategies and their next report numbers.
 pub struct Market {
     setup: MarketSetup,
     open: OpenOrders,
@@ -49,7 +49,7 @@ pub struct Market {
     refused: u64,
 }
 
-/// The state of a market in a snapshot.
+/// The state of an exchange's market in a snapshot.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MarketState {
     exchange: State,
@@ -60,7 +60,7 @@ pub(crate) struct MarketState {
     refused: u64,
 }
 
-/// The time at which an input is applied.
+/// The time at which an input of the exchange is applied.
 #[derive(Clone, Copy, Debug)]
 pub struct InputTime {
     /// Time in ticks of the run's clock.
@@ -69,23 +69,23 @@ pub struct InputTime {
     pub time: Timebase,
 }
 
-/// The receiver of the reports and trades that inputs produce, in order.
+/// The receiver of the reports and trades that an exchange's inputs produce, in order.
 pub trait ExecutionSink {
-    /// Called before a command is applied, so that changed instruments are known.
+    /// Prepares for a command that is about to be applied, by which instruments may change.
     #[inline]
     fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let _ = (command, exchange);
     }
 
-    /// Receives the reports and trades of one command.
+    /// Receives the reports and trades that one command produced.
     fn record(&mut self, reports: &[Report], trades: &[Trade]);
 
-    /// Called at the end of trading, before resting orders expire.
+    /// Handles the end of trading, before resting orders expire.
     fn close(&mut self, exchange: &Exchange);
 }
 
 impl Market {
-    /// Creates the market; nothing is allocated afterwards.
+    /// Creates the market with all its memory.
     pub fn new(setup: MarketSetup) -> Self {
         let mut open = OpenOrders::default();
         // Twice: a table that is at most half full rehashes in place.
@@ -113,12 +113,12 @@ impl Market {
         self.setup.venue
     }
 
-    /// Returns the number of sessions.
+    /// Returns the number of sessions with gateways.
     pub const fn sessions(&self) -> usize {
         self.setup.sessions
     }
 
-    /// Returns the number of instruments.
+    /// Returns the number of instruments that are traded.
     pub const fn instruments(&self) -> u16 {
         self.setup.instruments
     }
@@ -128,34 +128,34 @@ impl Market {
         self.open_peak
     }
 
-    /// Returns the number of refused requests.
+    /// Returns the number of requests that the exchange refused.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns `true` if trading has ended.
+    /// Returns `true` if trading at the exchange has ended.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Returns `true` if trading has ended and no order rests.
+    /// Returns `true` if trading has ended and no order rests in the books.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.setup.exchange.is_empty()
     }
 
-    /// Returns when the next order expires, in ticks.
+    /// Returns the tick at which the next order expires.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.setup.exchange.next_expiry()
     }
 
-    /// Returns the session of a strategy's orders.
+    /// Returns the session through which a strategy's orders come.
     #[inline]
     pub fn session_of(&self, strategy: u16) -> usize {
         usize::from(strategy) % self.setup.sessions
     }
 
-    /// Applies an order, or queues it until its position in the recorded flow.
+    /// Applies an order to the matching engine, or queues it until its turn in a recorded flow.
     #[inline]
     pub fn apply_order(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
         let order = match &mut self.setup.sequencer {
@@ -170,14 +170,14 @@ impl Market {
         }
     }
 
-    /// Advances the market's time: expires orders.
+    /// Advances the market's time, so that orders expire.
     #[inline]
     pub fn advance_time(&mut self, at: InputTime, sink: &mut impl ExecutionSink) {
         self.apply(Command::Time(at.now), Cause::Time, sink);
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders of a scope that came through a session.
+    /// Cancels the orders in a scope that came through one session.
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
@@ -195,7 +195,7 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Ends trading: expires a batch of resting orders. Returns the number expired.
+    /// Ends trading by expiring a batch of resting orders. Returns the number expired.
     #[cold]
     pub fn close(&mut self, at: InputTime, sink: &mut impl ExecutionSink) -> usize {
         while let Some(order) = self.setup.sequencer.as_mut().and_then(ReplaySequencer::pop_any) {
@@ -310,7 +310,7 @@ impl Market {
         taken.count() == MAX_LEVELS
     }
 
-    /// Returns the market's state for a snapshot.
+    /// Returns the exchange's state for a snapshot.
     pub(crate) fn state(&self) -> MarketState {
         // Sorted: equal states have equal bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();
@@ -325,7 +325,7 @@ impl Market {
         }
     }
 
-    /// Replaces the state by that of a snapshot of an equal setup.
+    /// Replaces the market's state by that of a snapshot, which has an equal setup.
     pub(crate) fn restore(&mut self, state: MarketState) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.setup.exchange.restore(&state.exchange)?;
         self.open.clear();
@@ -379,8 +379,8 @@ fn closing_report(order: &Order, venue: u16, status: OrderStatus, reason: u8) ->
     }
 }
 
-/// Opens the books of an exchange with orders of the opening book, which no strategy owns. Returns
-/// their number.
+/// Adds the orders of an opening book, which no strategy owns, to the order books. Returns their
+/// number.
 ///
 /// # Errors
 /// Returns the id of the first refused order, and why.

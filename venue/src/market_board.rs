@@ -33,7 +33,7 @@ use exchange::command::Command;
 use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
 use shm::board::Writer;
 
-/// The publisher of an exchange's market data.
+/// Publishes an exchange's market data on a board in shared memory.
 pub struct MarketBoard {
     writer: Writer,
     /// The published value of each cell.
@@ -51,7 +51,7 @@ enum ChangedInstruments {
     All,
 }
 
-/// A published version of an instrument's top of book.
+/// A version of an instrument's top of book that was published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenVersion {
     /// Index of the instrument.
@@ -63,8 +63,8 @@ pub struct WrittenVersion {
 }
 
 impl MarketBoard {
-    /// Creates a publisher on a board of shape [`protocol::market::shape`]. The first write
-    /// publishes what differs from a crashed predecessor's last versions.
+    /// Creates the publisher of market data on a board. The first write publishes what differs from
+    /// a crashed predecessor's last versions.
     ///
     /// # Panics
     /// If the board's values have another size.
@@ -78,7 +78,7 @@ impl MarketBoard {
         Self { writer, published: said, touches, changed: ChangedInstruments::All }
     }
 
-    /// Returns the last published version of each instrument; 0 if none was.
+    /// Returns the last published version of each instrument's top of book; 0 if none was.
     pub fn last_written(&self) -> impl Iterator<Item = WrittenVersion> + '_ {
         (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
@@ -86,7 +86,8 @@ impl MarketBoard {
         })
     }
 
-    /// Records which instruments a command may change. Called before the command is applied.
+    /// Notes which instruments' tops of book a command may change. Called before the command is
+    /// applied.
     #[inline]
     pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let by = match *command {
@@ -109,13 +110,13 @@ impl MarketBoard {
         };
     }
 
-    /// Returns `true` if a command was expected since the last write.
+    /// Returns `true` if a top of book may have changed since the last write.
     #[inline]
     pub fn can_have_changed(&self) -> bool {
         self.changed != ChangedInstruments::None
     }
 
-    /// Records a trade, for the next top of book.
+    /// Notes an instrument's last trade, for its next top of book.
     #[inline]
     pub fn record_trade(&mut self, instrument: u16, price: i64, quantity: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
@@ -124,15 +125,15 @@ impl MarketBoard {
         }
     }
 
-    /// Restores the last trade and the number of trades of an instrument after a recovery.
+    /// Restores an instrument's last trade and number of trades after a recovery.
     pub fn restore_trades(&mut self, instrument: u16, last: Option<Quote>, trades: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
             (touch.last, touch.trades) = (last, trades);
         }
     }
 
-    /// Publishes the tops of book that changed and passes each version to `written`. Returns the
-    /// number published.
+    /// Publishes the tops of book that have changed, and passes each version to `written`. Returns
+    /// the number published.
     #[inline]
     pub fn write(
         &mut self,

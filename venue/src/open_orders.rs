@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// An open order of a strategy.
+/// An open order of a strategy at an exchange: its next report number and its quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
     /// Number of its next report.
@@ -23,7 +23,7 @@ pub struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// Creates the entry of an order that has just arrived.
+    /// Creates the entry of a new order without reports.
     pub const fn new(order: &Order) -> Self {
         Self {
             number: 0,
@@ -39,9 +39,9 @@ impl OpenOrder {
 /// The open orders of an exchange by id. Capacity is reserved at the start.
 pub type OpenOrders = HashMap<u64, OpenOrder, BuildHasherDefault<IdHasher>>;
 
-/// A hasher for order ids, which differ in a few low bits: one multiplication (Fibonacci hashing,
-/// Knuth vol. 3, 6.4). Ids come from strategies; colliding ids slow down the venue that the
-/// strategy trades at, as more orders would.
+/// A fast hasher for order ids, by one multiplication. They differ in a few low bits (Fibonacci
+/// hashing, Knuth vol. 3, 6.4). Ids come from strategies; colliding ids slow down the venue that
+/// the strategy trades at, as more orders would.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

@@ -24,15 +24,15 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The outputs that an exchange's predecessors have sent, recovered from logs, rings and tape;
-/// empty without a predecessor.
+/// The numbers of outputs of each kind that crashed exchanges have sent, from logs, rings and tape.
+/// Empty without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
-    /// Orders stamped.
+    /// Number of orders that were stamped.
     pub orders_stamped: u64,
     /// The last order stamped.
     pub last_stamped: Option<OrderId>,
-    /// Reports stamped.
+    /// Number of reports that were stamped.
     pub reports_stamped: u64,
     /// Trades on the tape.
     pub trades: u64,
@@ -43,7 +43,7 @@ pub struct OutputWatermarks {
 }
 
 impl ExchangeReplica {
-    /// Promotes the replica to a live exchange: the successor of a crashed one, or the first one
+    /// Turns the replica into a live exchange: the successor of a crashed one, or the first one
     /// with a journal. Reads the rest of the journal in `folder`: after what `followed` has read,
     /// or from a snapshot or the start.
     ///
@@ -135,12 +135,12 @@ impl OutputWatermarks {
 }
 
 impl<T> ExchangeAgent<T> {
-    /// Returns how far the journal is durable, if there is one.
+    /// Returns a handle to the durable end of the exchange's journal; `None` without a journal.
     pub fn watermark(&self) -> Option<Watermark> {
         self.journal.as_ref().map(Writer::watermark)
     }
 
-    /// Returns the number of orders in the books.
+    /// Returns the number of orders in the exchange's books.
     pub fn open_orders(&self) -> usize {
         self.market.exchange().open_orders()
     }

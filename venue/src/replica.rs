@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use system::clock::Timebase;
 
-/// The replayed messages and reports of one session.
+/// The messages and reports of one session, according to the journal.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionOutput {
     pub counts: SessionCounts,
@@ -25,7 +25,7 @@ pub(crate) struct SessionOutput {
     pub reports: Outbox<(u64, Message)>,
 }
 
-/// The outputs of an exchange up to a record, with those that may not have been sent.
+/// The outputs of an exchange up to a journal record, with those that may not have been sent.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplayedOutput {
     pub sessions: Vec<SessionOutput>,
@@ -45,7 +45,7 @@ pub(crate) struct ReplayedOutput {
     pub confirmed: Option<ConfirmedOutput>,
 }
 
-/// The outputs that were certainly sent: reports by session, and trades on the tape.
+/// Outputs that were certainly sent: numbers of reports by session, and of trades on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfirmedOutput {
     pub published: Vec<u64>,
@@ -125,14 +125,15 @@ impl<F: FnMut(&Exchange)> ExecutionSink for ReplaySink<'_, F> {
     }
 }
 
-/// The content of an exchange's snapshot.
+/// The content of an exchange's snapshot: market state and unconfirmed outputs.
 #[derive(Serialize, Deserialize)]
 pub struct ExchangeSnapshot {
     output: ReplayedOutput,
     market: MarketState,
 }
 
-/// The state of an exchange after a record of its journal.
+/// The state of an exchange after a record of its journal, with the outputs that may not have been
+/// sent.
 pub struct ExchangeReplica {
     pub(crate) market: Market,
     pub(crate) output: ReplayedOutput,
@@ -142,7 +143,7 @@ pub struct ExchangeReplica {
 }
 
 impl ExchangeReplica {
-    /// Creates a replica of an exchange before its first record. `time` is the run's.
+    /// Creates a replica that has applied no record of the exchange's journal. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let output = ReplayedOutput {
             sessions: vec![SessionOutput::default(); setup.sessions],
@@ -152,18 +153,19 @@ impl ExchangeReplica {
         Self { market: Market::new(setup), output, time, closing: None }
     }
 
-    /// Returns `true` if reports may not have been sent.
+    /// Returns `true` if the replica keeps reports that may not have been sent.
     pub fn has_unsent(&self) -> bool {
         self.output.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
     }
 
-    /// Drops reports that were sent; `published` counts them by session.
+    /// Drops reports that are known to be sent; `published` counts them by session.
     pub fn confirm_sent(&mut self, published: &[u64]) {
         let sessions = self.output.sessions.iter_mut().zip(published);
         sessions.for_each(|(session, published)| session.reports.confirm(*published));
     }
 
-    /// Applies a record; `close` receives the books at the end of trading.
+    /// Applies a record of the exchange's journal. `close` receives the books at the end of
+    /// trading.
     pub(crate) fn apply_record(
         &mut self,
         record: &Record<'_>,

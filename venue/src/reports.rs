@@ -6,20 +6,20 @@ use protocol::session::WITHDRAWN;
 use protocol::wire::{MAX_REPORTS, OrderId, OrderStatus, Report};
 use serde::{Deserialize, Serialize};
 
-/// What caused a command of the matching engine: a message of a session, or the exchange itself.
+/// The cause of a command of the matching engine: a message of a session, or the exchange itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A request of a strategy: an order, a cancel, a replace or a mass cancel.
     Request(OrderId),
     /// Cancellation of a scope: the strategy crashed, or a kill switch is on.
     Withdrawal,
-    /// Time passed.
+    /// The venue's time passed.
     Time,
     /// Trading ended.
     Close,
 }
 
-/// A trade as recorded on the tape.
+/// A trade as it is recorded on the exchange's tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trade {
     /// Number of the trade at this exchange, from 0.
@@ -36,7 +36,7 @@ pub struct Trade {
     pub quantity: u64,
 }
 
-/// Converts the events of one command into reports and trades.
+/// Converts the matching engine's events of one command into reports and trades.
 ///
 /// Fills of one order at one price within one command share a report: otherwise a taker of many
 /// small orders would run out of report numbers.
@@ -53,21 +53,21 @@ pub struct ReportBuilder<'a> {
     refused: Option<RejectReason>,
 }
 
-/// The report reason of an order that has used up its report numbers.
+/// The reason in the report on an order that has used up its report numbers.
 pub const TOO_MANY_REPORTS: u8 = 64;
 
-/// Returns the report reason of an order that the exchange refused: 1 to 31.
+/// Converts the matching engine's reason for a rejection into that of a report: 1 to 31.
 pub const fn refusal(reason: RejectReason) -> u8 {
     reason as u8 + 1
 }
 
-/// Returns the report reason of an order that the exchange cancelled: 33 to 63.
+/// Converts the matching engine's reason for a cancel into that of a report: 33 to 63.
 pub const fn cancellation(reason: CancelReason) -> u8 {
     reason as u8 + 33
 }
 
 impl<'a> ReportBuilder<'a> {
-    /// Creates a builder for the events of one command at a venue.
+    /// Creates the converter for the events of one command at a venue.
     pub fn new(
         venue: u16,
         cause: Cause,
@@ -79,7 +79,7 @@ impl<'a> ReportBuilder<'a> {
         Self { venue, cause, open, reports, trades, overrun, last_take: None, refused: None }
     }
 
-    /// Returns why the exchange refused the request, if it did.
+    /// Returns why the exchange refused the command, if it did.
     pub const fn refused(&self) -> Option<RejectReason> {
         self.refused
     }
@@ -125,7 +125,7 @@ impl<'a> ReportBuilder<'a> {
         self.reports.push(report);
     }
 
-    /// Closes an order without a fill.
+    /// Closes an open order without a fill, and reports that.
     #[inline]
     pub fn close(&mut self, id: u64, status: OrderStatus, reason: u8) {
         self.report(id, status, reason, Some(0), None);

@@ -4,13 +4,14 @@ use exchange::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInFor
 use protocol::wire::{self, Operation, Order, OrderCondition, OrderId};
 use system::clock::Timebase;
 
-/// Owner id of the orders of the opening book, which no strategy has.
+/// The owner id of the opening book's orders, which no strategy has.
 pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 
-/// Bit that marks the id of an order of the opening book. No strategy's order has it.
+/// The bit that marks the id of an order of the opening book. No strategy's order has it.
 pub const RESTING: u64 = 1 << 63;
 
-/// Returns the command of an order that arrived at `now` (ticks).
+/// Converts an order of a strategy that arrived at `now` (ticks) into a command of the matching
+/// engine.
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     let owner = u32::from(order.id.strategy());
@@ -85,7 +86,7 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
     new
 }
 
-/// Converts a side of the wire format.
+/// Converts a side from the wire format to that of the matching engine.
 #[inline]
 pub const fn side(side: wire::Side) -> Side {
     match side {

@@ -8,7 +8,7 @@ use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Restores the recorded order of strategies' orders: holds each until its turn.
+/// Restores the recorded order of a flow: holds each strategy's orders until their turn.
 pub struct ReplaySequencer {
     /// The strategy of each order, in the recorded order.
     order: Vec<u16>,
@@ -16,7 +16,7 @@ pub struct ReplaySequencer {
     waiting: Vec<VecDeque<Order>>,
 }
 
-/// The state of a sequencer: the position, and the waiting orders of each strategy as messages.
+/// The saved state of a sequencer: its position, and the waiting orders of each strategy.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SequencerState {
     next: u64,
@@ -31,7 +31,7 @@ impl ReplaySequencer {
         SequencerState { next: self.next as u64, waiting: self.waiting.iter().map(messages).collect() }
     }
 
-    /// Returns `false` if the state does not fit this recording.
+    /// Restores a saved state. Returns `false` if it does not fit this recording.
     pub(crate) fn try_restore(&mut self, state: &SequencerState) -> bool {
         if state.next > self.order.len() as u64 || state.waiting.len() != self.waiting.len() {
             return false;
@@ -47,7 +47,7 @@ impl ReplaySequencer {
         true
     }
 
-    /// Creates a sequencer; `turns` has the strategy of each recorded order, in recorded order.
+    /// Creates a sequencer for a recording; `turns` has the strategy of each recorded order.
     pub fn new(turns: Vec<u16>) -> Self {
         let mut orders = vec![0; MAX_STRATEGIES];
         turns.iter().for_each(|strategy| orders[usize::from(*strategy) % MAX_STRATEGIES] += 1);
@@ -56,8 +56,8 @@ impl ReplaySequencer {
         Self { order: turns, next: 0, waiting }
     }
 
-    /// Queues an order until its turn in the recorded sequence. Returns it if its strategy is not
-    /// in the recording: nothing waits for it.
+    /// Holds an order until its turn in the recorded sequence. Returns it if its strategy is not in
+    /// the recording: nothing waits for it.
     pub fn enqueue(&mut self, order: Order) -> Option<Order> {
         match self.waiting.get_mut(usize::from(order.id.strategy())) {
             Some(waiting) => {
@@ -68,8 +68,8 @@ impl ReplaySequencer {
         }
     }
 
-    /// Returns the next order of the recorded sequence, if it has arrived. After the end of the
-    /// recording: any order.
+    /// Returns the order whose turn it is in the recorded sequence, if it has arrived. After the
+    /// end of the recording: any order.
     pub fn pop(&mut self) -> Option<Order> {
         let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
         let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;
@@ -77,7 +77,7 @@ impl ReplaySequencer {
         Some(order)
     }
 
-    /// Returns any waiting order, for the end, when no more orders arrive.
+    /// Returns any waiting order, once no more orders arrive.
     pub fn pop_any(&mut self) -> Option<Order> {
         self.waiting.iter_mut().find_map(VecDeque::pop_front)
     }

@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
-/// Message counters of a gateway's session with an exchange, summed over the exchange's process and
-/// those that it replaced after a crash.
+/// Message counters of a gateway's session with an exchange, crashed exchanges' counts included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionCounts {
-    /// Messages taken.
+    /// Number of messages that the exchange has taken.
     pub taken: u64,
     /// Expected number of the next instruction.
     pub received: u32,
@@ -21,7 +20,7 @@ pub(crate) struct SessionCounts {
 }
 
 impl SessionCounts {
-    /// Counts a message and decodes its instruction.
+    /// Counts a gateway's message and decodes its instruction.
     #[inline]
     pub fn parse(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();
@@ -35,7 +34,7 @@ impl SessionCounts {
     }
 }
 
-/// The exchange's end of a session: takes instructions, sends reports in order.
+/// The exchange's end of a session with a gateway: takes instructions and sends reports in order.
 pub struct SessionEnd {
     orders: spsc::Consumer,
     reports: Sender,
@@ -49,8 +48,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the exchange's end of a session over its rings. `open` is the maximum number of open
-    /// orders, and so of reports that one instruction can produce.
+    /// Creates the exchange's end of a session over its two rings. `open` is the maximum number of
+    /// open orders, and so of reports that one instruction can produce.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
@@ -61,13 +60,14 @@ impl SessionEnd {
         }
     }
 
-    /// Returns `true` if an instruction is waiting and its reports fit.
+    /// Returns `true` if an instruction waits and its reports will fit.
     #[inline]
     pub(crate) fn has_message(&self) -> bool {
         !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// Returns the next message of the gateway. Its slot is released with [`SessionEnd::release`].
+    /// Takes the next message of the gateway from the ring. Its slot is released with
+    /// [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
@@ -75,14 +75,13 @@ impl SessionEnd {
         taken.ok().flatten()
     }
 
-    /// Releases the slots taken: the messages are journaled or applied.
+    /// Frees the ring slots of the messages taken, which are journaled or applied.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.orders.release();
     }
 
-    /// Resumes after a crashed predecessor: skips the messages that it had taken, journaled and not
-    /// released.
+    /// Skips the messages that a crashed exchange had taken and journaled, and not freed.
     ///
     /// # Errors
     /// If more messages went through the session than the journal accounts for.
@@ -99,7 +98,8 @@ impl SessionEnd {
         Ok(())
     }
 
-    /// Returns the number of reports in the ring, predecessors' included; queued ones are not.
+    /// Returns the number of reports ever put into the ring, crashed exchanges' included. Queued
+    /// ones do not count.
     pub(crate) fn published(&self) -> u64 {
         self.reports.ring().published()
     }

@@ -11,7 +11,7 @@ pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
 /// The minimum distance between two labeled ticks, so that their labels do not overlap.
 const MIN_LABEL_GAP: f64 = 14.0;
 
-/// Draws the vertical axis on the left of the frame.
+/// Draws a chart's vertical axis, left of its data area.
 pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     html! {
@@ -44,14 +44,15 @@ fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<(f64, Option<String>)> {
     scale.ticks().into_iter().map(name).collect()
 }
 
-/// Draws the horizontal axis at the bottom of the frame.
+/// Draws a chart's horizontal axis, below its data area.
 pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
     let ticks =
         scale.ticks().into_iter().map(|tick| (tick.value, tick.is_labeled.then(|| label(tick.value))));
     bottom_at(frame, scale, title, ticks.collect())
 }
 
-/// Draws the horizontal axis with the given ticks. Ticks without a label are drawn as lines only.
+/// Draws a chart's horizontal axis with the given ticks. Ticks without a label are drawn as lines
+/// only.
 pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Option<String>)>) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
@@ -88,7 +89,8 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Returns ticks at 0 %, the median and each further nine that has enough samples.
+/// Returns the ticks of a percentile axis: 0 %, the median and each further nine with enough
+/// samples.
 pub fn percentile_ticks(max: f64) -> Vec<(f64, Option<String>)> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;

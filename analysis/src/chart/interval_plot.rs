@@ -8,7 +8,7 @@ use maud::{Markup, html};
 /// The height of a row.
 const ROW: f64 = 24.0;
 
-/// A row of an interval plot: an estimate with its interval.
+/// A row of an interval plot: an estimate with its confidence interval.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
     /// Name of the row.

@@ -19,7 +19,7 @@ pub struct LineLabel {
     pub class: String,
 }
 
-/// Draws the line labels in a column at `column`, each connected to the end of its line.
+/// Draws the names of curves in a column at `column`, each connected to the end of its curve.
 pub fn draw(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
     let wanted: Vec<f64> = labels.iter().map(|label| label.y).collect();
     let heights = spread_apart(&wanted, LINE_HEIGHT, top, bottom);

@@ -1,6 +1,6 @@
 //! Chart scales: map values to coordinates and choose tick values.
 
-/// The spacing of a scale.
+/// The spacing of a chart's scale: linear or logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
     /// Equal differences have equal lengths.
@@ -20,7 +20,7 @@ pub struct Scale {
     step: f64,
 }
 
-/// A tick of an axis.
+/// A tick of a chart's axis: its value and its label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AxisTick {
     /// Value at the tick.
@@ -53,24 +53,24 @@ impl Scale {
         Self { kind: ScaleKind::Log, domain: (round_down(low), -round_down(-high)), range, step: 0.0 }
     }
 
-    /// Creates a linear scale with rounded ends that need not include zero: for values that are
-    /// compared with a reference other than zero.
+    /// Creates a linear scale with rounded ends that need not include zero. It suits values that
+    /// are compared with a reference other than zero.
     pub fn linear_around(min: f64, max: f64, range: (f64, f64)) -> Self {
         let (low, high) = if max > min { (min, max) } else { (min - 0.5, min + 0.5) };
         Self::linear_round(low, high, range)
     }
 
-    /// Creates a logarithmic scale with exactly these ends.
+    /// Creates a logarithmic scale from exactly `low` to `high`.
     pub const fn log_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { kind: ScaleKind::Log, domain: (low, high), range, step: 0.0 }
     }
 
-    /// Creates a linear scale with exactly these ends.
+    /// Creates a linear scale from exactly `low` to `high`.
     pub fn linear_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { kind: ScaleKind::Linear, domain: (low, high), range, step: step((high - low) / parts(range)) }
     }
 
-    /// Returns the coordinate of a value on the chart.
+    /// Returns the coordinate of a value on the scale.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = match self.kind {
@@ -85,19 +85,19 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Returns the first and the last value of the scale.
+    /// Returns the smallest and the largest value on the scale.
     pub const fn domain(&self) -> (f64, f64) {
         self.domain
     }
 
-    /// Returns the first and the last coordinate of the scale.
+    /// Returns the coordinates at the two ends of the scale.
     pub const fn range(&self) -> (f64, f64) {
         self.range
     }
 
-    /// Returns the ticks of the scale. Linear: at multiples of 1, 2 or 5 times a power of ten, ten
-    /// at most. Logarithmic: at the decades and, labeled below three decades, at 2 and 5 times a
-    /// decade.
+    /// Returns the scale's ticks: their values and labels. Linear: at multiples of 1, 2 or 5 times
+    /// a power of ten, ten at most. Logarithmic: at the decades and, labeled below three decades,
+    /// at 2 and 5 times a decade.
     pub fn ticks(&self) -> Vec<AxisTick> {
         match self.kind {
             ScaleKind::Linear => self.linear_ticks(),

@@ -12,7 +12,7 @@ const HEIGHT: f64 = 118.0;
 /// Left, right, top and bottom edge of the data area.
 const DATA_BOUNDS: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
 
-/// A section of a run's timeline.
+/// A section of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineSlice<'a> {
     /// Timeline of the run.
@@ -34,14 +34,14 @@ impl TimelineSlice<'_> {
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
-    /// Returns the minimum and the maximum of the drawn values.
+    /// Returns the minimum and the maximum of the section's latencies.
     pub fn min_max(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))
     }
 }
 
-/// Returns the vertical range that contains all sections.
+/// Returns the common vertical range for sparklines of several sections of a timeline.
 pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     let values = || slices.iter().filter_map(TimelineSlice::min_max);
     let min = values().map(|(min, _)| min).min().unwrap_or(1).max(1);
@@ -49,8 +49,8 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a small chart of rt_venue over a section of a run. `id` is its id in the page, `title` its
-/// accessible title and tooltip.
+/// Draws a sparkline of the latency (`rt_venue`) over a section of a run. `id` is its id in the
+/// page, `title` its accessible title and tooltip.
 pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA_BOUNDS;
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;

@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// Width of every chart in SVG user units; pages show it at this many pixels or less.
 pub const WIDTH: f64 = 1040.0;
 
-/// Formats a coordinate with one decimal: finer than a pixel is invisible and makes files larger.
+/// Formats an SVG coordinate with one decimal. Finer than a pixel is invisible and makes files
+/// larger.
 pub fn coordinate(position: f64) -> String {
     if !position.is_finite() {
         return "0".into();
@@ -16,7 +17,7 @@ pub fn coordinate(position: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A builder for the data of an SVG path.
+/// A builder for the `d` attribute of an SVG path.
 #[derive(Clone, Debug, Default)]
 pub struct SvgPath {
     data: String,
@@ -45,7 +46,7 @@ impl SvgPath {
         self.pen = None;
     }
 
-    /// Returns the current point; `None` while the pen is lifted.
+    /// Returns the path's current point; `None` while the pen is lifted.
     pub const fn pen(&self) -> Option<(f64, f64)> {
         self.pen
     }
@@ -78,13 +79,13 @@ impl Frame {
         Self { height, left: 76.0, right: WIDTH - 224.0, top: 14.0, bottom: height - 50.0 }
     }
 
-    /// Returns the horizontal range of the data area, from left to right.
+    /// Returns the horizontal range of the chart's data area, from left to right.
     pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
     }
 
-    /// Returns the vertical range from the lower edge to the upper one, so that greater values are
-    /// drawn higher.
+    /// Returns the vertical range of the chart's data area, from the lower edge to the upper one.
+    /// So greater values are drawn higher.
     pub const fn y_range(&self) -> (f64, f64) {
         (self.bottom, self.top)
     }
@@ -113,7 +114,7 @@ pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }
 
-/// Returns the approximate width of a text at the charts' font size; used to decide what fits.
+/// Returns the approximate width of a text at the charts' font size.
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }

@@ -15,12 +15,12 @@ const MIN_LOG_RATIO: f64 = 20.0;
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
-/// Returns the CSS class of line `number`.
+/// Returns the CSS class of the chart line with this number.
 pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// One line (series of points) of an XY plot.
+/// One line (series of points) of a line chart.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
     /// Name of the line.
@@ -31,7 +31,7 @@ pub struct PlotSeries {
     pub points: Vec<(f64, Spread)>,
 }
 
-/// Title and label format of an axis.
+/// The title of a chart's axis and the format of its tick labels.
 pub struct AxisSpec<'a> {
     /// Title with the unit.
     pub title: &'a str,

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A setting or load that a sweep varies. All but the rate are settings of a run.
+/// A setting or load that a sweep varies, such as the technique or the rate. All but the rate are
+/// settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
-    /// The technique that carries the contended hand-offs.
+    /// The technique that carries the submit and completion hand-offs.
     Technique,
     /// The isolation level between strategies and engine.
     Isolation,
@@ -23,16 +24,16 @@ pub enum Axis {
     Journal,
     /// The orchestrator's extra work.
     Work,
-    /// Strategies.
+    /// The number of strategies.
     Strategies,
-    /// Venues.
+    /// The number of venues.
     Venues,
     /// Orders a second of all strategies together; becomes the number of orders in the window.
     Rate,
 }
 
 impl Axis {
-    /// Every axis: first what is compared, then the conditions under which it is.
+    /// All axes of experiments: first the compared settings, then the measuring conditions.
     pub const ALL: [Axis; 11] = [
         Axis::Technique,
         Axis::Isolation,
@@ -47,7 +48,7 @@ impl Axis {
         Axis::Rate,
     ];
 
-    /// Returns the name of the axis' flag, without the dashes.
+    /// Returns the name of the axis' command-line flag, without the dashes.
     pub const fn name(self) -> &'static str {
         [
             "technique",
@@ -70,7 +71,7 @@ impl Axis {
     }
 
     /// Returns `true` if the axis' values are alternated against each other, rather than being a
-    /// condition that both sides share.
+    /// shared condition.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

@@ -11,7 +11,7 @@ const UNSURE_MIN_CHANGE: f64 = 0.02;
 /// unless it excludes "no difference".
 const TELLING_WIDTH: f64 = 0.25;
 
-/// Returns `true` if the interval is too wide for the figure to be meaningful.
+/// Returns `true` if the ratio's confidence interval is too wide to be meaningful.
 pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
     let wide = |found: &crate::stats::Difference| {
         let ratio = found.ratio;
@@ -21,7 +21,7 @@ pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
     line.verdict == Verdict::NoDifferenceSeen && line.difference.as_ref().is_some_and(wide)
 }
 
-/// Returns the mark in front of a difference.
+/// Returns the mark in front of a printed latency difference, by its verdict.
 pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "▲ ",
@@ -30,8 +30,8 @@ pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Formats a ratio with its interval: a dash if the two cannot be compared, `unclear` if the
-/// interval is too wide.
+/// Formats a latency ratio with its interval. A dash if the two cannot be compared, `unclear` if
+/// the interval is too wide.
 pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     match &line.difference {
         Some(found) if line.verdict != Verdict::NotComparable => {
@@ -45,7 +45,7 @@ pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     }
 }
 
-/// Returns the 95 % interval of a latency ratio as an error bar. `None`: there is none.
+/// Returns the 95 % interval of a latency ratio, as an error bar of a chart. `None`: there is none.
 pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
     let ratio = line.difference.filter(|_| line.verdict != Verdict::NotComparable)?.ratio;
     let known = [ratio.low, ratio.value, ratio.high];
@@ -54,7 +54,7 @@ pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
     is_interval.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
 }
 
-/// Returns a row of a chart of ratios.
+/// Returns a row of a chart of latency ratios.
 pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonLine) -> IntervalRow {
     IntervalRow { name, note: format_verdict(line), class, interval: interval(line) }
 }

@@ -25,7 +25,7 @@ pub struct ExperimentReport {
     pub title: String,
     /// Description of what was measured, in the line below the page's heading.
     pub subject: String,
-    /// When it was measured, and with which version.
+    /// Time and version with which the experiment was measured.
     pub origin: String,
     /// The result in one sentence: last on the terminal, first on the page.
     pub answer: String,
@@ -44,7 +44,7 @@ pub struct ExperimentReport {
     pub sections: Vec<ReportSection>,
 }
 
-/// A section of an experiment's page; the terminal shows only its tables.
+/// A section of an experiment's page, with tables, charts and texts.
 #[derive(Clone, Debug)]
 pub struct ReportSection {
     /// Id of the section, unique in the page.
@@ -55,7 +55,7 @@ pub struct ReportSection {
     pub parts: Vec<SectionPart>,
 }
 
-/// A part of a section: a table, a chart or a text.
+/// A table, a chart or a text in a section of an experiment's page.
 #[derive(Clone, Debug)]
 pub enum SectionPart {
     /// A paragraph of the page.
@@ -72,18 +72,18 @@ pub enum SectionPart {
 pub const TERMINAL: u8 = 1;
 /// The target of a table: CSV files and the Markdown file.
 pub const FILES: u8 = 2;
-/// The target of a table: the HTML page.
+/// The target of a table: the experiment's HTML page.
 pub const PAGE: u8 = 4;
-/// The target of a table: terminal, files and page.
+/// The target of a table: terminal, files and HTML page.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
-    /// Creates a section of a report's page, without parts.
+    /// Creates a section of a report's page, with nothing below its heading.
     pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
     }
 
-    /// Returns the section with more parts.
+    /// Returns the section with more tables, charts or texts.
     #[must_use]
     pub fn with(mut self, parts: impl IntoIterator<Item = SectionPart>) -> Self {
         self.parts.extend(parts);
@@ -135,7 +135,7 @@ impl ExperimentReport {
     }
 }
 
-/// Returns the table without the columns that have no figure. `None` if no column is left.
+/// Returns the table without its empty columns; `None` if no column with figures remains.
 pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
     let has_figure = |column: &usize| {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(*column));
@@ -154,7 +154,7 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
     })
 }
 
-/// Returns the legend of a chart's colors: classes and their meanings.
+/// Returns the legend of a chart's colors, given CSS classes and their meanings.
 pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         p class="note legend" {
@@ -163,7 +163,7 @@ pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) ->
     }
 }
 
-/// Returns the facts about a machine that a page shows.
+/// Returns names and values of the facts about a machine that an HTML page shows.
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));

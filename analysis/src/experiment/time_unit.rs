@@ -11,7 +11,7 @@ pub(super) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns the unit in which the largest of these durations has at most six digits.
+    /// Returns the unit in which the largest of some durations has at most six digits.
     pub fn for_durations(ns: impl IntoIterator<Item = f64>) -> Self {
         match ns.into_iter().map(f64::abs).filter(|ns| ns.is_finite()).fold(0.0, f64::max) {
             largest if largest < 100_000.0 => Self::Nanoseconds,
@@ -20,12 +20,12 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the unit for the largest known value of these durations, which are in nanoseconds.
+    /// Returns the unit for the largest known one of some durations in nanoseconds.
     pub fn for_known(ns: impl IntoIterator<Item = Option<u64>>) -> Self {
         Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
     }
 
-    /// The unit's name for a title.
+    /// Returns the unit's name for the title of a table.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
@@ -47,17 +47,17 @@ impl TimeUnit {
         if value.abs() < 0.9995 { format!("{value:.3}") } else { plain(value) }.replace('-', "−")
     }
 
-    /// Formats a duration that may be unknown, as a dash then.
+    /// Formats a duration without its unit; a dash if it is unknown.
     pub fn format_or_dash(self, ns: Option<f64>) -> String {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
     }
 
-    /// Formats a duration of whole nanoseconds that may not be known.
+    /// Formats a duration of whole nanoseconds without its unit; a dash if it is unknown.
     pub fn format_whole(self, ns: Option<u64>) -> String {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }
 
-    /// A difference of durations with its sign.
+    /// Formats a difference of durations with its sign, without its unit.
     pub fn signed(self, ns: f64) -> String {
         let sign = if ns.round() < 0.0 { "" } else { "+" };
         format!("{sign}{}", self.format(if ns.round() == 0.0 { 0.0 } else { ns }))

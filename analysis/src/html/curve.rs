@@ -8,7 +8,7 @@ const POINTS_PER_DECADE: f64 = 40.0;
 /// A percentile needs as many samples beyond it as in the summary.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// The percentile curve of one measure.
+/// The percentile curve of one measured duration.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// The measure of the curve.
@@ -17,7 +17,7 @@ pub struct Curve {
     pub points: Vec<(f64, u64)>,
 }
 
-/// Returns the curve of each histogram.
+/// Returns the percentile curve of each histogram.
 pub fn curves(histograms: &[(Measure, Histogram<u64>)]) -> Vec<Curve> {
     histograms
         .iter()

@@ -5,8 +5,8 @@ use super::table::table;
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
-/// Returns the page of an experiment: its answer and verdict, then its sections, then its settings,
-/// folded.
+/// Returns the HTML page of an experiment: answer and verdict, then its sections, then its
+/// settings.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
         (verdict(report))

@@ -18,7 +18,7 @@ const HEAD: f64 = 18.0;
 /// A band is drawn at least this wide, or it could not be seen.
 const MIN_WIDTH: f64 = 2.0;
 
-/// Draws the section; empty for a run without deaths.
+/// Draws the section of a run's page on strategy deaths; `None` for a run without any.
 pub fn draw(summary: &Summary) -> Option<Markup> {
     let containment = summary.containment.as_ref()?;
     let shown = worst(&summary.incidents, MAX_INCIDENTS);
@@ -108,8 +108,8 @@ fn table(incidents: &[&IncidentSummary]) -> Markup {
     }
 }
 
-/// The lanes of incidents below a time axis: one for each strategy that died, the last one for all
-/// others.
+/// Lanes below a chart's time axis that show incidents. One for each strategy that died, the last
+/// one for all others.
 pub struct Lanes<'a> {
     incidents: Vec<&'a IncidentSummary>,
     strategies: Vec<u16>,
@@ -117,7 +117,7 @@ pub struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Creates lanes for the incidents that affected the survivors most.
+    /// Creates lanes for the incidents with the greatest effect on the surviving strategies.
     pub fn from_incidents(incidents: &'a [IncidentSummary]) -> Self {
         let incidents = worst(incidents, MAX_INCIDENTS);
         let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
@@ -132,14 +132,14 @@ impl<'a> Lanes<'a> {
         self.strategies.len() + usize::from(self.others)
     }
 
-    /// Returns the additional height of the drawing.
+    /// Returns the height that the lanes add to the chart.
     pub fn height(&self) -> f64 {
         if self.incidents.is_empty() { 0.0 } else { HEAD + self.count() as f64 * LANE + 8.0 }
     }
 
-    /// Draws each incident from the death to the return of the strategy, or to the end of the chart
-    /// if it never returned. `size` is the number of nanoseconds in the scale's unit; `top` is
-    /// where the room for the lanes begins.
+    /// Draws each incident from the strategy's death to its return, or to the end of the chart.
+    /// `size` is the number of nanoseconds in the scale's unit; `top` is where the room for the
+    /// lanes begins.
     pub fn draw(&self, top: f64, frame: &Frame, x: &Scale, size: f64) -> Markup {
         let began =
             |incident: &IncidentSummary| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);

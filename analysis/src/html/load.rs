@@ -10,7 +10,7 @@ use crate::timeline::Timeline;
 use std::path::Path;
 use thiserror::Error;
 
-/// Saved results that cannot be read.
+/// The error that saved results cannot be read.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// No results at all.
@@ -18,7 +18,7 @@ pub enum LoadError {
         "{folder}: neither summary.json, sweep.json, contain.json, lab.json nor board.json in it: not the folder of a run, a sweep, a bill, a containment table, a lab or a board's benchmark"
     )]
     Nothing {
-        /// The folder.
+        /// The folder of the run.
         folder: String,
     },
     /// A document that is damaged or of another version.
@@ -26,8 +26,8 @@ pub enum LoadError {
     Document(#[from] DocumentError),
 }
 
-/// Loads the results of a run. A summary is required; a chart whose file is missing or damaged is
-/// replaced by a note.
+/// Loads the saved results of a run from its folder. A summary is required; a chart whose file is
+/// missing or damaged is replaced by a note.
 pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
     let summary = Summary::read(folder)?;
     let curves = hlog::read(folder).map(|histograms| curve::curves(&histograms));

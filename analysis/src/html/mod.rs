@@ -48,15 +48,15 @@ use anyhow::Result;
 use run_page::SavedRun;
 use std::path::Path;
 
-/// Name of the page in a folder.
+/// Name of the HTML page in the folder of a run or experiment.
 pub const HTML_FILE: &str = "report.html";
 
-/// Writes the page of a folder's results to a file.
+/// Writes the HTML page of a folder's results to a file.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_user_path(file, render(folder)?.as_bytes())?)
 }
 
-/// Returns the page of a folder's results: of an experiment, or of a run.
+/// Returns the HTML page of a folder's results: of an experiment, or of a run.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {
@@ -68,8 +68,8 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     Ok(run_page::run_page(&load::run(folder)?))
 }
 
-/// Returns the page of a run from its results in memory: equal to what [`render`] returns once they
-/// are saved.
+/// Returns the HTML page of a run from its results in memory. It equals what [`render`] returns
+/// once they are saved.
 pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
@@ -81,8 +81,8 @@ pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tai
     })
 }
 
-/// Returns `true` if the folder is that of a run whose results are not all saved: by an older
-/// version, or by a launcher that was killed.
+/// Returns `true` if the folder is that of a run whose logs are not merged yet, or by an older
+/// version.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
     !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)

@@ -16,7 +16,8 @@ const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
 const MIN_NS: f64 = 3_000.0;
 
-/// Draws the section; `None` without gaps and accounts.
+/// Draws the section of a run's page on the machine's noise; `None` without gaps and kernel
+/// accounts.
 pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {

@@ -31,7 +31,7 @@ const BOX_HEIGHT: f64 = 112.0;
 /// The lanes of outgoing orders and of returning reports.
 const LANES: [f64; 2] = [92.0, 138.0];
 
-/// The figures of the order-path picture.
+/// The stage times in the picture of an order's path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderPath {
@@ -65,8 +65,8 @@ pub struct OrderPath {
 }
 
 impl OrderPath {
-    /// Takes the figures from a run's summary. Returns `None` if its stages were not stamped or too
-    /// few orders came back.
+    /// Takes the stage times of the picture from a run's summary. Returns `None` if its stages were
+    /// not stamped or too few orders came back.
     pub fn from_summary(summary: &Summary) -> Option<Self> {
         let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
         let mean = |(stage, _): &(crate::summary::Measure, &str)| {
@@ -94,8 +94,8 @@ impl OrderPath {
         })
     }
 
-    /// Reads the figures back from a file that [`OrderPath::svg`] made. Returns `None` if they are
-    /// not there or of another format.
+    /// Reads the stage times back from a file that [`OrderPath::svg`] made. Returns `None` if they
+    /// are not there or of another format.
     pub fn from_svg(svg: &str) -> Option<Self> {
         let (_, rest) = svg.split_once(METADATA.0)?;
         let (json, _) = rest.split_once(METADATA.1)?;
@@ -105,7 +105,7 @@ impl OrderPath {
         (path.format == FORMAT && path.stages_ns.len() == STAGES.len()).then_some(path)
     }
 
-    /// Draws the order-path picture. Returns a whole SVG file.
+    /// Draws the picture of an order's path with the time of each stage. Returns a whole SVG file.
     pub fn svg(&self) -> String {
         let title = format!("The path of an order: the engine adds {}", words(self.rt_venue_ns));
         let parts = STAGES.iter().zip(&self.stages_ns);

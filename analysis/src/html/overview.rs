@@ -153,7 +153,8 @@ fn span(first: &str, last: &str) -> String {
 /// More threads than this are not listed one by one.
 const THREADS: usize = 40;
 
-/// Formats cost and disturbances of each thread; of many threads, those with the longest gaps.
+/// Formats CPU time and disturbances of a run's threads, as HTML. Of many threads, those with the
+/// longest gaps.
 pub fn threads(summary: &Summary) -> Markup {
     let mut shown: Vec<(usize, &ThreadSummary)> = summary.processes.iter().enumerate().collect();
     let hidden = shown.len().saturating_sub(THREADS);

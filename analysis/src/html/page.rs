@@ -42,7 +42,7 @@ pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }
 
-/// Formats names and their values in columns, as HTML.
+/// Formats names and values in columns, as HTML.
 pub fn fact_columns(facts: &[(String, String)]) -> Markup {
     html! {
         div class="columns" {

@@ -10,7 +10,8 @@ use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
 
-/// The measures in a percentile plot, with the classes of their lines: sums thick, hand-offs thin.
+/// The durations in a percentile plot, with the CSS classes of their lines. Sums are thick,
+/// hand-offs thin.
 pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),
@@ -20,11 +21,11 @@ pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6 dashdot"),
 ];
 
-/// The percentiles in the summary, each with its share of samples below it, as 1/(1 − p).
+/// The percentiles that a summary has, each with its position on the axis, 1/(1 − p).
 pub const MARKS: [(&str, f64); 5] =
     [("p50", 2.0), ("p90", 10.0), ("p99", 100.0), ("p99.9", 1_000.0), ("p99.99", 10_000.0)];
 
-/// Returns the percentile of a distribution at a mark.
+/// Returns the percentile of a distribution that belongs to the entry `mark` of [`MARKS`].
 pub const fn at_mark(figures: &Distribution, mark: usize) -> Option<u64> {
     match mark {
         0 => figures.p50_ns,
@@ -35,7 +36,7 @@ pub const fn at_mark(figures: &Distribution, mark: usize) -> Option<u64> {
     }
 }
 
-/// Draws the chart, or a text if there is nothing to draw.
+/// Draws latency by percentile, or a text if there is nothing to draw.
 pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
     let shown: Vec<_> = DRAWN
         .iter()

@@ -12,7 +12,7 @@ use crate::tail::Tail;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 
-/// The contents of a run's folder for its page.
+/// The saved results of a run that its HTML page shows.
 #[derive(Clone, Debug)]
 pub struct SavedRun {
     /// `summary.json`.

@@ -13,7 +13,8 @@ use maud::{Markup, html};
 use protocol::flow::{Stage, StageInfo};
 use protocol::plan::Stamps;
 
-/// The stages without the venue, each with its color: hand-offs bright, the engine's own work gray.
+/// The stages without the venue, each with its CSS class: hand-offs bright, the engine's own work
+/// gray.
 pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Submit), "c3"),
     (Measure::Stage(Stage::OrchPreDispatch), "c7"),
@@ -28,7 +29,8 @@ type Percentile = (&'static str, fn(&Distribution) -> Option<u64>);
 
 const COLUMNS: [Percentile; 2] = [("p50", |figures| figures.p50_ns), ("p99", |figures| figures.p99_ns)];
 
-/// Draws both bars and the table of the stages' own percentiles.
+/// Draws the stages' mean times around the median and around p99 as bars, and the table of
+/// percentiles.
 pub fn draw(summary: &Summary) -> Markup {
     if summary.plan.stamps == Stamps::Ends {
         return html! {
@@ -121,7 +123,7 @@ fn table(summary: &Summary) -> Markup {
     }
 }
 
-/// Describes a measure in words, for a table of stages.
+/// Describes a measured duration in words, for a table of stages.
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {

@@ -22,7 +22,7 @@ const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
 /// The height of a row.
 const ROW: f64 = 22.0;
 
-/// Draws the section; `None` if no order was explained.
+/// Draws the slowest orders' time by cause as bars; `None` if no order was explained.
 pub fn draw(tail: &Tail) -> Option<Markup> {
     if tail.slowest.is_empty() {
         return None;

@@ -18,7 +18,7 @@ const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
 
-/// Draws the chart and the table of stalls, or a text if there is nothing to draw.
+/// Draws latency over time with the table of stalls, or a text if there is nothing to draw.
 pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     let died = &summary.incidents;
     html! {

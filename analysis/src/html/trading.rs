@@ -8,7 +8,7 @@ use maud::{Markup, html};
 /// The maximum number of positions that are listed: those with the most fills.
 const MAX_ROWS: usize = 50;
 
-/// Draws the section; empty for a run without trades, refusals and kills.
+/// Draws the trading section of a run's page; `None` for a run without trades, refusals and kills.
 pub fn draw(summary: &Summary) -> Option<Markup> {
     let trading = summary.trading.as_ref()?;
     let has_positions = !is_plain(summary) && !trading.positions.is_empty();

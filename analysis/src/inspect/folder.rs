@@ -53,7 +53,7 @@ struct FolderListing<'a> {
     problems: &'a [String],
 }
 
-/// Prints the listing of a folder; see [`super::inspect`].
+/// Prints one row for each log in a run's folder, and the problems of each.
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::new(&record);

@@ -48,7 +48,7 @@ struct StampRow {
     seconds: Option<f64>,
 }
 
-/// Prints a log; see [`super::inspect`].
+/// Prints header, status and records of one stamp log.
 pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
     let mut log = LogReader::open(path, None)?;
     let beside = LogTimebase::for_log(path);
@@ -224,7 +224,7 @@ fn subject(record: &Record) -> String {
     }
 }
 
-/// Returns the name of a thread's state.
+/// Returns the name of a thread's state, such as `running`.
 pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     match status.state() {
         ThreadState::Starting => "starting",
@@ -235,7 +235,7 @@ pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
     }
 }
 
-/// Result of a pass over a log.
+/// The number of records that a pass over a log read, matched and printed.
 pub(super) struct LogScan {
     /// Number of readable records in the log.
     pub total: u64,

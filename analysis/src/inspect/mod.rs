@@ -20,16 +20,16 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// Selection and format of the output of `launcher inspect`.
+/// The selection and output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// For a log: the number of records to print from its beginning.
+    /// Number of records of a log to print from its beginning.
     pub head: Option<u64>,
-    /// For a log: the number of records to print from its end.
+    /// Number of records of a log to print from its end.
     pub tail: Option<u64>,
     /// Only this order; for a folder, its path through all threads.
     pub order: Option<OrderId>,
-    /// For a folder: the number of slowest orders to explain.
+    /// Number of slowest orders of a run folder to explain.
     pub worst: Option<usize>,
     /// Output format.
     pub format: Format,
@@ -47,7 +47,7 @@ pub enum Format {
     Csv,
 }
 
-/// An error of `inspect`, mostly returned after everything readable was printed.
+/// An error of `launcher inspect`, mostly returned after everything readable was printed.
 #[derive(Debug, Error)]
 pub enum InspectError {
     /// The path does not exist or cannot be read.
@@ -75,7 +75,7 @@ pub enum InspectError {
     Cut {
         /// Path of the log.
         file: String,
-        /// The missing part, as text.
+        /// What the file or folder lacks, as text.
         what: String,
     },
     /// The folder has problems, each of which was printed.
@@ -93,7 +93,7 @@ pub enum InspectError {
     NoSuchOrder {
         /// Path that was searched.
         path: String,
-        /// Requested order.
+        /// The requested order.
         order: OrderId,
     },
     /// An option requires a folder.
@@ -122,7 +122,8 @@ pub enum InspectError {
     Output(#[from] io::Error),
 }
 
-/// Prints a log or the folder of a run to `out`. A broken pipe ends the output without an error.
+/// Prints a stamp log, or the logs in the folder of a run, to `out`. A broken pipe ends the output
+/// without an error.
 ///
 /// # Errors
 /// [`InspectError`], after everything readable was printed.

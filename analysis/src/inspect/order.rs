@@ -89,7 +89,7 @@ struct OrderPath<'a> {
     problems: &'a [String],
 }
 
-/// Prints the path of an order; see [`super::inspect`].
+/// Prints the path of one order: each of its stamps in all logs of a run.
 pub(super) fn inspect(
     folder: &Path,
     order: OrderId,

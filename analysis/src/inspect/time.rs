@@ -37,7 +37,7 @@ impl LogTimebase {
         RunRecord::read(folder).ok().map(|record| Self::new(&record))
     }
 
-    /// Returns seconds since the start of the schedule, negative before it.
+    /// Converts a tick to seconds since the start of the schedule, negative before it.
     pub fn seconds(&self, ticks: u64) -> f64 {
         self.between_ns(self.start_ticks, ticks) / 1e9
     }

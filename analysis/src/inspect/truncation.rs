@@ -6,19 +6,20 @@ use crate::summary::Summary;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use std::path::Path;
 
-/// Record counts of each thread's log at merge time, from `summary.json` if it exists.
+/// The number of records of each thread's log when the run was merged; a shorter log was truncated
+/// since.
 pub(super) struct MergedCounts(Vec<(String, u64)>);
 
 impl MergedCounts {
-    /// Reads the counts from the folder of a run; empty without a summary.
+    /// Reads the numbers of records from the folder of a run; empty without a summary.
     pub(super) fn read(folder: &Path) -> Self {
         let threads = Summary::read(folder).map(|summary| summary.processes).unwrap_or_default();
         let known = threads.into_iter().filter(|thread| !thread.untrusted);
         Self(known.map(|thread| (thread.role, thread.records)).collect())
     }
 
-    /// Returns what is missing at the end of a thread's log, as text; `None` if it is complete.
-    /// `sums` is the number of checksums in the log.
+    /// Returns what is missing at the end of a thread's log, as text; `None` if the log is
+    /// complete. `sums` is the number of checksums in the log.
     pub(super) fn missing_tail(
         &self,
         thread: &str,

@@ -35,7 +35,7 @@ struct WorstStageRow<'a> {
     wake_up_ns: u64,
 }
 
-/// Prints the worst orders of a run; see [`super::inspect`].
+/// Prints the slowest orders of a run, with the causes of their time.
 pub(super) fn inspect(
     folder: &Path,
     worst: usize,

@@ -24,7 +24,7 @@ use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The fills of one strategy in one instrument.
+/// The position of one strategy in one instrument, computed from its fills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Net quantity (bought − sold), in 1e-8 units.
@@ -42,7 +42,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds one fill to the account.
+    /// Adds one fill to the position.
     #[inline]
     pub fn fill(&mut self, quantity: i64, price: i64) {
         let (net, wide) = (i128::from(self.net), i128::from(price));
@@ -112,7 +112,7 @@ impl PendingFill {
     }
 }
 
-/// The accounts of a run, built while its logs are read.
+/// The positions of all strategies, computed from fills while the logs are read.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     /// By strategy and instrument.
@@ -132,24 +132,25 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Creates the accounts of a run, without fills. `dead` holds for each gateway whether it died.
+    /// Creates the accounts of a run's strategies, without fills. `dead` holds for each gateway
+    /// whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the log that is being read.
+    /// Ends the log that is being read, so that the next one can begin.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
     }
 
-    /// Returns the violations found while the logs were read.
+    /// Returns the violations that the accounts found while the logs were read.
     pub fn take_found(&mut self) -> Violations {
         std::mem::take(&mut self.found)
     }
 
-    /// Handles the stamp t5 of a report (the gateway pushed it).
+    /// Handles the stamp t5 of a report: its gateway pushed it.
     #[inline]
     pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
@@ -166,8 +167,8 @@ impl Accounts {
         });
     }
 
-    /// Handles a duplicate stamp t5, or one of an impossible order. The violation is reported
-    /// elsewhere; a fill of it still counts.
+    /// Handles a stamp t5 that occurs twice or belongs to an impossible order. The violation is
+    /// reported elsewhere; a fill of it still counts.
     #[cold]
     pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {
         self.on_report(id, number, ticks, None);
@@ -181,7 +182,7 @@ impl Accounts {
         }
     }
 
-    /// Handles the quantity of a fill.
+    /// Handles a log record with the quantity of a fill.
     #[inline]
     pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
@@ -206,7 +207,7 @@ impl Accounts {
         }
     }
 
-    /// Handles the price of a fill and counts the fill.
+    /// Handles a log record with the price of a fill, and counts the fill.
     #[inline]
     pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
@@ -249,7 +250,7 @@ impl Accounts {
         }
     }
 
-    /// Counts the fill of a report that the orchestrator processed.
+    /// Handles a report that the orchestrator has processed, by counting its fill.
     #[inline]
     pub fn on_report_taken(&mut self, (gateway, position): (usize, u64)) {
         // An earlier one that was not processed in order: reported elsewhere.
@@ -275,8 +276,8 @@ impl Accounts {
         accounts[usize::from(index)].fill(quantity, price);
     }
 
-    /// Ends the last log and counts the fills whose reports the orchestrator never processed,
-    /// except those of dead gateways.
+    /// Ends the last log and counts fills whose reports the orchestrator never processed. Those of
+    /// dead gateways are excepted.
     pub fn finish(&mut self) {
         self.end_log();
         let waiting = std::mem::take(&mut self.pending);
@@ -289,7 +290,7 @@ impl Accounts {
         }
     }
 
-    /// Handles a position figure that the orchestrator logged.
+    /// Handles a log record with a figure of the orchestrator's final positions.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
@@ -338,9 +339,10 @@ impl Accounts {
         self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
     }
 
-    /// Compares the logged positions with the fills, exactly. Only for runs that completed: in
-    /// others fills were in flight. In a complete run every order has its last report (otherwise
-    /// that is a violation), so nothing is open, and every account with fills has every figure.
+    /// Compares the orchestrator's final positions with the fills, exactly. Only for runs that
+    /// completed: in others fills were in flight. In a complete run every order has its last report
+    /// (otherwise that is a violation), so nothing is open, and every account with fills has every
+    /// figure.
     pub fn check(&self, findings: &mut Findings) {
         for key in self.keys() {
             let account = self.account(key);
@@ -399,7 +401,7 @@ impl Accounts {
     }
 }
 
-/// The final position of a strategy in an instrument, by the logged fills.
+/// The final position of a strategy in an instrument, computed from the logged fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Index of the strategy.

@@ -37,7 +37,7 @@ const _: () = assert!(FULL_PATH == (1 << PATH.len()) - 1);
 /// The points of an order whose report the engine has processed.
 const UP_TO_ENGINE: u64 = points_mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
-/// The facts about a run that the checks need.
+/// Facts about a run on which the checks of its orders depend.
 pub(super) struct CheckContext<'a> {
     deaths: &'a Deaths,
     switches: &'a KillSwitches,
@@ -56,7 +56,7 @@ pub(super) struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    /// Derives the facts from the record: pacing, outcome and deaths.
+    /// Derives the facts that the checks need from the run's record.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
@@ -120,7 +120,8 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl CheckContext<'_> {
-    /// Points that may be missing because the processes of their threads died.
+    /// Returns a bit mask of the points that may be missing because the threads that stamp them
+    /// died.
     pub const fn engine_missing(&self) -> u64 {
         self.engine_missing
     }
@@ -149,7 +150,7 @@ impl CheckContext<'_> {
     }
 }
 
-/// The totals of the checks over all orders.
+/// Totals of the checks over all orders of a run.
 pub(super) struct CheckTotals {
     pub orders: OrderCounts,
     pub span: StampSpan,
@@ -159,7 +160,7 @@ pub(super) struct CheckTotals {
     pub lost_of_survivors: u64,
 }
 
-/// Checks and counts every order of the table, and marks the orders that count in the figures.
+/// Checks and counts every order of the merged run, and marks those that count in the figures.
 pub(super) fn check(
     table: &mut OrderTable,
     context: &CheckContext,

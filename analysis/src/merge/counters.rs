@@ -12,8 +12,8 @@ use protocol::stamps::Point;
 use protocol::status::{StatusField, ThreadState};
 use protocol::supervision::ProtocolViolation;
 
-/// Checks the counters of every thread with a trusted log. The counters of a strategy restart with
-/// each incarnation, so they are compared with the stamps of the last one.
+/// Checks the counters of every trusted thread against its stamps. The counters of a strategy
+/// restart with each incarnation, so they are compared with the stamps of the last one.
 pub(super) fn check(
     record: &RunRecord,
     logs: &[ThreadLog],

@@ -21,7 +21,7 @@ const ORDERED: u64 = {
     points
 };
 
-/// The log that is currently read.
+/// The state of reading one thread's log: its last time and the violations found in it.
 #[derive(Default)]
 pub(super) struct CurrentLog {
     /// Index in the plan of the thread that wrote the log.
@@ -44,8 +44,8 @@ pub(super) struct CurrentLog {
 }
 
 impl CurrentLog {
-    /// Records the time of the next stamp and checks that it is not earlier than the previous one.
-    /// Returns the number of ticks by which it precedes the previous stamp, if it does.
+    /// Checks that the time of the next stamp is not earlier than that of the previous one. Returns
+    /// the number of ticks by which it precedes the previous stamp, if it does.
     #[inline]
     pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
@@ -55,7 +55,7 @@ impl CurrentLog {
         last.checked_sub(record.value).filter(|back| *back > 0)
     }
 
-    /// Counts a stamp that is `back` ticks before its predecessor.
+    /// Counts a stamp that is `back` ticks earlier than the one before it.
     #[cold]
     pub fn add_backward_step(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
         let Self { file, author, own_violations: own, backward_steps: went_back, is_untrusted, .. } = self;
@@ -71,8 +71,8 @@ impl CurrentLog {
         });
     }
 
-    /// Counts a violation in this log: with the strategy that alone writes it as the witness, if
-    /// there is one. `example` receives the file name.
+    /// Counts a violation in the log that is being read. The strategy that alone writes it is the
+    /// witness, if there is one. `example` receives the file name.
     #[cold]
     pub fn add_violation(
         &mut self,

@@ -14,7 +14,7 @@ use crate::record::{Outage, RunOutcome, RunRecord};
 use protocol::plan::{FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
-/// The deaths in a run, and the trust in the logs of dead or hostile strategies.
+/// The deaths in a run, and which logs of dead or hostile strategies are trusted.
 #[derive(Debug)]
 pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
@@ -47,7 +47,8 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the deaths from the run's record. Impossible incidents are ignored.
+    /// Derives the deaths in a run, and the untrusted logs, from the run's record. Impossible
+    /// incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
@@ -103,13 +104,13 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if the open orders of this gateway were lost: it died and no successor
-    /// resumed its session.
+    /// Returns `true` if the gateway died and no successor resumed its session: its open orders
+    /// were lost.
     pub fn is_lost_gateway(&self, gateway: usize) -> bool {
         self.lost_gateways.get(gateway).copied().unwrap_or(false)
     }
 
-    /// Returns `true` if any gateway is lost.
+    /// Returns `true` if any gateway died and no successor resumed its session.
     pub fn has_lost_gateway(&self) -> bool {
         self.lost_gateways.contains(&true)
     }
@@ -119,22 +120,23 @@ impl Deaths {
         self.down_gateways.get(gateway).copied().unwrap_or(false)
     }
 
-    /// Returns `true` if some gateway died.
+    /// Returns `true` if any gateway of the run died.
     pub const fn has_outage(&self) -> bool {
         self.has_outage
     }
 
-    /// Returns `true` if the record explains that a thread received invalid messages.
+    /// Returns `true` if the run's record explains why a thread received invalid messages.
     pub fn has_known_violation(&self) -> bool {
         self.has_known_violation
     }
 
-    /// Returns `true` if strategies may forge their stamps.
+    /// Returns `true` if strategies of the run may forge their stamps.
     pub fn can_be_hostile(&self) -> bool {
         self.has_sandbox
     }
 
-    /// Returns the strategy that alone writes this log, so that invalid records are its own.
+    /// Returns the strategy that alone writes this log, to which invalid records are therefore
+    /// attributed.
     pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
             [Role::Strategy(index)] if self.has_strategy_processes => Some(*index),
@@ -154,7 +156,7 @@ impl Deaths {
         self.is_complete
     }
 
-    /// Returns the index in the record of the incident that ended an incarnation.
+    /// Returns the index of the strategy death that ended an incarnation, in the run's record.
     pub fn incident(&self, strategy: u16, epoch: u16) -> Option<usize> {
         let index = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
         (*index as usize).checked_sub(1)
@@ -168,7 +170,7 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if the strategy's log is untrusted.
+    /// Returns `true` if a strategy's log is untrusted.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
         self.is_everyone_untrusted
             || self
@@ -177,7 +179,7 @@ impl Deaths {
                 .is_some_and(|deceased| deceased.is_untrusted || deceased.is_doubted)
     }
 
-    /// Returns `true` if the strategy misbehaved according to the record, so that even the engine's
+    /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
     /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
         self.is_everyone_untrusted

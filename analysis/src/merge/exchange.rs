@@ -51,8 +51,8 @@ impl ExchangeContext<'_> {
     }
 }
 
-/// Checks every order that was or should have been at an exchange. An order with a violation counts
-/// in no figure.
+/// Checks the exchange's stamps of every order that was or should have been at an exchange. An
+/// order with a violation counts in no figure.
 pub(super) fn check(
     table: &mut OrderTable,
     chains: &FurtherReports,

@@ -11,9 +11,9 @@ pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
     folder.join(file_name(thread))
 }
 
-/// A source of the logs of a run: its folder, or memory.
+/// A source of the stamp logs of a run: its folder, or memory.
 pub trait LogStore {
-    /// Reader of the bytes of one log.
+    /// The type that reads the bytes of one log.
     type Source: io::Read;
 
     /// Returns the size in bytes of a thread's log, by the thread's index in the plan.
@@ -22,7 +22,7 @@ pub trait LogStore {
     /// [`LogError`]: the log is missing.
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError>;
 
-    /// Opens a thread's log and checks that it belongs to this thread and run.
+    /// Opens a thread's stamp log and checks that it belongs to this thread and run.
     ///
     /// # Errors
     /// [`LogError`]: the log is missing or has another header.
@@ -72,7 +72,7 @@ fn thread_name(plan: &Plan, thread: usize) -> &str {
     plan.threads.get(thread).map_or("", |thread| thread.name.as_str())
 }
 
-/// Opens the log of one thread of the plan and checks that it belongs to this thread and run.
+/// Opens the stamp log of one thread and checks that it belongs to this thread and run.
 pub(crate) fn open<L: LogStore + ?Sized>(
     logs: &L,
     plan: &Plan,

@@ -15,27 +15,29 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of a further report: one after an order's first.
+/// The stamps of a report after an order's first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     ticks: [Option<u64>; REPORT_PATH.len()],
-    /// Gateway that pushed it, and the number of reports that the gateway had pushed before.
+    /// Gateway that pushed the report, and the number of reports that the gateway had pushed
+    /// before.
     pub(super) pushed: Option<(usize, u64)>,
-    /// Time at which the venue's exchange produced it, in ticks, and the thread that stamped it.
+    /// Time at which the venue's exchange produced the report, in ticks, and the thread that
+    /// stamped it.
     pub(super) exchange_done: Option<(u64, u32)>,
     /// Whether more reports of the order follow, by its t5.
     pub(super) has_more: bool,
 }
 
 impl FurtherReport {
-    /// Returns the time of a point of the report in ticks, if it was stamped.
+    /// Returns the time at which the report was stamped at a point, in ticks.
     pub fn at(&self, point: Point) -> Option<u64> {
         let index = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[index]
     }
 
-    /// Sets the stamp of a point of the report. Returns `false` if it was set already or reports
-    /// have no such point.
+    /// Sets the report's stamp at a point. Returns `false` if it was set already or reports have no
+    /// such point.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         match REPORT_PATH.iter().position(|other| *other == point) {
             Some(index) if self.ticks[index].is_none() => {
@@ -53,7 +55,7 @@ impl FurtherReport {
     }
 }
 
-/// All further reports of a run (those after an order's first), by order and number.
+/// All reports of a run after their orders' first ones, by order and report number.
 #[derive(Debug, Default)]
 pub(super) struct FurtherReports {
     reports: BTreeMap<(OrderId, u8), FurtherReport>,
@@ -64,12 +66,12 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns an order's further report with that number, created if new.
+    /// Returns an order's report with a number after the first; creates it if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
 
-    /// Moves the reports with which the engine closed orders of dead gateways to their own list.
+    /// Separates the reports with which the engine closed orders of dead gateways from the others.
     /// `is_unknown` returns whether an order was closed this way.
     pub fn split_off_engine_reports(&mut self, is_unknown: impl Fn(OrderId) -> bool) {
         let of_engine = |(id, number): &(OrderId, u8), report: &FurtherReport| {
@@ -84,13 +86,13 @@ impl FurtherReports {
         self.by_engine.get(&id)
     }
 
-    /// Records that the first report of an order announced further ones.
+    /// Marks an order whose first report announced more reports.
     pub fn expect_more(&mut self, id: OrderId) {
         self.expected.push(id);
     }
 
     /// Removes reports that only an exchange stamped, for orders that their gateway may have
-    /// answered itself: the gateway had closed the order or rejected the message.
+    /// answered itself. The gateway had closed the order or rejected the message.
     pub fn drop_unpushed(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
             let is_unheard = report.exchange_done.is_some() && report.ticks.iter().all(Option::is_none);
@@ -98,8 +100,8 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the stamp t5 of an order's last report (the gateway pushed it); `row` has the first
-    /// one.
+    /// Returns the time at which the gateway pushed an order's last report (t5); `row` has the
+    /// first report.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
@@ -127,9 +129,9 @@ impl FurtherReports {
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Checks each further report: complete, in time order, after its predecessor, and exactly one
-    /// last report per order. Strategies without a trusted log are skipped. Reports that a dead
-    /// strategy missed are not violations; in a run that broke off some may be in flight.
+    /// Checks each report after an order's first one: complete, in time order, exactly one is the
+    /// last. Strategies without a trusted log are skipped. Reports that a dead strategy missed are
+    /// not violations; in a run that broke off some may be in flight.
     pub fn check(
         &self,
         table: &OrderTable,
@@ -226,8 +228,8 @@ impl FurtherReports {
         }
     }
 
-    /// Checks each report with which the engine closed an order: both its stamps exist and are the
-    /// last of the order.
+    /// Checks each report with which the engine closed an order of a dead gateway. Both its stamps
+    /// exist and are the last of the order.
     pub fn check_engine_reports(
         &self,
         table: &OrderTable,
@@ -258,7 +260,7 @@ impl FurtherReports {
         }
     }
 
-    /// Adds to a span the time from the first report to the last: an order is open until its last
+    /// Extends a run's span by the times from first to last report: an order is open until its last
     /// report.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();

@@ -4,7 +4,7 @@ use protocol::gaps::{MAX_GAPS, MAX_SLEEPS};
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::{Gap, Point, Record};
 
-/// The gaps and sleeps of one thread, in log order.
+/// The gaps and sleeps that one thread logged, in log order.
 #[derive(Debug)]
 pub(super) struct ThreadGaps {
     pub gaps: Vec<Gap>,
@@ -13,7 +13,7 @@ pub(super) struct ThreadGaps {
 }
 
 impl ThreadGaps {
-    /// Creates empty lists for each thread of a plan.
+    /// Creates empty lists of gaps and sleeps for each thread of a plan.
     pub fn for_plan(plan: &Plan) -> Vec<Self> {
         let of = |thread: &ThreadPlan| Self {
             gaps: Vec::new(),
@@ -23,7 +23,7 @@ impl ThreadGaps {
         plan.threads.iter().map(of).collect()
     }
 
-    /// Adds a record of [`Point::Gap`] or [`Point::Slept`], up to the capacity of the plan.
+    /// Adds a logged gap or sleep, up to the capacity of the plan.
     pub fn record(&mut self, record: &Record) {
         let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),

@@ -16,7 +16,7 @@ use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// Two messages in the wrong order, and whether that is known only from a strategy's stamps.
+/// A violation of first in, first out by two messages of a hand-off, and who stamped them.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
     pub by_strategy: bool,
@@ -34,8 +34,7 @@ const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> Order
     }
 }
 
-/// The check of the submit hand-off's order, for one incarnation: the minimum next sequences at
-/// both ends.
+/// Checks that one incarnation's orders pass the submit hand-off in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubmitOrder {
     sent: u64,
@@ -43,7 +42,7 @@ pub(super) struct SubmitOrder {
 }
 
 impl SubmitOrder {
-    /// Returns the minimum next sequence to be sent: one past the last.
+    /// Returns the smallest sequence that the next sent order may have: one past the last.
     pub const fn next_sent(&self) -> u64 {
         self.sent
     }
@@ -71,7 +70,8 @@ impl SubmitOrder {
     }
 }
 
-/// The newest epoch of a strategy so far: once it has begun, its predecessors are dead.
+/// The newest epoch of a strategy whose orders arrived: once it has begun, its predecessors are
+/// dead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewestEpochs {
     /// Newest epoch among sent orders, in the order of the strategy's log.
@@ -89,7 +89,7 @@ impl NewestEpochs {
     }
 }
 
-/// The checks of the order in inbox and completion hand-off, for one gateway.
+/// Checks that one gateway's messages pass the inbox and the completion hand-off in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GatewayOrder {
     /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
@@ -102,7 +102,8 @@ pub(super) struct GatewayOrder {
 }
 
 impl GatewayOrder {
-    /// Handles a stamp at one end of the inbox; `other` is the time at the other end, if known.
+    /// Handles a stamp at one end of the inbox; `other` is the time at the inbox's other end, if
+    /// known.
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
@@ -113,14 +114,14 @@ impl GatewayOrder {
         )
     }
 
-    /// Records a report that a gateway pushed. Returns its position among the gateway's reports.
+    /// Counts a report that a gateway pushed. Returns its position among the gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;
         self.pushed - 1
     }
 
-    /// Handles the arrival of the report at `position`.
+    /// Handles the arrival of a gateway's report number `position` at the orchestrator.
     #[inline]
     pub fn on_completion(&mut self, position: u64) -> OrderCheck {
         let in_order = advance(&mut self.next_completion, position);
@@ -128,15 +129,15 @@ impl GatewayOrder {
     }
 }
 
-/// The check of the return hand-off's order, for one incarnation: the latest time at the end whose
-/// log is read second.
+/// Checks that one incarnation's reports pass the return hand-off in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReturnOrder {
     last: u64,
 }
 
 impl ReturnOrder {
-    /// Handles a stamp at one end; `other` is the time at the other end, if known.
+    /// Handles a stamp at one end of the return hand-off; `other` is the time at its other end, if
+    /// known.
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));
@@ -148,13 +149,13 @@ impl ReturnOrder {
     }
 }
 
-/// Returns the point at the other end of the return hand-off.
+/// Returns the stamp point at the opposite end of the return hand-off.
 #[inline]
 pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }
 }
 
-/// Returns the gateway that served an order, by its stamps.
+/// Returns the gateway that served an order, derived from its stamps.
 #[inline]
 pub(super) fn gateway_of<'a>(
     gateways: &'a mut [GatewayOrder],

@@ -28,13 +28,13 @@ use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 use system::scratch::ColumnStore;
 
-/// Number of distinct reason codes that a row can hold.
+/// Number of distinct rejection codes that the order table can hold.
 pub(super) const MAX_REASONS: usize = 128;
 
-/// The points that strategies stamp.
+/// A bit mask of the points that strategies stamp.
 pub(super) const STRATEGY_POINTS: u64 = RoleKind::Strategy.info().points_mask();
 
-/// The state of the join over all logs.
+/// The state of joining all logs of a run into one table of orders.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
     pub deaths: &'a mut Deaths,
@@ -59,7 +59,7 @@ pub(super) struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Creates a join for strategies whose logs are within these bounds.
+    /// Creates an empty join for strategies whose logs have at most these sizes.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
@@ -108,36 +108,37 @@ impl<'a> Join<'a> {
         };
     }
 
-    /// Returns the strategy that alone writes the current log, so that invalid records are its own.
+    /// Returns the strategy that alone writes the log being read, to which invalid records are
+    /// therefore attributed.
     pub fn sole_author(&self) -> Option<u16> {
         self.source.author
     }
 
-    /// Returns the first violation in the current log that no correct strategy writes.
+    /// Returns the first violation in the log being read that no correct strategy would cause.
     pub fn first_nonsense(&self) -> Option<&Violation> {
         self.source.own_violations.first()
     }
 
-    /// Returns the count and the first example of stamps in the current log that are earlier than
-    /// the stamp before them. Not for a log that one strategy writes alone, where it is a
-    /// violation.
+    /// Returns how many stamps of the log being read are earlier than the one before them, with an
+    /// example. Not for a log that one strategy writes alone, where it is a violation.
     pub fn went_back(&self) -> Option<&Violation> {
         self.source.backward_steps.first()
     }
 
-    /// Marks the log of a strategy as untrusted: its stamps remain and count for nothing.
+    /// Marks the log of a strategy as untrusted: its stamps stay in the table but count for
+    /// nothing.
     pub fn distrust(&mut self, strategy: u16) {
         self.deaths.distrust(strategy);
         self.table.excuse(strategy);
         self.links.forget(strategy);
     }
 
-    /// Returns the number of invalid records that were skipped in the current, untrusted log.
+    /// Returns the number of invalid records that were skipped in an untrusted log.
     pub fn ignored(&self) -> u64 {
         self.source.ignored
     }
 
-    /// Adds one record of the current log.
+    /// Adds one record of the log being read.
     ///
     /// # Errors
     /// Only [`MergeError`] for missing space; every fault of the record is a violation.

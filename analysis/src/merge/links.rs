@@ -12,7 +12,7 @@ use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
 use std::collections::BTreeMap;
 
-/// The checksums that all logs have for the ends of each link.
+/// The checksums in all logs, for both ends of each link.
 #[derive(Debug, Default)]
 pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
@@ -22,7 +22,7 @@ impl LinkChecksums {
         self.0.insert(end, sum).is_none()
     }
 
-    /// Removes the checksums that a strategy wrote: they are untrusted.
+    /// Removes the checksums that an untrusted strategy wrote.
     pub fn forget(&mut self, strategy: u16) {
         let belongs_to_strategy = |end: &LinkEnd| match end.hand_off {
             HandOff::Submit | HandOff::Return => end.peer == strategy,
@@ -31,8 +31,8 @@ impl LinkChecksums {
         self.0.retain(|end, _| !belongs_to_strategy(end));
     }
 
-    /// Compares the checksums of both ends of each link. Only for complete runs: in others messages
-    /// were in flight.
+    /// Compares the checksums at both ends of each link and reports those that differ. Only for
+    /// complete runs: in others messages were in flight.
     pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
         if record.outcome != RunOutcome::Complete {
             return;

@@ -14,16 +14,16 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
-/// The top-of-book version that triggered an order.
+/// The top-of-book version to which an order reacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Version of the top of book of the order's instrument at its venue.
     pub version: u64,
-    /// Time of the exchange's write, in ticks; `None` if it never wrote the version.
+    /// Time of the exchange's write of the version, in ticks; `None` if it never wrote it.
     pub written: Option<u64>,
 }
 
-/// The top-of-book versions that the exchanges of a run wrote.
+/// All top-of-book versions that a run's exchanges wrote.
 #[derive(Debug)]
 pub(super) struct TouchVersions {
     /// Credentials of each venue.
@@ -34,13 +34,13 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Creates an empty list of top-of-book versions.
+    /// Creates an empty list of top-of-book versions for a plan.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
-    /// Adds the record of an exchange's write to its board, from the log of a thread.
+    /// Adds a logged top-of-book version that an exchange has written to its board.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -64,7 +64,7 @@ impl TouchVersions {
         }
     }
 
-    /// Returns the number of versions of all instruments.
+    /// Returns the number of top-of-book versions of all instruments.
     pub fn count(&self) -> u64 {
         self.written.values().map(|all| all.len() as u64).sum()
     }
@@ -81,7 +81,8 @@ impl TouchVersions {
         Some(Trigger { version, written })
     }
 
-    /// Checks the trigger that every order claims.
+    /// Checks for every order that the top-of-book version that it claims to react to was written
+    /// before.
     pub fn check(
         &self,
         table: &OrderTable,

@@ -54,7 +54,8 @@ use thiserror::Error;
 use thread_log::empty_status;
 use violation::{Findings, Violations};
 
-/// An error that prevents the merge. Faults of single orders are [`Violation`]s.
+/// An error that makes it impossible to merge a run's logs. Faults of single orders are
+/// [`Violation`]s.
 #[derive(Debug, Error)]
 pub enum MergeError {
     /// A log is missing, truncated or overwritten.
@@ -68,7 +69,7 @@ pub enum MergeError {
         "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
     )]
     Memory {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
     },
     /// Not enough disk space for the table of orders.
@@ -77,7 +78,7 @@ pub enum MergeError {
         folder = .folder.display()
     )]
     Disk {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
         /// Folder of the table.
         folder: PathBuf,
@@ -94,7 +95,7 @@ impl MergeError {
     }
 }
 
-/// A merged run: every order with its stamps, and the violations.
+/// All orders of a run with their stamps, joined from its logs, and the violations found.
 #[derive(Debug)]
 pub struct MergedRun {
     /// Counts of orders by outcome.
@@ -130,7 +131,7 @@ pub struct MergedRun {
 }
 
 impl MergedRun {
-    /// Creates a column of `len` zeros in the storage of the table.
+    /// Creates a column of `len` zeros in the storage of the merged table.
     ///
     /// # Errors
     /// [`MergeError`]: not enough space.
@@ -141,19 +142,20 @@ impl MergedRun {
         Ok(column)
     }
 
-    /// Returns the maximum resident bytes; `None` for no limit.
+    /// Returns the limit of the table's resident memory in bytes; `None` for no limit.
     pub(crate) fn max_resident_bytes(&self) -> Option<u64> {
         self.room.max_resident()
     }
 
-    /// Releases resident pages of the table above the limit. Called regularly during iterations.
+    /// Releases resident memory of the merged table above its limit. Called regularly during
+    /// iterations.
     #[inline]
     pub(crate) fn relieve(&self) {
         self.room.release_resident();
     }
 
-    /// Iterates over the table in blocks of rows, each with the id of its first row, in the order
-    /// of [`MergedRun::orders`].
+    /// Iterates over the merged table in blocks of rows, each with the id of its first row. The
+    /// order is that of [`MergedRun::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
@@ -180,22 +182,23 @@ impl MergedRun {
         self.table.at_exchange(id)
     }
 
-    /// Returns the top-of-book version that triggered an order by its own claim, with the time of
-    /// the exchange's write; `None` without a trigger.
+    /// Returns the top-of-book version that an order claims to react to, with the time of the
+    /// exchange's write. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
-    /// Iterates over the orders that count in the figures: returned, with every stamp, in time
-    /// order.
+    /// Iterates over the orders that count in the figures, in time order: returned, with every
+    /// stamp.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 }
 
-/// Merges the logs of a run, which are in a folder (a [`Path`](std::path::Path)) or in memory.
-/// `progress` is called about every 65,000 records with the merged and the total number.
+/// Merges all stamp logs of a run, in a folder or in memory, into one table of orders. The folder
+/// is a [`Path`](std::path::Path). `progress` is called about every 65,000 records with the merged
+/// and the total number.
 ///
 /// A log that ends within a record is an error, except in a failed run, which gives what it has. A
 /// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
@@ -211,7 +214,8 @@ pub fn merge<L: LogStore + ?Sized>(
     merge_in(&ColumnStore::memory(), logs, record, progress)
 }
 
-/// Merges like [`merge`], with the table in `room`. The result is identical for every storage.
+/// Merges a run as [`merge`] does, with the table in the storage `room`. The result is identical
+/// for every storage.
 ///
 /// # Errors
 /// [`MergeError`], as for [`merge`].

@@ -39,7 +39,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts a sent order by its outcome.
+    /// Adds a sent order to the counts, by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -60,9 +60,9 @@ pub enum OrderEnd {
     Returned,
     /// The strategy received the engine's refusal.
     Rejected,
-    /// The venue canceled it because the strategy was dead.
+    /// The venue canceled the order because the strategy was dead.
     Cancelled,
-    /// The engine had completed it, and the strategy was dead.
+    /// The engine had completed the order, and the strategy was dead.
     Orphaned,
     /// The order disappeared.
     Lost,
@@ -96,7 +96,7 @@ impl OrderEnd {
     }
 }
 
-/// Outcomes of the orders of a dead incarnation that it received no report for.
+/// The outcomes of a dead strategy's orders for which it received no report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
     /// Orders that disappeared.
@@ -108,7 +108,7 @@ pub struct OrderLosses {
 }
 
 impl OrderLosses {
-    /// Counts an order of a dead incarnation by its outcome.
+    /// Counts an order of a dead strategy by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
@@ -119,7 +119,7 @@ impl OrderLosses {
         }
     }
 
-    /// Returns the number of orders of all outcomes.
+    /// Returns the number of dead strategies' orders without a report, over all outcomes.
     pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }
@@ -135,33 +135,33 @@ impl Sum for OrderLosses {
     }
 }
 
-/// First and last stamps of a run, in ticks, and the time that orders were open; without orders of
-/// quarantined strategies.
+/// First and last stamps of a run, in ticks, and the time that orders were open. Orders of
+/// quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {
     /// Number of orders with a t1.
     pub sent: u64,
     /// First t1; `u64::MAX` if nothing was sent.
     pub first_sent: u64,
-    /// Last t1.
+    /// The last stamp t1.
     pub last_sent: u64,
     /// Number of orders with a t8.
     pub received: u64,
     /// First t8; `u64::MAX` if no order returned.
     pub first_received: u64,
-    /// Last t8.
+    /// The last stamp t8.
     pub last_received: u64,
     /// Sum of all t8 − t1.
     pub open_ticks: u128,
 }
 
 impl StampSpan {
-    /// Creates a span without any stamp.
+    /// Creates a span of time that contains no stamp.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
     }
 
-    /// Extends the span by the stamps of an order.
+    /// Extends the span of time to contain the stamps of an order.
     #[inline]
     pub(super) fn include(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);

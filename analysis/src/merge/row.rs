@@ -5,7 +5,7 @@ use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::stamps::Point;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A row of the order table: the stamps of one order.
+/// The stamps of one order, as a row of the merged table.
 ///
 /// ```text
 /// state 63              29 28      27     21 20   14 13         12         11             0
@@ -38,27 +38,28 @@ const POSITION_SHIFT: u32 = 29;
 /// The largest position that a row can hold: 34 billion reports of a gateway.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 
-/// Returns the bit of a point in [`OrderRow::points`].
+/// Returns the bit of a stamp point in [`OrderRow::points`].
 #[inline]
 pub const fn bit(point: Point) -> u64 {
     1 << (point as u64 - 1)
 }
 
 impl OrderRow {
-    /// Returns a bit for each stamped point.
+    /// Returns a bit mask of the points at which the order was stamped.
     #[inline]
     pub const fn points(&self) -> u64 {
         self.state & ((1 << ORDER_POINTS) - 1)
     }
 
-    /// Returns `true` if the point was stamped.
+    /// Returns `true` if the order was stamped at this point.
     #[inline]
     pub const fn has(&self, point: Point) -> bool {
         self.state & bit(point) != 0
     }
 
-    /// Returns the time of a point in ticks, if it was stamped; never for [`Point::Rejected`],
-    /// which is not a time, and [`Point::Cancelled`], which has the time of t5.
+    /// Returns the time at which the order was stamped at a point, in ticks. Never for
+    /// [`Point::Rejected`], which is not a time, and [`Point::Cancelled`], which has the time of
+    /// t5.
     #[inline]
     pub fn at(&self, point: Point) -> Option<u64> {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
@@ -70,8 +71,8 @@ impl OrderRow {
         PATH.map(|point| self.ticks[point as usize - 1])
     }
 
-    /// Returns the duration of a stage in ticks; 0 if its end precedes its start, `None` if a stamp
-    /// is missing.
+    /// Returns the duration of a stage of the order's path in ticks; `None` if a stamp is missing.
+    /// 0 if its end precedes its start.
     #[inline]
     pub fn stage(&self, stage: Stage) -> Option<u64> {
         let record = stage.info();
@@ -98,15 +99,14 @@ impl OrderRow {
         self.ended().saturating_sub(self.began())
     }
 
-    /// Returns `true` if each of t1 to t8 was stamped; with `--stamps ends` the inner stamps are
-    /// absent.
+    /// Returns `true` if all of t1 to t8 were stamped; with `--stamps ends` the inner ones are not.
     #[inline]
     pub const fn has_all_stamps(&self) -> bool {
         self.points() & points_mask(&PATH) == points_mask(&PATH)
     }
 
-    /// Returns the code of the reason for which the order was refused (0 to 127; larger codes are
-    /// truncated).
+    /// Returns the code of the reason for which the order was refused. Codes are 0 to 127; larger
+    /// ones are truncated.
     pub const fn reason(&self) -> Option<u8> {
         if self.has(Point::Rejected) {
             Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
@@ -115,8 +115,7 @@ impl OrderRow {
         }
     }
 
-    /// Returns `true` if the order returned with every stamp in order: only these orders count in
-    /// the figures.
+    /// Returns `true` if the order counts in the figures: it returned with every stamp in order.
     #[inline]
     pub const fn is_measured(&self) -> bool {
         self.state & MEASURED != 0
@@ -128,8 +127,8 @@ impl OrderRow {
         self.state & DUPLICATED != 0
     }
 
-    /// Returns the gateway that served the order and the number of reports that it had pushed
-    /// before, if its log has them.
+    /// Returns the gateway that served the order, and how many reports it had pushed before. `None`
+    /// if its log does not have them.
     #[inline]
     pub const fn pushed(&self) -> Option<(usize, u64)> {
         match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
@@ -138,7 +137,7 @@ impl OrderRow {
         }
     }
 
-    /// Returns `true` if more reports follow the first, by its t5.
+    /// Returns `true` if more reports follow the order's first one, according to its stamp t5.
     #[inline]
     pub const fn has_more(&self) -> bool {
         self.state & MORE != 0
@@ -166,8 +165,8 @@ impl OrderRow {
         self.state |= position.min(POSITION_MAX) << POSITION_SHIFT;
     }
 
-    /// Sets the stamp of a point. Returns `false` if the order has one of this point already, which
-    /// then stays.
+    /// Sets the order's stamp at a point. Returns `false` if the order has one of this point
+    /// already, which then stays.
     #[inline]
     pub(super) fn try_stamp(&mut self, point: Point, value: u64) -> bool {
         if self.has(point) {
@@ -184,8 +183,8 @@ impl OrderRow {
     }
 }
 
-/// The stamps of an exchange for one order, in 24 bytes next to the row. Allocated only in runs
-/// with an exchange.
+/// The times that an exchange stamped for one order, in 24 bytes next to its row. Allocated only in
+/// runs with an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 pub struct ExchangeStamps {
     received: u64,
@@ -202,7 +201,7 @@ const DONE: u32 = 2;
 const _: () = assert!(size_of::<ExchangeStamps>() == 24);
 
 impl ExchangeStamps {
-    /// Sets the stamp of a point at the exchange. Returns `false` if it was set already.
+    /// Sets the exchange's stamp of the order at a point. Returns `false` if it was set already.
     pub(super) fn try_stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
         let (bit, ticks) = match point {
             Point::ExchangeRecv => (RECEIVED, &mut self.received),
@@ -217,12 +216,12 @@ impl ExchangeStamps {
         true
     }
 
-    /// Returns `true` without any stamp.
+    /// Returns `true` if the exchange stamped nothing.
     pub(super) const fn is_empty(&self) -> bool {
         self.points == 0
     }
 
-    /// Returns the thread of the exchange that stamped the order.
+    /// Returns the index of the exchange's thread that stamped the order.
     pub(super) const fn thread(&self) -> usize {
         self.thread as usize
     }
@@ -241,8 +240,8 @@ impl ExchangeStamps {
         self.at(DONE, self.done)
     }
 
-    /// Returns the durations of the exchange's stages, in the order of [`ExchangeStage::ALL`];
-    /// `None` if a stamp is missing or out of order.
+    /// Returns the durations of the order's stages within the exchange, in the order of
+    /// [`ExchangeStage::ALL`]. `None` if a stamp is missing or out of order.
     pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
         let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
         way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])

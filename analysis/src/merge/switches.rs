@@ -12,20 +12,20 @@ use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
-/// A kill switch that was turned on.
+/// The activation of a kill switch: its scope, cause and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillActivation {
     /// Switch as logged.
     pub switch: KillSwitch,
-    /// Time at which the orchestrator saw it, in ticks.
+    /// Time at which the orchestrator saw the kill switch, in ticks.
     pub seen: u64,
     /// Time at which the last order that it cancels was confirmed; `None` if that did not happen.
     pub done: Option<u64>,
-    /// Time at which it was turned off.
+    /// Time at which the kill switch was turned off.
     pub revived: Option<u64>,
 }
 
-/// The kill switches of a run.
+/// The kill switches of a run, to check that no order passed one that was on.
 #[derive(Debug, Default)]
 pub(super) struct KillSwitches {
     kills: Vec<KillActivation>,
@@ -46,7 +46,7 @@ pub(super) struct KillSwitches {
 const NOT_NEW: u8 = 1;
 
 impl KillSwitches {
-    /// Adds a log record of a kill switch.
+    /// Handles a log record that a kill switch was turned on, off or confirmed.
     #[cold]
     pub fn record(&mut self, record: Record) {
         let Some(switch) = KillSwitch::from_record(&record) else {
@@ -85,13 +85,13 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if any switch is on.
+    /// Returns `true` if any kill switch is on at this position of the log.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
-    /// Handles an order that is dispatched while a switch is on.
+    /// Checks an order that is dispatched while a kill switch is on.
     #[cold]
     pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
@@ -121,9 +121,9 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if a kill switch on the order's scope had been seen when its venue completed
-    /// it (the t5 of its last report): then the switch canceled it. The venue learned of it before
-    /// a revival and may confirm afterwards.
+    /// Returns `true` if a kill switch canceled the order: it was on when the venue completed the
+    /// order. That time is the t5 of its last report. The venue learned of it before a revival and
+    /// may confirm afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -140,7 +140,7 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Checks the orders whose venue and instrument were not known at their dispatch.
+    /// Checks the orders whose venue and instrument were unknown when they were dispatched.
     pub fn check<'a>(
         &self,
         row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,

@@ -20,7 +20,7 @@ const LATER_CHUNK: u64 = 16;
 /// stamps are lost.
 const SPARE_ROWS: u64 = 4096;
 
-/// The orders of one incarnation of a strategy, by sequence.
+/// The table of one strategy incarnation's orders, by sequence.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub strategy: u16,
@@ -61,52 +61,53 @@ impl Lane {
         }
     }
 
-    /// Returns the instrument of an order, by the log of its gateway.
+    /// Returns the instrument of the order with this sequence, according to its gateway's log.
     #[inline]
     pub fn instrument(&self, sequence: u64) -> u16 {
         self.instruments.get(sequence as usize).copied().unwrap_or(0)
     }
 
-    /// Sets the instrument of an order that has a row.
+    /// Sets the instrument of the order with this sequence.
     pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
         *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
-    /// Returns the exchange stamps of an order.
+    /// Returns the exchange's stamps of the order with this sequence.
     #[inline]
     pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the exchange stamps of an order for writing. An error if the table has no row of it.
+    /// Returns the exchange's stamps of the order with this sequence, for writing. An error if the
+    /// table has no row of it.
     pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut ExchangeStamps, MissingRow> {
         grow_to(&mut self.at_exchange, sequence)
     }
 
-    /// Returns the market data version that an order claims to react to.
+    /// Returns the top-of-book version that the order with this sequence claims to react to.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
     }
 
-    /// Sets the claimed trigger version of an order that has a row. Returns `false` if it was set
-    /// already.
+    /// Sets the top-of-book version that the order with this sequence claims to react to. Returns
+    /// `false` if it was set already.
     pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, MissingRow> {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
-    /// Iterates over the sequences of orders with a claimed trigger.
+    /// Iterates over the sequences of orders that claim to react to a top-of-book version.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
 
-    /// Returns `true` if any order of the lane was at an exchange.
+    /// Returns `true` if any order of this incarnation was at an exchange.
     pub fn has_exchange(&self) -> bool {
         !self.at_exchange.is_empty()
     }
 
-    /// Returns the id of the order in a row.
+    /// Returns the order id for a sequence of this incarnation.
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy, self.epoch, sequence)
     }
@@ -123,7 +124,7 @@ fn grow_to<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, Mi
     Ok(&mut column[index])
 }
 
-/// The reason for which an order has no row.
+/// A reason why the merged table has no row for an order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MissingRow {
     /// The strategy does not exist.
@@ -132,11 +133,11 @@ pub(super) enum MissingRow {
     Epoch,
     /// The sequence exceeds the capacity of the logs.
     Limit,
-    /// Memory or disk space for it is missing: this many bytes.
+    /// Memory or disk space for the order table is missing: this many bytes.
     Memory(u64),
 }
 
-/// The limits of the memory for the orders of one strategy.
+/// The limits of the memory for one strategy's orders in the merged table.
 #[derive(Clone, Debug)]
 pub(super) struct LaneBounds {
     /// Maximum rows in a lane.
@@ -152,9 +153,9 @@ pub(super) struct LaneBounds {
 }
 
 impl LaneBounds {
-    /// Computes the limits from the number of planned orders, the records in the strategy's log and
-    /// its last epoch: no more rows than planned, and no more than records, plus a margin for
-    /// orders with lost stamps. Memory use follows the size of the files.
+    /// Computes the limits from planned orders, records in the strategy's log and last epoch. No
+    /// more rows than planned, and no more than records, plus a margin for orders with lost stamps.
+    /// Memory use follows the size of the files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
         // A lane that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
@@ -172,8 +173,8 @@ struct LaterEpochs {
     lane_indices: Vec<u32>,
 }
 
-/// The order table: a row for each order, by strategy and incarnation. Lanes of epoch 0 are at
-/// their strategy's index.
+/// The merged table of a run's orders, by strategy and incarnation, with a row of stamps for each.
+/// Lanes of epoch 0 are at their strategy's index.
 #[derive(Debug)]
 pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
@@ -181,11 +182,11 @@ pub(super) struct OrderTable {
     pub room: ColumnStore,
 }
 
-/// Number of rows of the order table between two checks of the resident memory.
+/// Number of rows of the merged table between two checks of resident memory.
 pub(super) const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
-    /// Creates an order table for strategies with these limits.
+    /// Creates an empty order table for strategies with these memory limits.
     pub fn new(bounds: Vec<LaneBounds>, room: &ColumnStore) -> Self {
         let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
@@ -194,19 +195,19 @@ impl OrderTable {
         Self { lanes, later, room: room.clone() }
     }
 
-    /// Releases resident pages of the table above the limit: see [`Room::relieve`].
+    /// Releases resident memory of the table above its limit: see [`Room::relieve`].
     #[inline]
     pub fn relieve(&self) {
         self.room.release_resident();
     }
 
-    /// Creates the error for missing space: `bytes` more are needed.
+    /// Creates the error that the table needs `bytes` more bytes than there is space.
     #[cold]
     pub fn out_of_space(&self, bytes: u64) -> MergeError {
         MergeError::out_of_space(&self.room, bytes)
     }
 
-    /// Returns the orders of an order's incarnation, with a row for the order.
+    /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
     ///
     /// # Errors
     /// [`MissingRow`]: the order is impossible, or memory is missing.
@@ -284,7 +285,7 @@ impl OrderTable {
         }
     }
 
-    /// Marks the log of a strategy as untrusted, which was found out while the logs were read.
+    /// Marks a strategy as untrusted: rows of its orders may be incomplete.
     pub fn excuse(&mut self, strategy: u16) {
         if let Some(later) = self.later.get_mut(usize::from(strategy)) {
             later.bounds.is_excused = true;
@@ -298,34 +299,34 @@ impl OrderTable {
         }
     }
 
-    /// Returns the last epoch of a strategy with any stamp.
+    /// Returns the last incarnation of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
         self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
     }
 
-    /// Returns the row of an order, if it exists.
+    /// Returns the row of stamps of an order, if there is one.
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
-    /// Returns the exchange stamps of an order.
+    /// Returns the exchange's stamps of an order.
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         let lane = self.lane_of(id.strategy(), id.epoch());
         lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
-    /// Iterates over every row with its order's id.
+    /// Iterates over the row of stamps of every order, with its id.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.blocks().flat_map(block_rows)
     }
 
-    /// Iterates over the rows of one strategy, without touching those of others.
+    /// Iterates over the rows of one strategy's orders, without touching those of others.
     pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
         lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(block_rows)
     }
 
-    /// Iterates over the rows in blocks, each with the id of its first row.
+    /// Iterates over the rows of stamps in blocks, each with the id of its first order.
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.lanes.iter().flat_map(|lane| self.blocks_of(lane))
     }

@@ -4,7 +4,7 @@ use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, ThreadStatus};
 
-/// The facts about one thread's log, besides its stamps.
+/// Facts about one thread's log besides its stamps: incarnation, dropped records, counters.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
     /// Name of the thread in the plan.
@@ -27,7 +27,7 @@ pub struct ThreadLog {
 }
 
 impl ThreadLog {
-    /// Creates the facts of an untrusted log.
+    /// Creates the facts about an untrusted log, of which only the number of records is used.
     pub(super) fn unproven(name: String, records: u64) -> Self {
         Self {
             name,
@@ -42,7 +42,7 @@ impl ThreadLog {
     }
 }
 
-/// Returns an empty status block.
+/// Returns a thread's status block without any value.
 pub(super) fn empty_status() -> ThreadStatus {
     ThreadStatus::from_words([0; STATUS_WORDS])
 }

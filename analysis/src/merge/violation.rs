@@ -4,7 +4,8 @@ use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation of a run's invariants. Any violation makes the run invalid.
+/// A kind of violation of a run's invariants, such as a lost order. Any violation makes the run
+/// invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {
@@ -45,7 +46,7 @@ pub enum ViolationKind {
     RecordsDropped,
     /// The counters of a thread differ from its stamps.
     Counters,
-    /// A thread received an invalid message that no death or fault of the record explains; or,
+    /// A thread received an invalid message that no death or fault of the record explains. Or,
     /// outside the sandbox, a strategy was quarantined for its orders without a fault of the plan.
     PeerFaults,
     /// A fill belongs to no report, is duplicated, or has no price.
@@ -63,7 +64,7 @@ pub enum ViolationKind {
     Checksum,
 }
 
-/// The violations of one kind.
+/// The number of violations of one kind, with a first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Kind of violation.
@@ -74,18 +75,19 @@ pub struct Violation {
     pub first: String,
 }
 
-/// All violations of a run by kind; a list, since there are few kinds and mostly none.
+/// All violations of a run's invariants, counted by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Counts one violation of a kind. `example` is called only for the first of its kind.
+    /// Counts one violation of a kind, and keeps the first example. `example` is called only for
+    /// the first of its kind.
     #[cold]
     pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations of a kind; does nothing for 0.
+    /// Counts `count` violations of a kind, and keeps the first example. Does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
@@ -102,12 +104,12 @@ impl Violations {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
 
-    /// Returns the kind that was found first.
+    /// Returns the violation that was found first, with its kind and count.
     pub fn first(&self) -> Option<&Violation> {
         self.0.first()
     }
 
-    /// Adds all violations of another collection.
+    /// Adds the violations of another collection to this one.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);
@@ -121,7 +123,7 @@ impl Violations {
     }
 }
 
-/// The violations of a run, by the strategy whose stamps they rest on.
+/// The violations of a run's invariants, separated by the strategy on whose stamps they depend.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
@@ -134,8 +136,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Counts one violation that rests on the stamps of the strategy `witness`; `None` for one that
-    /// does not.
+    /// Counts one violation that depends only on the stamps of the strategy `witness`; `None`: on
+    /// no strategy's.
     #[cold]
     pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
         match witness {
@@ -144,17 +146,17 @@ impl Findings {
         }
     }
 
-    /// Iterates over the strategies that contradict the engine, with their violations.
+    /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
     pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
         self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
     }
 
-    /// Removes the violations that rest on the stamps of one strategy.
+    /// Removes the violations that depend only on one strategy's stamps.
     pub fn disregard(&mut self, strategy: u16) {
         self.by_strategy.remove(&strategy);
     }
 
-    /// Returns all violations sorted by kind.
+    /// Returns all violations of the run sorted by kind.
     pub fn into_sorted(mut self) -> Vec<Violation> {
         for violations in core::mem::take(&mut self.by_strategy).into_values() {
             self.firm.append(violations);
@@ -163,7 +165,7 @@ impl Findings {
     }
 }
 
-/// Returns the name of an order in examples: `strategy 3 order 17`.
+/// Returns the name of an order for messages, such as `strategy 3 order 17`.
 pub fn order_name(id: OrderId) -> String {
     match id.epoch() {
         0 => format!("strategy {} order {}", id.strategy(), id.sequence()),

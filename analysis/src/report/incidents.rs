@@ -12,7 +12,7 @@ const MAX_INCIDENTS: usize = 8;
 /// Maximum length of a cause in characters; less if the row exceeds the terminal.
 const CAUSE_WIDTH: usize = 30;
 
-/// Returns the totals over all incidents as texts.
+/// Returns the totals over all strategy deaths of a run as texts.
 pub(super) fn totals(containment: &Containment) -> Vec<String> {
     let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
         containment;
@@ -29,7 +29,7 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
     ]
 }
 
-/// Returns the name of the dead incarnation of a strategy: `3`, or `3.12` after a restart.
+/// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.
 pub(crate) fn name(incident: &IncidentSummary) -> String {
     match incident.epoch {
         0 => incident.strategy.to_string(),
@@ -37,7 +37,7 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
     }
 }
 
-/// Returns the cause of the death on one line without control characters.
+/// Returns the cause of a strategy's death on one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
     single_line(&incident.cause)
 }
@@ -89,7 +89,7 @@ fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
     table
 }
 
-/// Returns the table of the distributions over all incidents.
+/// Returns the table of latency distributions over all strategy deaths of a run.
 pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Table {
     let mut columns = STAGE_COLUMNS;
     columns[0] = "all incidents";
@@ -100,12 +100,12 @@ pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Tab
     table
 }
 
-/// Returns the lines of the distribution table for the terminal.
+/// Returns the lines of the table of distributions over all strategy deaths, for the terminal.
 pub(super) fn distribution_lines(containment: &Containment) -> Vec<String> {
     fit_to_width(&distributions(containment, ruled()))
 }
 
-/// Returns the incident table with all columns.
+/// Returns the table of a run's strategy deaths with all columns.
 pub(super) fn incidents(summary: &Summary, style: TableStyle, max_rows: usize) -> Table {
     let columns = [
         "died",

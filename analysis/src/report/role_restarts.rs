@@ -8,7 +8,7 @@ use crate::table::Grid;
 /// Maximum number of restarts whose causes are listed below the table.
 const MAX_CAUSES: usize = 8;
 
-/// Returns the table of role restarts; `None` for a run without any.
+/// Returns the table of engine roles that were restarted; `None` for a run without any.
 pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
     let at = |comeback: &RoleRestartSummary| {
         format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)

@@ -17,8 +17,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// Returns the name of a strategy kind in tables: a built-in name as it is; for a command its
-/// program, and for an interpreter also its script: `python3 strategy.py`.
+/// Returns the name of a strategy kind in tables: `player`, or for a command its program: `python3
+/// strategy.py`. A built-in name stays as it is; for an interpreter the script is added.
 pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut words = command.split_whitespace();
@@ -42,7 +42,7 @@ fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
 }
 
-/// Returns the tables that compare strategies; none for a run with a single kind of strategies.
+/// Returns the tables that compare strategies of several kinds; none for a run with one kind.
 pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     let all = &summary.strategies;
     if all.is_empty() {

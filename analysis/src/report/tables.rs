@@ -14,7 +14,7 @@ const MAX_THREADS: usize = 12;
 /// Column heads of the stage table.
 pub(super) const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// Returns a row of the stage table.
+/// Returns the cells of a row of the stage table.
 pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
     let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
@@ -24,8 +24,8 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     cells
 }
 
-/// Returns the stage table; names are the keys of the summary. `stall-free` shows the share of
-/// orders that it is about.
+/// Returns the table of stages and their percentiles; the names are the keys of the summary.
+/// `stall-free` shows the share of orders that it is about.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
     for measure in summary.measures() {
@@ -42,8 +42,8 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     table
 }
 
-/// Returns the lines of the stage table for the terminal, with rules between stages, sums and the
-/// remaining measures.
+/// Returns the lines of the stage table for the terminal, with rules between its sections. The
+/// sections are stages, sums and the remaining measures.
 pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let table = stages(summary, ruled());
     let mut lines: Vec<String> = table.lines().collect();
@@ -109,7 +109,7 @@ fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
-/// Escapes an external text for a table cell.
+/// Escapes an external text, such as a name, for a cell of a table.
 pub(super) fn cell(style: TableStyle, text: &str) -> String {
     if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

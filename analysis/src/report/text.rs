@@ -32,7 +32,8 @@ impl LineStyle {
     }
 }
 
-/// Formats the terminal report, at most [`width`] columns wide; with escape codes only if `colour`.
+/// Formats the terminal report of a run, at most [`width`] columns wide. With escape codes only if
+/// `colour`.
 pub fn terminal(summary: &Summary, color: bool) -> String {
     let mut page = TextReport { text: String::new(), color };
     verdict(&mut page, summary);
@@ -111,10 +112,10 @@ fn verdict(page: &mut TextReport, summary: &Summary) {
     }
 }
 
-/// A named list of texts in the report.
+/// A name in the report with the texts next to it.
 pub(crate) type NamedFields = (&'static str, Vec<String>);
 
-/// Returns the settings of the run and the machine.
+/// Returns the report's fields with the settings of the run and the machine.
 pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -158,7 +159,7 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-/// Returns the main figures of the run.
+/// Returns the report's fields with the main figures of the run.
 pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
     let mut fields: Vec<NamedFields> = Vec::new();
     let orders = &summary.orders;

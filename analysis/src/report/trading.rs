@@ -10,7 +10,7 @@ use protocol::plan;
 /// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
 const MAX_POSITIONS: usize = 20;
 
-/// Returns the texts of the trading summary line: `fills 200 · volume 1.5 · …`.
+/// Returns the texts of the trading line in the report: `fills 200 · volume 1.5 · …`.
 pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
@@ -27,7 +27,7 @@ pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
     fields
 }
 
-/// Returns `true` if the positions add nothing to the summary line: every venue only delays and
+/// Returns `true` if the positions add nothing to the trading line. Every venue only delays and
 /// fills in full, and the run has one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
@@ -35,7 +35,7 @@ pub(crate) fn is_plain(summary: &Summary) -> bool {
         && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
 }
 
-/// Returns the table of positions, if it adds to the summary line.
+/// Returns the table of positions, if it adds something to the trading line.
 pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     let trading = summary.trading.as_ref().filter(|trading| !trading.positions.is_empty())?;
     if is_plain(summary) {
@@ -61,13 +61,13 @@ pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
     Some(table)
 }
 
-/// Returns the number of positions that the table omits.
+/// Returns the number of positions that the report's table omits.
 pub(super) fn hidden_positions(summary: &Summary) -> usize {
     let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
     listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))
 }
 
-/// Returns the table of kill switches.
+/// Returns the table of a run's kill switches.
 pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table> {
     if trading.kills.is_empty() {
         return None;
@@ -87,7 +87,7 @@ pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table
     Some(table)
 }
 
-/// Returns the tables for the terminal, each after an empty line.
+/// Returns the lines of the trading tables for the terminal, each after an empty line.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
@@ -102,7 +102,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// Formats a quantity in whole units: `1.5`, with at most eight decimals.
+/// Formats a quantity, given in 1e-8 units, in whole units: `1.5`, with at most eight decimals.
 pub(crate) fn units(quantity: f64) -> String {
     let text = format!("{:.8}", quantity / 1e8);
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -4,8 +4,7 @@ use super::{MachineKey, RunOutline};
 use crate::summary::Distribution;
 use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 
-/// Returns a synthetic run of a schedule whose rt_venue has this median, and twice the median as
-/// p99.
+/// Returns a synthetic outline of a run with this median rt_venue, and twice the median as p99.
 pub fn run(hash: usize, ns: f64) -> RunOutline {
     let figures = Distribution {
         count: 100_000,

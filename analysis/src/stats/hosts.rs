@@ -7,7 +7,7 @@
 use super::interval::{Difference, format_ratio};
 use serde::{Deserialize, Serialize};
 
-/// The difference of B against A on one host.
+/// The latency difference between settings A and B on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostDifference {
     /// Name of the host.
@@ -29,13 +29,15 @@ fn describe_pair(low: (&HostDifference, &Difference), high: (&HostDifference, &D
     format!("{}, {}", of(low), of(high))
 }
 
-/// Returns a description if B is faster on one host and slower on another.
+/// Describes a disagreement of hosts: B is faster on one and slower on another. `None` if there is
+/// none.
 pub(super) fn opposed(hosts: &[HostDifference]) -> Option<String> {
     let of = |wanted| known(hosts).find(|(_, difference)| difference.direction() == wanted);
     Some(format!("the hosts disagree: {}", describe_pair(of(-1)?, of(1)?)))
 }
 
-/// Returns a description if the intervals of two hosts do not overlap.
+/// Describes a disagreement of hosts: the confidence intervals of two do not overlap. `None` if
+/// there is none.
 pub(super) fn disagreement(hosts: &[HostDifference]) -> Option<String> {
     let lowest = known(hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
     let highest = known(hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

@@ -21,11 +21,12 @@ use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of pairs for a comparison.
+/// Minimum number of pairs of runs for a comparison.
 pub const MIN_PAIRS: usize = 5;
-/// Minimum number of pairs for the permutation test.
+/// Minimum number of pairs of runs for the permutation test.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
-/// Relative resolution of a ratio: percentiles come from histograms with three significant digits.
+/// Relative resolution of a latency ratio: percentiles come from histograms with three significant
+/// digits.
 pub const RESOLUTION: f64 = 0.001;
 
 /// The statistical method that computed a confidence interval.
@@ -39,7 +40,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Returns a description for the note below a table.
+    /// Describes the method for the note below a table.
     pub const fn describe(self) -> &'static str {
         match self {
             Method::PairFlips => {
@@ -50,7 +51,7 @@ impl Method {
     }
 }
 
-/// The difference of B against A over pairs of repeats.
+/// The ratio and the difference of settings B and A over pairs of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Number of pairs.
@@ -64,8 +65,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
-    /// [`RESOLUTION`], contains 1.
+    /// Returns the sign of the difference: -1 if B is less than A, 1 if it is more, 0 if it is
+    /// unclear. It is unclear if the ratio's interval, widened by [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -77,7 +78,7 @@ impl Difference {
     }
 }
 
-/// Formats a ratio with its interval: `1.032 [0.990–1.071]`.
+/// Formats a latency ratio with its interval: `1.032 [0.990–1.071]`.
 pub fn format_ratio(difference: &Difference) -> String {
     let text = |value: f64| match value {
         value if value < 2.0 => format!("{value:.3}"),
@@ -89,8 +90,8 @@ pub fn format_ratio(difference: &Difference) -> String {
     format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }
 
-/// Compares B with A; entries with equal indices are pairs. `step` is the resolution of the
-/// figures, in their unit: every interval extends at least that far.
+/// Compares B with A over pairs of runs; entries with equal indices are pairs. `step` is the
+/// resolution of the figures, in their unit: every interval extends at least that far.
 ///
 /// Returns `None` with fewer than [`MIN_PAIRS`] pairs, with a figure that is not above 0, or
 /// with too few runs of both sides in one placement.

@@ -109,7 +109,7 @@ impl MachineKey {
 }
 
 impl RunOutline {
-    /// Creates the outline of a summary.
+    /// Creates the outline of a run from its summary.
     pub fn from_summary(summary: &Summary) -> Self {
         let plan = &summary.plan;
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -156,25 +156,26 @@ impl RunOutline {
         }
     }
 
-    /// Returns the distribution of a measure; empty if the outline lacks it.
+    /// Returns the distribution of a measured duration; empty if the outline lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// Returns the share of orders that stalls affected and that [`Measure::StallFree`] excludes;
-    /// `None` if unknown.
+    /// Returns the share of orders that stalls affected; `None` if unknown. [`Measure::StallFree`]
+    /// excludes them.
     pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Returns the extra work per order, in nanoseconds: measured, or requested if unknown.
+    /// Returns the extra work per order in nanoseconds: measured, or the requested time if it was
+    /// not measured.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
 
-    /// Returns `true` if the run counts in comparisons.
+    /// Returns `true` if the run is complete and valid, so that it counts in comparisons.
     pub const fn is_sound(&self) -> bool {
         self.complete && self.valid
     }
@@ -193,30 +194,31 @@ impl RunOutline {
     }
 }
 
-/// A percentile whose values are compared.
+/// A latency percentile that is compared: p50, p99 or p99.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Percentile {
     /// The median.
     #[serde(rename = "p50")]
     P50,
-    /// One in a hundred is slower.
+    /// The 99th percentile: one in a hundred orders is slower.
     #[serde(rename = "p99")]
     P99,
-    /// One in a thousand is slower.
+    /// The 99.9th percentile: one in a thousand orders is slower.
     #[serde(rename = "p99.9")]
     P999,
 }
 
 impl Percentile {
-    /// All percentiles that are compared.
+    /// All latency percentiles that are compared.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
-    /// Returns the name of the percentile.
+    /// Returns the percentile's name, such as `p99`.
     pub const fn name(self) -> &'static str {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns the value of the percentile in a distribution, if it has enough samples.
+    /// Returns the value of this percentile in a distribution, if the distribution has enough
+    /// samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,
@@ -226,7 +228,7 @@ impl Percentile {
     }
 }
 
-/// Returns a percentile of one measure for each run; `None` if any run lacks it.
+/// Returns one percentile of a measured duration for each run; `None` if any run lacks it.
 pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

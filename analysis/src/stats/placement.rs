@@ -9,14 +9,15 @@ use super::outline::{MachineKey, RunOutline};
 /// Maximum relative difference of core-to-core round trips within one placement.
 pub const CORE_RTT_TOLERANCE: f64 = 0.25;
 
-/// Returns `true` if the placement changed during the run, so that its figures belong to neither.
+/// Returns `true` if the placement of the cores changed during the run: its figures belong to no
+/// placement.
 pub fn has_moved(run: &RunOutline) -> bool {
     matches!((run.core_rtt_ns, run.core_rtt_after_ns), (Some(before), Some(after)) if differs(before, after))
 }
 
-/// Returns the placement of each run, numbered from the closest cores on. Runs without a known
-/// round trip share placement 0 with the closest: if it cannot be measured (one core) there is one
-/// placement.
+/// Returns the core placement of each run as a number, from the closest cores on. Runs without a
+/// known round trip share placement 0 with the closest: if it cannot be measured (one core) there
+/// is one placement.
 pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut floors: Vec<f64> = runs.iter().filter_map(|run| core_rtt(run)).collect();
     floors.sort_by(f64::total_cmp);
@@ -28,8 +29,8 @@ pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     runs.iter().map(of).collect()
 }
 
-/// Returns a number for the host and placement of each run. Runs with equal numbers are comparable;
-/// numbers increase by host, in order of appearance.
+/// Returns a number for each run that identifies its host and core placement. Runs with equal
+/// numbers are comparable; numbers increase by host, in order of appearance.
 pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut found = vec![0; runs.len()];
     let mut next = 0;
@@ -42,7 +43,7 @@ pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     found
 }
 
-/// Returns the hosts of the runs, each once, in order of appearance.
+/// Returns the hosts on which runs were made, each once, in order of appearance.
 pub fn hosts<'a>(runs: &[&'a RunOutline]) -> Vec<&'a MachineKey> {
     let mut hosts: Vec<&MachineKey> = Vec::new();
     for run in runs {

@@ -1,7 +1,7 @@
 //! Median of one figure over a few repeats.
 
-/// Returns the median: the middle value, or the mean of the two middle ones. Returns `None` for no
-/// values, or if one is not finite.
+/// Returns the median of some values: the middle one, or the mean of the two middle ones. Returns
+/// `None` for no values, or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values)?;
     let middle = sorted.len() / 2;

@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct SeededRng(ChaCha8Rng);
 
 impl SeededRng {
-    /// Creates the generator of a seed.
+    /// Creates the generator of random numbers that belongs to a seed.
     pub fn new(seed: u64) -> Self {
         // Not `seed_from_u64`: the library may change how that spreads its argument.
         let mut key = *b"........bulkhead statistics, v1.";
@@ -20,12 +20,12 @@ impl SeededRng {
         self.0.next_u64()
     }
 
-    /// Returns an integer from 0 to `bound − 1`; 0 if `bound` is 0.
+    /// Returns a random integer from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn next_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// Returns a number above 0 and at most 1.
+    /// Returns a random number above 0 and at most 1.
     pub fn next_unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }

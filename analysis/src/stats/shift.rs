@@ -14,7 +14,7 @@
 use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its 95 % confidence interval.
+/// An estimated shift with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate.
@@ -30,13 +30,13 @@ impl Estimate {
         Self { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 
-    /// Returns the estimate with its interval extended to at least `reach` on both sides.
+    /// Returns the estimate with its interval widened to at least `reach` on both sides.
     pub(super) fn with_min_half_width(self, reach: f64) -> Self {
         Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
     }
 }
 
-/// The figure of one run, with the run's core placement.
+/// One run's value in a comparison, with the run's core placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Figure of the run.
@@ -88,8 +88,8 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// Estimates the shift between A and B with its interval, if any order of a placement's runs is
-/// equally likely. Returns `None` with too few runs of both sides in one placement.
+/// Estimates the shift between A and B by rank sums, within each core placement. Returns `None`
+/// with too few runs of both sides in one placement.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
@@ -105,7 +105,7 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// Estimates the shift between A and B with its interval, if A and B are exchangeable within pairs.
+/// Estimates the shift between A and B by a permutation test that exchanges A and B within pairs.
 /// Returns `None` with too few runs of both sides in one placement.
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation

@@ -14,7 +14,7 @@ use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The verdict on B against A.
+/// The verdict on B against A: faster, slower, no difference seen, or not comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -40,14 +40,14 @@ impl Verdict {
     }
 }
 
-/// The pairs of repeats of A and B, and the reasons against comparing them.
+/// The pairs of runs of A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPairing<'a> {
     /// Runs of A, in pair order.
     pub a: Vec<&'a RunOutline>,
     /// Runs of B, in pair order.
     pub b: Vec<&'a RunOutline>,
-    /// Reasons for which the two are not comparable; empty if they are.
+    /// Reasons for which A and B are not comparable; empty if they are.
     pub reasons: Vec<String>,
     /// Caveats that weaken the comparison without preventing it.
     pub caveats: Vec<String>,
@@ -56,7 +56,7 @@ pub struct RunPairing<'a> {
     same_runs: bool,
 }
 
-/// The number of runs of both sides in one placement.
+/// The number of runs of A and of B in one core placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacementRuns {
     /// Name of the host; empty if there was only one.
@@ -74,7 +74,7 @@ pub struct PlacementRuns {
     pub b_ns: Option<f64>,
 }
 
-/// Pairs the sound runs of A and B by schedule and host, in the order in which they ran.
+/// Pairs the sound runs of A and B by schedule and host, in the order in which they were made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();
@@ -160,7 +160,7 @@ impl RunPairing<'_> {
         self.caveats.extend(unfit);
     }
 
-    /// Returns the runs by host and placement; empty if there was only one.
+    /// Returns the numbers of runs by host and core placement; empty if there was only one.
     pub fn runs_by_placement(&self) -> Vec<PlacementRuns> {
         let all: Vec<&RunOutline> = self.a.iter().chain(&self.b).copied().collect();
         let highest = self.placements.iter().max().copied().unwrap_or(0);
@@ -217,7 +217,7 @@ const NO_SHARED_PLACEMENT: &str =
 const NO_SHARED_HOST: &str =
     "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
 
-/// A line of a comparison: one percentile of one measure.
+/// One percentile of one measured duration, compared between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonLine {
     /// Name of the measure.
@@ -237,13 +237,13 @@ pub struct ComparisonLine {
     /// Differences on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
-    /// Verdict.
+    /// Verdict on B against A.
     pub verdict: Verdict,
     /// Reasons if not comparable; empty otherwise.
     pub why: Vec<String>,
 }
 
-/// Compares one figure of B with that of A.
+/// Compares one percentile of a measured duration between A and B.
 pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
     let side = |runs: &[&RunOutline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
@@ -289,7 +289,7 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
 }
 
 impl ComparisonLine {
-    /// Describes how the hosts disagree; `None` if they agree or it is unknown.
+    /// Describes how the hosts disagree about B against A; `None` if they agree or it is unknown.
     pub fn disagreement(&self) -> Option<String> {
         disagreement(&self.hosts)
     }

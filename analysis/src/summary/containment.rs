@@ -46,7 +46,7 @@ pub struct IncidentSummary {
     pub survivors: Survivors,
 }
 
-/// Figures of the orders that an incident affected.
+/// Number and latency of other strategies' orders that an incident affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// Number of orders.
@@ -59,7 +59,7 @@ pub struct Survivors {
     pub max_ns: Option<u64>,
 }
 
-/// The containment figures over all incidents of a run.
+/// The lost orders and the survivors' latency over all strategy deaths of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// Number of deaths.
@@ -83,7 +83,7 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the distributions over all incidents with their names.
+    /// Returns the latency distributions over all strategy deaths, with their names.
     pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
         [
             ("detect_to_repair", &self.detect_to_repair),
@@ -93,7 +93,7 @@ impl Containment {
     }
 }
 
-/// Summarizes every incident, and all together; nothing for a run without incidents. Linear in
+/// Summarizes every strategy death, and all together; `None` for a run without any. Linear in
 /// orders and incidents, with 8 bytes for each pair of an incident and an affected order.
 pub(super) fn summarize(
     record: &RunRecord,
@@ -178,8 +178,8 @@ fn survivors(ticks: &mut [u64], ns_per_tick: f64) -> Survivors {
     }
 }
 
-/// Returns up to `max` incidents, those with the greatest effect on survivors, in the order of
-/// detection.
+/// Returns up to `max` strategy deaths, those with the greatest effect on survivors, in the order
+/// of detection.
 pub fn worst(incidents: &[IncidentSummary], max: usize) -> Vec<&IncidentSummary> {
     let mut chosen: Vec<&IncidentSummary> = incidents.iter().collect();
     chosen.sort_by_key(|incident| std::cmp::Reverse(incident.survivors.max_ns));

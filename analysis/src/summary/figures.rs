@@ -18,7 +18,7 @@ const MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Significant digits of a percentile.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// A duration that is measured for every returned order.
+/// A duration that is measured for every returned order, such as a stage or the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// A stage of the flow.
@@ -47,7 +47,8 @@ pub enum Measure {
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
-    /// The measures of every run, in report order: the stages of the flow, then the sums.
+    /// The measured durations of every run, in report order: the stages of an order's path, then
+    /// sums.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut index = 0;
@@ -62,27 +63,27 @@ impl Measure {
         all
     };
 
-    /// The stages of the time at a venue; only for runs with an exchange.
+    /// The stages of the time at an exchange; only for runs with an exchange.
     pub const EXCHANGE: [Measure; ExchangeStage::ALL.len()] = [
         Measure::Exchange(ExchangeStage::SessionOut),
         Measure::Exchange(ExchangeStage::Match),
         Measure::Exchange(ExchangeStage::SessionBack),
     ];
 
-    /// The market-data measures; only for runs with triggered orders.
+    /// The durations that begin with market data; only for runs with triggered orders.
     pub const MARKET: [Measure; 2] = [Measure::TickToTrade, Measure::TickToExchange];
 
-    /// Iterates over all measures; those that only some runs have come last.
+    /// Iterates over all measured durations; those that only some runs have come last.
     pub fn every() -> impl Iterator<Item = Measure> {
         Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
     }
 
-    /// Iterates over the stages of the flow.
+    /// Iterates over the stages of an order's path.
     pub fn stages() -> impl Iterator<Item = Measure> {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Returns the index of the measure in [`Measure::every`].
+    /// Returns the position of the duration in [`Measure::every`].
     pub const fn index(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -98,7 +99,7 @@ impl Measure {
         }
     }
 
-    /// Returns the name in summaries, histogram logs and tables.
+    /// Returns the duration's name in summaries, histogram logs and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Stage(stage) => stage.name(),
@@ -115,7 +116,7 @@ impl Measure {
     }
 }
 
-/// The samples of one measure: a histogram with exact minimum, maximum and sum.
+/// The samples of one measured duration: a histogram with exact minimum, maximum and sum.
 #[derive(Clone, Debug)]
 pub struct MeasureSeries {
     histogram: Histogram<u64>,
@@ -132,7 +133,7 @@ impl MeasureSeries {
         Self { histogram, min_ticks: u64::MAX, max_ticks: 0, sum_ticks: 0 }
     }
 
-    /// Adds one sample of the measure.
+    /// Adds one sample, given in ticks.
     #[inline]
     pub(super) fn record(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
@@ -141,12 +142,12 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Returns the histogram of the samples, in nanoseconds.
+    /// Returns the histogram of the duration's samples, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
 
-    /// Returns the distribution of the samples.
+    /// Returns count, extremes, mean and percentiles of the duration's samples.
     pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, min_ticks: least_ticks, max_ticks: greatest_ticks, sum_ticks } = self;
         let count = histogram.len();
@@ -171,7 +172,7 @@ impl MeasureSeries {
     }
 }
 
-/// The samples of all measures of a run.
+/// The samples of all measured durations of a run.
 #[derive(Clone, Debug)]
 pub struct Figures {
     series: Vec<MeasureSeries>,
@@ -180,7 +181,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Measures every complete order of the merge.
+    /// Takes the samples of every complete order of a merged run.
     pub fn measure(merged: &MergedRun, ns_per_tick: f64) -> Self {
         let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
@@ -197,7 +198,7 @@ impl Figures {
         figures
     }
 
-    /// Adds to the latency figures the orders that no stall of the machine affected: `untouched`
+    /// Adds the samples of orders that no stall affected, for the stall-free latencies. `untouched`
     /// has a bit for each measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
@@ -253,23 +254,23 @@ impl Figures {
         self.series[measure.index()].record(ticks, ns_per_tick);
     }
 
-    /// Returns `true` if [`Figures::record_stall_free`] was called.
+    /// Returns `true` if the samples of orders that no stall affected were added.
     pub const fn has_stall_free(&self) -> bool {
         self.has_stall_free
     }
 
-    /// Returns the samples of a measure.
+    /// Returns the samples of one measured duration.
     pub fn series(&self, measure: Measure) -> &MeasureSeries {
         &self.series[measure.index()]
     }
 
-    /// Returns the distribution of a measure.
+    /// Returns the distribution of one measured duration.
     pub fn distribution(&self, measure: Measure) -> Distribution {
         self.series(measure).distribution(self.ns_per_tick)
     }
 }
 
-/// Returns rt_venue of a complete order, in ticks: the time that the engine added.
+/// Returns the time that the engine itself added to an order (rt_venue), in ticks.
 #[inline]
 pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     let venue = |stage: &Stage| stage.info().location == StageLocation::Venue;
@@ -278,7 +279,8 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     round_trip - at_venue.min(round_trip)
 }
 
-/// Returns the exact quantile, or `None` for fewer than `needed` values. Reorders the slice.
+/// Returns the exact quantile of values; `None` if there are fewer than `needed`. Reorders the
+/// slice.
 pub(crate) fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
     if values.len() < needed {
         return None;
@@ -295,8 +297,8 @@ pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
 /// Minimum samples for a 99.9th percentile.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
-/// The distribution of a measure, in nanoseconds. Minimum, maximum and mean are exact; a percentile
-/// is null with fewer than ten samples beyond it.
+/// Count, mean, extremes and percentiles of a measured duration, in nanoseconds. Minimum, maximum
+/// and mean are exact; a percentile is null with fewer than ten samples beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Number of samples.

@@ -5,7 +5,7 @@ use crate::record::RunRecord;
 use protocol::labels::StrategyCounter;
 use serde::{Deserialize, Serialize};
 
-/// The mean number of open orders from two independent sources: the strategies' counters, which the
+/// The mean number of open orders from two independent sources. The strategies' counters, which the
 /// launcher samples, and the stamps, by Little's law. Both over the time from the first t1 to the
 /// last t8.
 ///
@@ -43,7 +43,8 @@ fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
     law * LITTLE_TOLERANCE + LITTLE_DEVIATIONS * deviation.max(chance)
 }
 
-/// Computes both means over the time from first t1 to last t8: outside of it no order is open.
+/// Computes the mean number of open orders from counters and from stamps, between first t1 and last
+/// t8. Outside of that time no order is open.
 pub(super) fn in_flight(record: &RunRecord, merged: &MergedRun) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);

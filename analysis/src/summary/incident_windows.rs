@@ -15,7 +15,8 @@
 use crate::merge::OrderRow;
 use crate::record::RunRecord;
 
-/// Length of the aftermath of a repair, in nanoseconds.
+/// Time after the repair of a strategy's death during which other orders count as affected, in
+/// nanoseconds.
 pub(super) const AFTERMATH_NS: u64 = 10_000_000;
 
 /// The window of one incident, in ticks, and its strategy.
@@ -28,7 +29,7 @@ struct IncidentWindow {
     incident: usize,
 }
 
-/// The windows of all incidents of a run.
+/// The time windows in which incidents can have affected orders of a run.
 #[derive(Debug)]
 pub(super) struct IncidentWindows {
     /// Windows by their start.
@@ -38,7 +39,7 @@ pub(super) struct IncidentWindows {
 }
 
 impl IncidentWindows {
-    /// Computes the windows of the record's incidents.
+    /// Computes the time window of each incident in a run's record.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
@@ -64,13 +65,13 @@ impl IncidentWindows {
         Self { sorted, latest }
     }
 
-    /// Returns `true` if the order had returned before the first incident began.
+    /// Returns `true` if the order had returned before the first strategy death began.
     pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `on_incident` with the index of every incident of another strategy that affected the
-    /// order. The order has all eight stamps, ascending.
+    /// Calls `on_incident` for every death of another strategy that affected the order, with its
+    /// index. The order has all eight stamps, ascending.
     pub fn for_each_affecting(&self, strategy: u16, row: &OrderRow, mut on_incident: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         self.for_each_overlapping(t1, t4, |window| {

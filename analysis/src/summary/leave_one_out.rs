@@ -19,23 +19,24 @@ const NOTABLE_SHIFT: f64 = 0.5;
 const MEASURES: [Measure; 3] =
     [Measure::Stage(Stage::Submit), Measure::Stage(Stage::Return), Measure::RtVenue];
 
-/// The pooled percentiles of a run without the orders of one strategy.
+/// The percentiles of a run's latencies without the orders of one strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveOneOut {
     /// Index of the excluded strategy.
     pub strategy: u16,
     /// Number of its orders in the pool.
     pub orders: u64,
-    /// Percentiles of the stage `submit` without it.
+    /// Percentiles of the stage `submit` without the strategy.
     pub submit: PooledPercentiles,
-    /// Percentiles of the stage `return` without it.
+    /// Percentiles of the stage `return` without the strategy.
     #[serde(rename = "return")]
     pub returned: PooledPercentiles,
-    /// Percentiles of `rt_venue` without it.
+    /// Percentiles of `rt_venue` without the strategy.
     pub rt_venue: PooledPercentiles,
 }
 
-/// Two percentiles of a pool, in nanoseconds; null with too few orders.
+/// Two latency percentiles of all strategies' orders together, in nanoseconds; null with too few
+/// orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledPercentiles {
     /// Median.
@@ -60,7 +61,7 @@ impl PooledPercentiles {
     }
 }
 
-/// Computes the pooled percentiles without each strategy; none if only one has orders.
+/// Computes the latency percentiles without each strategy in turn; none if only one has orders.
 pub(super) fn leave_one_out(
     strategies: u16,
     merged: &MergedRun,
@@ -91,8 +92,8 @@ pub(super) fn leave_one_out(
     all
 }
 
-/// Returns a note for each percentile that a single strategy shifts far, with the strategy of the
-/// largest shift.
+/// Returns a note for each percentile that a single strategy shifts far, naming the strategy with
+/// the largest shift.
 pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     let pooled = MEASURES.map(|measure| {
         let all = figures.distribution(measure);
@@ -123,8 +124,7 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Formats the range of the pooled rt_venue percentiles when one strategy is left out: one text for
-/// each percentile.
+/// Formats the range of each latency percentile (rt_venue) when one strategy is left out.
 pub fn format_leave_one_out(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;

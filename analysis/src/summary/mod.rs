@@ -41,7 +41,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// The summary of a run. Field names are the keys of `summary.json`; missing values are null there.
+/// The results of a run, as saved in `summary.json`. Field names are the keys of `summary.json`;
+/// missing values are null there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Run id.
@@ -167,8 +168,9 @@ impl Document for Summary {
     }
 }
 
-/// Rates in orders per second; null with fewer than two orders. Orders of quarantined strategies
-/// are excluded; those of dead ones are included as far as they were sent and returned.
+/// Rates of planned, sent and returned orders per second; null with fewer than two orders. Orders
+/// of quarantined strategies are excluded; those of dead ones are included as far as they were sent
+/// and returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Offered rate of the schedule; null under closed pacing.
@@ -179,7 +181,7 @@ pub struct Rate {
     pub completed_per_s: Option<f64>,
 }
 
-/// The stages of the round trip by name; they sum to it, order by order.
+/// Distributions of the stages of the round trip by name; order by order, the stages sum to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stages([Distribution; Stage::ALL.len()]);
 
@@ -209,12 +211,13 @@ impl<'de> Deserialize<'de> for Stages {
     }
 }
 
-/// The stages of venue_service for orders at an exchange, by name; they sum to it, order by order.
+/// Distributions of the stages within an exchange by name. They sum to venue_service, order by
+/// order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStages {
-    /// From the gateway through the session to the exchange.
+    /// Time from the gateway through the session to the exchange.
     pub session_out: Distribution,
-    /// In the matching engine, until the order's first report.
+    /// Time in the matching engine, until the order's first report.
     #[serde(rename = "match")]
     pub matching: Distribution,
     /// Through the session back to the gateway.
@@ -233,8 +236,8 @@ impl Index<ExchangeStage> for ExchangeStages {
     }
 }
 
-/// Latencies from the exchange's write of a top of book, by the exchange's log, to the orders that
-/// it triggered. Complete orders only.
+/// Latencies from the exchange's write of a top of book to the orders that it triggered. By the
+/// exchange's log. Complete orders only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MarketStages {
     /// Number of top-of-book versions that exchanges wrote.
@@ -249,7 +252,7 @@ pub struct MarketStages {
     pub tick_to_exchange: Distribution,
 }
 
-/// The extra work of the orchestrator for each order.
+/// The extra work that the orchestrator did for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
     /// Requested extra work, in nanoseconds per order.
@@ -288,14 +291,14 @@ const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Returns the nanoseconds per tick of a run: measured over the whole run or, if a damaged record
-/// has no valid value, from the plan's calibration.
+/// Returns the nanoseconds per tick of a run's clock. Measured over the whole run or, if a damaged
+/// record has no valid value, from the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
     let whole = record.clock.ns_per_tick;
     if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
 }
 
-/// Summarizes a merged run and judges it.
+/// Summarizes a merged run and judges whether it is valid and its latencies may be quoted.
 pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Summary {
     let (plan, ns_per_tick) = (&record.plan, ns_per_tick(record));
     let of = |measure| figures.distribution(measure);
@@ -411,7 +414,7 @@ fn market(plan: &Plan, figures: &Figures, merged: &MergedRun) -> Option<MarketSt
 }
 
 impl Summary {
-    /// Returns the verdict as worded by reports, pages and `launcher list`.
+    /// Returns the verdict on the run as worded by reports, pages and `launcher list`.
     pub const fn verdict(&self) -> &'static str {
         match (self.valid, self.fit_for_latency) {
             (false, _) => "invalid run, not fit for latency claims",
@@ -420,8 +423,8 @@ impl Summary {
         }
     }
 
-    /// Returns the measures of the run in report order: stages after the measure that they are part
-    /// of, market data last.
+    /// Returns the measured durations of the run in report order. Stages come after the duration
+    /// that they are part of, market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
@@ -438,7 +441,7 @@ impl Summary {
             .chain(market)
     }
 
-    /// Returns the distribution of a measure.
+    /// Returns the distribution of a measured duration.
     pub fn distribution(&self, measure: Measure) -> &Distribution {
         match measure {
             Measure::Stage(stage) => &self.stages[stage],

@@ -28,7 +28,7 @@ pub struct PercentileBreakdown {
     pub stages: Vec<StageMean>,
 }
 
-/// The mean of one stage over a group of orders.
+/// The mean time of one stage over a group of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageMean {
     /// Name of the stage.
@@ -37,8 +37,8 @@ pub struct StageMean {
     pub mean_ns: f64,
 }
 
-/// Computes the mean stage times of each group; none without stamps of the stages or with too few
-/// orders.
+/// Computes the mean stage times of the orders around each percentile. None without stamps of the
+/// stages or with too few orders.
 pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let of = |(name, low, high): (&str, f64, f64)| {

@@ -17,7 +17,8 @@ use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 
-/// The restart of an engine role after its death. Times are nanoseconds since the start of the run.
+/// The restart of an engine role after its death: its duration and its effect on open orders. Times
+/// are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleRestartSummary {
     /// Role that was restarted: `exchange-0`, `engine`.
@@ -36,14 +37,14 @@ pub struct RoleRestartSummary {
     pub first_served_ns: Option<u64>,
     /// Records in the journal at that time.
     pub records: u64,
-    /// Records of them that the successor replayed; the others were part of its snapshot or standby
+    /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
     #[serde(rename = "again", default)]
     pub replayed: u64,
     /// Orders that were at the role, or arrived, during its absence; for the engine, without those
     /// of dead strategies.
     pub in_flight: u64,
-    /// Orders of them that the successor answered; the strategies of the others died.
+    /// Orders in flight that the successor answered; the strategies of the others died.
     pub answered: u64,
     /// Longest round trip of those that returned; null if none did.
     pub longest_ns: Option<u64>,
@@ -62,8 +63,8 @@ fn time_at_role(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
     Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
 }
 
-/// Returns every outage of the record with the first order of the next incarnation. Linear in
-/// orders and outages.
+/// Returns every outage of a venue, with the first order that the restarted gateway served. Linear
+/// in orders and outages.
 pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<Outage> {
     let since_start = |ticks: u64| to_ns(ticks.saturating_sub(record.clock.start_ticks), ns_per_tick);
     let one = |outage: &Outage| {
@@ -81,7 +82,7 @@ pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     record.outages.iter().map(one).collect()
 }
 
-/// Summarizes every role restart of the record. Linear in orders and restarts.
+/// Summarizes every restart of an engine role in a run. Linear in orders and restarts.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<RoleRestartSummary> {
     let trading = record.plan.trading();
     let start = record.clock.start_ticks;

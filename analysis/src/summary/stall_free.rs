@@ -3,8 +3,8 @@
 use super::figures::{Distribution, Figures, Measure};
 use serde::{Deserialize, Serialize};
 
-/// The round trips without the venue's time (`rt_venue`) of those orders that were in no hand-off
-/// while a thread stalled. [`crate::tail`] has the rule.
+/// Round trips without the venue's time (rt_venue) of orders that met no stall. [`crate::tail`] has
+/// the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
     /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.
@@ -15,7 +15,7 @@ pub struct StallFree {
 }
 
 impl StallFree {
-    /// Returns the rt_venue of the unaffected orders; `None` if stalls were not analyzed.
+    /// Returns the rt_venue of orders that met no stall; `None` if stalls were not analyzed.
     pub(super) fn from_figures(figures: &Figures) -> Option<Self> {
         let (all, rt_venue) =
             (figures.distribution(Measure::RtVenue), figures.distribution(Measure::StallFree));

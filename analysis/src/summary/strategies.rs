@@ -12,7 +12,7 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
-/// The summary of one strategy.
+/// Latency, process resources and causes of slow orders of one strategy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
     /// Index of the strategy.
@@ -53,7 +53,7 @@ pub struct StrategyTail {
     pub strategy: u16,
     /// Number of its orders that were explained.
     pub explained: u64,
-    /// Number of them that a gap or the backlog after one affected.
+    /// Number of the strategy's orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
     /// Number of orders in the slowest 1 %.
@@ -64,7 +64,7 @@ pub struct StrategyTail {
 }
 
 impl StrategyTail {
-    /// Returns the share of a cause in that time, 0 to 1.
+    /// Returns a cause's share in the time of the strategy's slowest orders, 0 to 1.
     pub fn share(&self, cause: Cause) -> Option<f64> {
         let all = self.causes_ns.total();
         (all > 0).then(|| self.causes_ns.get(cause) as f64 / all as f64)
@@ -110,8 +110,8 @@ fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage>
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
 
-/// Summarizes every strategy of a run that distinguishes them. Allocates 24 bytes per order during
-/// the call.
+/// Summarizes every strategy of a run with several kinds of strategies. Allocates 24 bytes per
+/// order during the call.
 pub(super) fn summarize(
     record: &RunRecord,
     merged: &MergedRun,

@@ -12,7 +12,7 @@ use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The summary of one thread.
+/// Cost, disturbances and counters of one thread of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Name of the thread: its role, or `engine` for orchestrator and gateways on one thread.
@@ -40,7 +40,7 @@ pub struct ThreadSummary {
     /// Number of gaps in its duty cycles of more than 3 µs, up to the capacity of its log.
     #[serde(default)]
     pub gaps: u64,
-    /// Number of them in which the kernel had preempted it.
+    /// Number of the thread's gaps in which the kernel had preempted it.
     #[serde(default)]
     pub gaps_preempted: u64,
     /// Number of gaps that its log dropped, shorter ones first.
@@ -85,15 +85,15 @@ pub struct ThreadSummary {
 }
 
 impl ThreadSummary {
-    /// Returns the number of restarts of the thread's strategy: the figures are of its last
-    /// incarnation only.
+    /// Returns how often the thread's strategy was restarted: the figures are of its last
+    /// incarnation.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
         incidents.iter().filter(own).filter(|incident| incident.repair_to_restart_ns.is_some()).count()
     }
 }
 
-/// The counters of one agent.
+/// The counters of one agent, with the agent's role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
     /// Role: `orchestrator`, `gateway-1`.
@@ -107,7 +107,7 @@ fn agent(counted: AgentCounters) -> AgentSummary {
     AgentSummary { role: counted.role().to_string(), counters: counters.collect() }
 }
 
-/// Summarizes every thread of the merge, in the order of the plan.
+/// Summarizes every thread of a merged run, in the order of the plan.
 pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Vec<ThreadSummary> {
     let process_of = |thread: usize| {
         let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));

@@ -27,8 +27,8 @@ pub struct TradingSummary {
     pub kills: Vec<KillSummary>,
 }
 
-/// The final position of a strategy in an instrument, by the logged fills; in a valid run equal to
-/// the orchestrator's.
+/// The final position of a strategy in an instrument, computed from the logged fills. In a valid
+/// run it equals the orchestrator's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
     /// Index of the strategy.
@@ -76,27 +76,28 @@ pub struct RejectionCount {
     pub orders: u64,
 }
 
-/// An activation of a kill switch. Times are nanoseconds since the start of the run.
+/// The activation of a kill switch, with the orders that it affected. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
     /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
     pub scope: String,
     /// Cause: `operator`, `death`, or the limit.
     pub cause: String,
-    /// Time at which the orchestrator saw it: no new order passed afterwards.
+    /// Time at which the orchestrator saw the kill switch: no new order passed afterwards.
     pub seen_ns: u64,
     /// Time from the operator's command to that; null without an operator.
     pub order_to_seen_ns: Option<u64>,
     /// Time from there to the last confirmed cancel; null if one was never confirmed.
     pub seen_to_done_ns: Option<u64>,
-    /// Time at which it was turned off; null if never.
+    /// Time at which the kill switch was turned off; null if never.
     pub revived_ns: Option<u64>,
 }
 
 /// Quantities are in 1e-8 units.
 const UNITS: f64 = 1e8;
 
-/// Summarizes trading; `None` without anything to report.
+/// Summarizes fills, positions, rejections and kill switches of a run; `None` without any.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Option<TradingSummary> {
     if merged.positions.is_empty() && merged.rejections.is_empty() && merged.kills.is_empty() {
         return None;

@@ -6,8 +6,8 @@ use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Fault, FaultTarget, FaultTime};
 use std::iter::repeat;
 
-/// Returns a line for each fault that was not injected; none for a run that did not end normally,
-/// where a fault might still have been injected.
+/// Returns a line for each fault that was planned and not injected. None for a run that did not end
+/// normally, where a fault might still have been injected.
 pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<String> {
     if record.outcome != RunOutcome::Complete || record.plan.faults.is_empty() {
         return Vec::new();

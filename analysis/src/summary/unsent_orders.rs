@@ -8,7 +8,7 @@ use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
-/// Returns a line for each cause of unsent orders, with their number and the remedy; none for a run
+/// Returns a line for each cause of unsent orders, with their number and the remedy. None for a run
 /// that did not end normally. For strategies that may send fewer orders than planned, and for dead
 /// ones, only `--max-open` is reported.
 pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<String> {

@@ -16,7 +16,8 @@ use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
 
-/// A venue fault and its effects. Times are nanoseconds since the start of the run.
+/// A venue fault and its effects on orders at this and at other venues. Times are nanoseconds since
+/// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
     /// Index of the venue.
@@ -34,16 +35,16 @@ pub struct VenueIncident {
     pub usual_ns: u64,
     /// Number of orders at the venue during the fault that took longer than that.
     pub stuck: u64,
-    /// Longest time of one of them at the venue; null if there was none.
+    /// Longest time of a stuck order at the venue; null if there was none.
     pub longest_ns: Option<u64>,
     /// Time from the end of the fault until the last stuck order was closed; null if it never
     /// ended, 0 if none was open.
     pub recover_ns: Option<u64>,
     /// Number of orders that the venue refused or that found its session down, in the whole run.
     pub refused: u64,
-    /// Number of invalid messages from it, in the whole run.
+    /// Number of invalid messages from the venue, in the whole run.
     pub errors: u64,
-    /// Number of orders that its gateway closed without an answer from it, in the whole run.
+    /// Number of orders that the venue's gateway closed without an answer, in the whole run.
     pub closed: u64,
     /// rt_venue of the orders at venues without a fault that had returned before.
     pub others_before: Distribution,
@@ -76,8 +77,7 @@ fn at_venue(row: &OrderRow) -> (u64, u64) {
     (t4, t5)
 }
 
-/// Summarizes every venue fault that began in the run, in the order of the plan. Linear in orders
-/// and faults.
+/// Summarizes every venue fault of a run, in the order of the plan. Linear in orders and faults.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<VenueIncident> {
     let (plan, trading) = (&record.plan, record.plan.trading());
     let start = record.clock.start_ticks;

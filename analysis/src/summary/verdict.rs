@@ -28,7 +28,7 @@ const MAX_NAMED: usize = 8;
 /// Utilization above which queueing dominates the latency, not the hand-offs.
 const MAX_UTILIZATION: f64 = 0.9;
 
-/// Returns every reason not to quote the latencies, the most severe first.
+/// Returns every reason against quoting a run's latencies, the most severe first.
 pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(outcome(summary));

@@ -16,13 +16,13 @@ pub struct Grid {
     pub head: Vec<String>,
     /// Number of key columns, from the left.
     pub keys: usize,
-    /// Rows.
+    /// Rows of the table.
     pub rows: Vec<GridRow>,
     /// Notes below the table; one line each.
     pub notes: Vec<String>,
 }
 
-/// A row of a [`Grid`].
+/// A row of text cells in a [`Grid`], with the cells to highlight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
     /// One cell per column.
@@ -32,17 +32,17 @@ pub struct GridRow {
 }
 
 impl GridRow {
-    /// Creates a row without highlights.
+    /// Creates a table row without highlighted cells.
     pub fn plain(cells: Vec<String>) -> Self {
         Self { cells, best: Vec::new() }
     }
 }
 
-/// A column of a table: its head, and the function that formats its cell of a row.
+/// A table column: its head, and the function that formats the cell for a value of type `R`.
 pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
-    /// Creates a table with a row for each of `rows`.
+    /// Creates a table from values, with a row for each of `rows`.
     pub fn from_rows<'r, R: 'r>(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -68,8 +68,8 @@ impl Grid {
         self
     }
 
-    /// Formats the table for the terminal within its width: a table that is too wide is split into
-    /// several, each with the key columns. Highlights are bold if `colour`.
+    /// Formats the table for the terminal; one that is too wide is split, each piece with the key
+    /// columns. Highlights are bold if `colour`.
     pub fn terminal(&self, color: bool) -> String {
         let mut text = format!("{}\n", wrap_indented(&self.title, ""));
         let all: Vec<usize> = (0..self.head.len()).collect();

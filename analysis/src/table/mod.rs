@@ -10,7 +10,7 @@ pub use width::{DEFAULT_WIDTH, fit_to_width, set_width, width};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-/// Creates a table whose first column is text and whose others are numbers.
+/// Creates an empty table for the terminal or Markdown, with a text column first and then numbers.
 pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -27,7 +27,7 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     table
 }
 
-/// Returns the style without lines other than a rule below the head.
+/// Returns the table style without lines other than a rule below the head.
 pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }

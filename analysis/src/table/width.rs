@@ -3,31 +3,31 @@
 use comfy_table::Table;
 use std::sync::OnceLock;
 
-/// Default width, for files and pipes.
+/// Default width of a report in columns, for files and pipes.
 pub const DEFAULT_WIDTH: usize = 80;
 /// Minimum and maximum width: longer lines are hard to read.
 const BOUNDS: (usize, usize) = (60, 132);
 
 static COLUMNS: OnceLock<usize> = OnceLock::new();
 
-/// Sets the width of the terminal. Only the first call has an effect.
+/// Sets the terminal's width in columns for all later reports. Only the first call has an effect.
 pub fn set_width(columns: usize) {
     // Set already: the process has one terminal.
     let _ = COLUMNS.set(columns.clamp(BOUNDS.0, BOUNDS.1));
 }
 
-/// Returns the maximum width of a line of a report.
+/// Returns the maximum width of a report's line in columns.
 pub fn width() -> usize {
     COLUMNS.get().copied().unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Returns the lines of a table, split into parts below each other if it exceeds the terminal; each
-/// part has the first column.
+/// Returns a table's lines, split into pieces below each other if it exceeds the terminal. Each
+/// piece has the first column.
 pub fn fit_to_width(table: &Table) -> Vec<String> {
     split_columns(table.lines().collect(), table, width())
 }
 
-/// Splits the lines of a table into parts of at most `width` columns; a wider table column stays
+/// Splits the lines of a table into pieces of at most `width` columns; a wider table column stays
 /// whole.
 pub(crate) fn split_columns(lines: Vec<String>, table: &Table, width: usize) -> Vec<String> {
     // Two spaces between columns: see `table`.

@@ -6,7 +6,7 @@ use super::pauses::{Pause, PauseCause, PauseIndex};
 use crate::radix_select::BitSet;
 use std::collections::VecDeque;
 
-/// A stage of an order with its two stamps, or the wait from its due time until it was sent.
+/// A stage of one order from stamp to stamp, or the wait from its due time until it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageSpan {
     /// Index of the order, from 0, without holes.
@@ -25,7 +25,7 @@ pub struct StageSpan {
     pub receiver: usize,
 }
 
-/// The parameters of the attribution.
+/// The parameters of attributing orders' time to causes.
 #[derive(Clone, Debug, Default)]
 pub struct AttributionParams {
     /// Median of each stage, in ticks.
@@ -39,22 +39,22 @@ pub struct AttributionParams {
     pub ignores_backlog: bool,
 }
 
-/// Ticks by cause, in the order of [`Cause::ALL`].
+/// Ticks of orders' time by cause, in the order of [`Cause::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TicksByCause(pub [u64; Cause::ALL.len()]);
 
 impl TicksByCause {
-    /// Returns the ticks of one cause.
+    /// Returns the ticks attributed to one cause.
     pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Returns the sum over all causes.
+    /// Returns the ticks attributed to all causes together.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Adds the ticks of another value, cause by cause.
+    /// Adds the ticks of another total, cause by cause.
     pub fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
     }
@@ -131,9 +131,9 @@ impl ThreadHistory {
     }
 }
 
-/// Splits each span by cause and passes it to `on_span`, with whether its order is affected so far.
-/// Spans are sorted by their ends; the pauses of a thread are ascending and disjoint, as `pauses`
-/// returns them. Returns the set of affected orders.
+/// Splits the time of each stage by cause and passes it to `on_span`. Also passes whether its order
+/// is affected so far. Spans are sorted by their ends; the pauses of a thread are ascending and
+/// disjoint, as `pauses` returns them. Returns the set of affected orders.
 ///
 /// # Panics
 /// If a span names a thread or stage that does not exist. A span longer than

@@ -17,7 +17,7 @@ const MAX_SLICES: u64 = 400;
 /// Maximum number of threads with dropped gaps that are named.
 const MAX_NAMED_THREADS: usize = 3;
 
-/// The gaps of all threads over time.
+/// The times in which a run's threads did not run, by thread and time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineNoise {
     /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
@@ -28,7 +28,7 @@ pub struct MachineNoise {
     pub threads: Vec<ThreadNoise>,
 }
 
-/// The gaps of one thread over time.
+/// The times in which one thread did not run, over the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadNoise {
     /// Name of the thread.
@@ -39,9 +39,9 @@ pub struct ThreadNoise {
     pub gaps: u64,
     /// Total length of the gaps, in nanoseconds.
     pub gaps_ns: u64,
-    /// Number of them in which the kernel preempted the thread.
+    /// Number of the gaps in which the kernel preempted the thread.
     pub preempted: u64,
-    /// Total length of those, in nanoseconds.
+    /// Total length of the gaps by preemption, in nanoseconds.
     pub preempted_ns: u64,
     /// Number of sleeps in its log, by its idle strategy, that ended with work. Sleeps are not gaps
     /// and are not drawn.
@@ -50,12 +50,12 @@ pub struct ThreadNoise {
     /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
-    /// Slices with gaps in them.
+    /// Time slices of the run in which the thread had gaps.
     pub slices: Vec<NoiseSlice>,
 }
 
-/// The longest gaps of a thread in one time slice of a run. A gap counts in the slice in which it
-/// begins.
+/// The longest time that a thread did not run, in one time slice of a run. A gap counts in the
+/// slice in which it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseSlice {
     /// Index of the slice.
@@ -69,7 +69,7 @@ pub struct NoiseSlice {
 }
 
 impl MachineNoise {
-    /// Computes the noise of a merged run.
+    /// Computes from a merged run when its threads did not run.
     pub fn from_run(record: &RunRecord, merged: &MergedRun) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);
@@ -143,7 +143,7 @@ impl DroppedGapsNote<'_> {
     }
 }
 
-/// Returns notes on dropped gaps, for the threads that dropped most.
+/// Returns notes on gaps that full logs did not keep, for the threads that dropped most.
 pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
     let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
     for (log, ThreadPlan { sleep_records: capacity, .. }) in merged.threads.iter().zip(&record.plan.threads) {

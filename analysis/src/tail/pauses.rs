@@ -8,8 +8,8 @@ use super::Cause;
 use protocol::stamps::{Gap, KernelEvents};
 use std::cell::Cell;
 
-/// A time in which a thread did nothing, in ticks (it was preempted, slept or worked on something
-/// else).
+/// A time in which a thread did nothing for orders, in ticks. It was preempted, slept or worked on
+/// something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Start: a stamp, or the start of the gap.
@@ -20,7 +20,7 @@ pub struct Pause {
     pub cause: PauseCause,
 }
 
-/// The cause of a pause.
+/// The cause of a thread's pause: page fault, lost core or sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseCause {
     /// The kernel counted a page fault and no preemption.
@@ -32,7 +32,7 @@ pub enum PauseCause {
 }
 
 impl PauseCause {
-    /// All causes, in the order of totals by cause.
+    /// All causes of pauses, in the order of totals by cause.
     pub const ALL: [Self; 3] = [Self::PageFault, Self::OffCpu, Self::Sleep];
 
     /// Derives the cause from the kernel's counters of a gap.
@@ -46,7 +46,7 @@ impl PauseCause {
         }
     }
 
-    /// Returns the cause for the orders that wait for the thread.
+    /// Returns the cause to which the time of orders that wait for the paused thread is attributed.
     pub const fn cause(self) -> Cause {
         match self {
             Self::PageFault => Cause::Memory,
@@ -56,16 +56,17 @@ impl PauseCause {
     }
 }
 
-/// Returns the parts of gaps and sleeps that lie between the stamps (ascending) and have at least
-/// `min_ticks` ticks. The result is ascending and disjoint for any input: overlapping time belongs
-/// to the gap or sleep that ended first.
+/// Returns when a thread did nothing for orders: the parts of its gaps and sleeps between its
+/// stamps. Stamps are ascending; parts have at least `min_ticks` ticks. The result is ascending and
+/// disjoint for any input: overlapping time belongs to the gap or sleep that ended first.
 pub fn pauses(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], min_ticks: u64) -> Vec<Pause> {
     let mut splitter = GapSplitter::new(gaps, sleeps, min_ticks);
     stamps.iter().for_each(|stamp| splitter.stamp(*stamp));
     splitter.finish()
 }
 
-/// Computes [`pauses`] incrementally, keeping only the stamps of the current gap.
+/// Finds the pauses of a thread from its gaps and stamps, one stamp at a time. It computes
+/// [`pauses`] and keeps only the stamps of the current gap.
 pub(super) struct GapSplitter {
     /// Gaps and sleeps by their ends.
     gaps: Vec<(Gap, PauseCause)>,
@@ -89,7 +90,7 @@ impl GapSplitter {
         Self { gaps, earliest_begin: begun, next: 0, stamps: Vec::new(), min_ticks, all: Vec::new() }
     }
 
-    /// Adds a stamp of the thread, not earlier than the previous one.
+    /// Adds the time of the thread's next stamp, not earlier than the previous one.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
         while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {
@@ -100,7 +101,7 @@ impl GapSplitter {
         }
     }
 
-    /// Ends the stamps and returns the pauses.
+    /// Returns the thread's pauses, after its last stamp.
     pub fn finish(mut self) -> Vec<Pause> {
         while self.next < self.gaps.len() {
             self.split_next_gap();
@@ -129,7 +130,7 @@ impl GapSplitter {
     }
 }
 
-/// An index of pauses for repeated queries.
+/// A thread's pauses, indexed for repeated queries.
 #[derive(Debug, Default)]
 pub(super) struct PauseIndex {
     pauses: Vec<Pause>,
@@ -173,21 +174,21 @@ impl PauseIndex {
         sum
     }
 
-    /// Returns the paused ticks in `from..to`, in the order of [`PauseCause::ALL`].
+    /// Returns how many ticks of `from..to` the thread paused, in the order of [`PauseCause::ALL`].
     pub fn ticks_within(&self, from: u64, to: u64) -> [u64; PauseCause::ALL.len()] {
         let (from, to) = (self.ticks_until(from), self.ticks_until(to.max(from)));
         std::array::from_fn(|why| to[why] - from[why])
     }
 
-    /// Returns the start of the first sleep in `from..to`.
+    /// Returns the start of the thread's first sleep in `from..to`.
     pub fn first_sleep(&self, from: u64, to: u64) -> Option<u64> {
         let behind = &self.pauses[self.count_before(from)..];
         let before = behind.iter().take_while(|pause| pause.from < to);
         before.into_iter().find(|pause| pause.cause == PauseCause::Sleep).map(|pause| pause.from)
     }
 
-    /// Returns the pause that began exactly with the stamp at `from` and ended by `to`. Sleeps are
-    /// excluded: a thread that sleeps had nothing left to do.
+    /// Returns the thread's pause that began exactly at the stamp `from` and ended by `to`. Sleeps
+    /// are excluded: a thread that sleeps had nothing left to do.
     pub fn pause_from(&self, from: u64, to: u64) -> Option<Pause> {
         let index = self.count_before(from);
         let is_sender_pause =

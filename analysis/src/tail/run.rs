@@ -24,7 +24,7 @@ const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// The causes of a run's slow orders. Times are nanoseconds of rt_venue: an order's path without
+/// The causes of a run's slowest orders. Times are nanoseconds of rt_venue: an order's path without
 /// its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
@@ -32,7 +32,7 @@ pub struct Tail {
     pub run: String,
     /// Number of explained orders: measured, with every stamp.
     pub orders: u64,
-    /// Number of them that a gap or the backlog after one affected.
+    /// Number of orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
     /// Percentiles of all explained orders.
@@ -59,7 +59,7 @@ pub struct Tail {
     pub unaffected: BitSet,
 }
 
-/// Percentiles of rt_venue, in nanoseconds; `None` with too few orders.
+/// Percentiles of the latency rt_venue in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TailPercentiles {
     /// Median.
@@ -86,7 +86,7 @@ impl TailPercentiles {
     }
 }
 
-/// The time of the slowest fraction of orders by cause.
+/// The time of the slowest fraction of a run's orders, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
     /// Fraction, for example `0.1 %`.
@@ -105,14 +105,14 @@ pub struct TailShare {
 pub struct ExplainedOrder {
     /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
-    /// Time at which it was sent, in nanoseconds from the start of the schedule.
+    /// Time at which the order was sent, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
     /// rt_venue in nanoseconds: the sum of all causes.
     pub rt_venue_ns: u64,
-    /// Whether a gap or the backlog after one affected it.
+    /// Whether a gap or the backlog after one affected the order.
     #[serde(rename = "touched")]
     pub stall_affected: bool,
-    /// Stages in path order, each with the thread that it ended on.
+    /// Stages of the order's path, each with the thread that it ended on.
     pub stages: Vec<(String, String, NanosByCause)>,
 }
 
@@ -139,8 +139,8 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists its `worst` slowest orders. Iterates over the merge's table
-    /// several times, with a few extra bits per order.
+    /// Attributes the slow orders of a merged run to causes, and lists the `worst` slowest ones.
+    /// Iterates over the merge's table several times, with a few extra bits per order.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
         let traces = OrderTraces::new(record, merged);
         let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);

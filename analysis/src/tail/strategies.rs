@@ -9,7 +9,7 @@ use protocol::plan::Plan;
 /// Analyzed fraction of a strategy's orders: one of this many.
 const TAIL_FRACTION: u64 = 100;
 
-/// The totals that are built while orders are explained.
+/// Totals by strategy and cause over the slowest orders of each strategy.
 #[derive(Default)]
 pub(super) struct StrategyTails {
     /// For each trace: whether it is among its strategy's slowest.
@@ -19,7 +19,7 @@ pub(super) struct StrategyTails {
 }
 
 impl StrategyTails {
-    /// Creates the tail totals of no orders.
+    /// Creates empty totals for the strategies of a plan.
     pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
             return Self::default();
@@ -33,7 +33,7 @@ impl StrategyTails {
         Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
-    /// Adds a stage span of an order to its strategy's totals.
+    /// Adds a stage of an order to the totals of its strategy.
     #[inline]
     pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
         if self.is_slow.get(order)
@@ -43,7 +43,7 @@ impl StrategyTails {
         }
     }
 
-    /// Returns the tail of each strategy with explained orders.
+    /// Returns the causes of slow orders for each strategy that has any.
     pub fn finish(
         &self,
         traces: &OrderTraces<'_>,

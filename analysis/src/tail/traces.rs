@@ -53,7 +53,7 @@ impl StampThreads {
     }
 }
 
-/// The trace of an order with every stamp.
+/// The stamps of one measured order, with the thread of each.
 pub(super) struct OrderTrace<'a> {
     /// Index among all traces, from 0.
     pub order: u32,
@@ -66,11 +66,11 @@ pub(super) struct OrderTrace<'a> {
     pub measured_index: u32,
 }
 
-/// Sort key: the slowest first; equal ones by send time.
+/// The sort key that puts the slowest order first; of equally slow ones, that sent first.
 pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
 impl OrderTrace<'_> {
-    /// Returns the sort key of the trace, by the order's slowness.
+    /// Returns the sort key that puts slower orders first.
     pub fn rank(&self) -> SlownessRank {
         (Reverse(self.rt_venue), self.row.began(), self.id.word())
     }
@@ -97,8 +97,8 @@ impl OrderTrace<'_> {
     }
 }
 
-/// The traces of the measured orders with every stamp, in the order of the merge's table: events of
-/// one time are close together.
+/// The stamps of all measured orders, in the order of the merged table. So events of one time are
+/// close together.
 pub(super) struct OrderTraces<'a> {
     merged: &'a MergedRun,
     threads: StampThreads,
@@ -218,7 +218,7 @@ impl<'a> OrderTraces<'a> {
         })
     }
 
-    /// Iterates over all traces, or over those of a strategy.
+    /// Iterates over the traces of all orders, or over those of a strategy.
     pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
         let own =
             move |block: &&TraceBlock<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
@@ -228,15 +228,15 @@ impl<'a> OrderTraces<'a> {
         })
     }
 
-    /// Returns the strategy of a trace.
+    /// Returns the strategy of the order with this index.
     pub fn strategy_of(&self, order: usize) -> u16 {
         let behind = self.blocks.partition_point(|block| block.order as usize <= order);
         self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
-    /// Returns the sort key of the last of the `count` slowest traces, of all or of a strategy;
-    /// `None` for 0 or for more than exist. Exact; of traces with equal times, which may be all of
-    /// them, few are kept.
+    /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0
+    /// or for more than exist. Exact; of traces with equal times, which may be all of them, few are
+    /// kept.
     pub fn last_of_slowest(&self, whose: Option<u16>, count: u64) -> Option<SlownessRank> {
         const MAX_KEPT: usize = 4096;
         let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
@@ -254,7 +254,7 @@ impl<'a> OrderTraces<'a> {
         Some((Reverse(took), began, id))
     }
 
-    /// Sets the bits of the `count` slowest traces, of all or of a strategy.
+    /// Sets the bits of the `count` slowest orders, of all or of a strategy.
     pub fn mark_slowest(&self, whose: Option<u16>, count: u64, marks: &mut BitSet) {
         if let Some(last) = self.last_of_slowest(whose, count) {
             let slow = self.iter(whose).filter(|trace| trace.rank() <= last);
@@ -262,13 +262,14 @@ impl<'a> OrderTraces<'a> {
         }
     }
 
-    /// Iterates over every span with a stage, by order.
+    /// Iterates over the stages of all orders, order by order.
     pub fn stage_spans(&self) -> impl Iterator<Item = StageSpan> {
         let of = |trace: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| trace.span(stamp));
         self.iter(None).flat_map(of).filter(|span| span.stage.is_some())
     }
 
-    /// Iterates over all spans sorted by their ends. Memory use is limited to one part of the time.
+    /// Iterates over the stages of all orders, sorted by their ends. Memory use is limited to one
+    /// part of the time.
     pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
         let slot = |at: u64| self.slots.slot_of(at);
         self.parts.iter().flat_map(move |part| {

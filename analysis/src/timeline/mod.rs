@@ -85,8 +85,8 @@ impl Document for Timeline {
 }
 
 impl Timeline {
-    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order in the
-    /// storage of the merge's table.
+    /// Computes the latency of a merged run over time, in time buckets. It sorts linearly, with 8
+    /// bytes an order in the storage of the merge's table.
     ///
     /// # Errors
     /// [`MergeError`]: not enough space.
@@ -158,7 +158,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the time from the start to the end of the last bucket, in nanoseconds.
+    /// Returns the time that the timeline covers, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.bucket_ns.saturating_mul(self.count.len() as u64)
     }

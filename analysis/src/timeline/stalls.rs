@@ -19,7 +19,7 @@ const STALL_FACTOR: u64 = 10;
 /// Intervals are merged at this number, so that memory does not grow with the orders of a bad run.
 const COMPACT_AT: usize = 1 << 18;
 
-/// Returns the minimum length of a stall in a run with this median of rt_venue, in nanoseconds.
+/// Returns the minimum length of a stall in nanoseconds, given the run's median rt_venue.
 pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
@@ -31,7 +31,7 @@ pub struct Stall {
     pub at_ns: u64,
     /// Length in nanoseconds.
     pub length_ns: u64,
-    /// Number of orders that waited in it.
+    /// Number of orders that waited in the stalled hand-off.
     pub orders: u64,
     /// Longest wait of an order, in nanoseconds.
     pub worst_ns: u64,
@@ -58,12 +58,12 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Creates a collector of hand-offs longer than `threshold` ticks.
+    /// Creates a collector of stalls that consist of hand-offs longer than `threshold` ticks.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
 
-    /// Records the slowest stage of an order, which may be part of a stall.
+    /// Records an order's slowest stage, which may be part of a stall.
     #[inline]
     pub fn record(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);

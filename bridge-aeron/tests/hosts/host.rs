@@ -24,7 +24,7 @@ pub struct Host {
     pub beside: Ipv4Addr,
 }
 
-/// Whether this process may make hosts; says so loudly where it may not.
+/// Returns `true` if this process may make hosts; prints a note if it may not.
 pub fn may_make_hosts() -> bool {
     let tried = std::thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)).join();
     let has_tools = ["unshare", "nsenter", "ip", "mount"].iter().all(|tool| {
@@ -173,7 +173,7 @@ pub fn ended(what: &str, mut child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What it said.
+/// Returns everything that a process printed.
 pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

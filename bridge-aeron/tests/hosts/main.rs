@@ -123,8 +123,7 @@ impl Run {
         all
     }
 
-    /// What the engine's side said at the end of each of its incarnations that came to say
-    /// something.
+    /// Returns what the engine's side printed at the end of each incarnation that got that far.
     fn served(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.join("strategy-0.stderr")).unwrap_or_default();
         text.lines()
@@ -186,7 +185,7 @@ fn whole(weather: Weather) -> Option<(Crossing, World)> {
     );
     assert_eq!(far.traded(), engine.traded());
     assert_eq!((crossing.measured, crossing.stages.len()), (ORDERS, 4));
-    // What is smaller than its error is not told.
+    // A figure smaller than its error is left out.
     for figure in crossing.stages.iter().flat_map(|stage| &stage.quantiles) {
         assert!(figure.ns.is_none_or(|ns| ns.unsigned_abs() > figure.error_ns), "{figure:?}");
     }
@@ -277,7 +276,7 @@ fn killed_engine_side_leaves_outcomes_unknown() {
     let (crossing, served) = (far.crossing(), engine.served());
     assert_eq!((engine.deaths(), served.len()), (1, 1), "only the second incarnation came to say something");
     assert_eq!((ends(&crossing), crossing.frames.sessions), (LONG_ORDERS, 2), "{crossing:?}");
-    // What it had taken it told nobody: its orders at the engine are among those that were
+    // It published nothing of what it had taken: its orders at the engine are among those that were
     // answered, cut off or unknown.
     let first = engine.count("sent") - sum(&served, "sent");
     let of_first = crossing.orders.answered + crossing.orders.cut_off - sum(&served, "came");

@@ -8,7 +8,8 @@ use thiserror::Error;
 const RESOLUTION_NS: f64 = 1.0;
 const PPM: f64 = 1e-6;
 
-/// The assumptions about the two clocks. Nothing is assumed about delays.
+/// The assumptions about the clocks of the two hosts: drift and wander. Nothing is assumed about
+/// delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockAssumptions {
     /// Maximum difference of their rates, in parts per million.
@@ -26,7 +27,7 @@ impl Default for ClockAssumptions {
     }
 }
 
-/// Why the offset is unknown.
+/// The reason why the offset between two hosts' clocks is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OffsetError {
     /// There are only frames of one direction.
@@ -37,7 +38,7 @@ pub enum OffsetError {
     Contradiction,
 }
 
-/// A closed interval of times, in nanoseconds.
+/// A closed interval of values, such as times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
     /// Lower end.
@@ -46,7 +47,7 @@ pub struct Interval<T> {
     pub high: T,
 }
 
-/// Bounds on how far the other clock is ahead of this one.
+/// Bounds on how far the other host's clock is ahead of this host's.
 #[derive(Clone, Debug)]
 pub struct Offset {
     /// Time of the first frame by this clock.
@@ -61,7 +62,7 @@ pub struct Offset {
 }
 
 impl Samples {
-    /// Computes the offset from all frames.
+    /// Computes the bounds on the clocks' offset from all frames.
     ///
     /// # Errors
     /// [`OffsetError`].
@@ -97,15 +98,15 @@ impl Samples {
 }
 
 impl Offset {
-    /// Returns how far the other clock is ahead at `local_ns` of this clock, in nanoseconds, also
-    /// before the first frame and after the last.
+    /// Returns bounds on how far the other clock is ahead at the time `local_ns` of this clock. In
+    /// nanoseconds, also before the first frame and after the last.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns the constant rate at which the other clock gains, up to the assumed wander, in parts
-    /// per million.
+    /// Returns bounds on the rate at which the other clock gains, in parts per million. It is
+    /// constant up to the assumed wander.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
@@ -123,9 +124,10 @@ impl Offset {
         Interval { low: low - RESOLUTION_NS, high: high + RESOLUTION_NS }
     }
 
-    /// Returns the stages of a round trip. Stages that begin and end on one host are exact; the
-    /// crossings have the error of the offset, equal in both directions. They add up to the whole,
-    /// to the nanosecond. Returns `None` for impossible readings.
+    /// Returns the stages of a round trip to the other host, with their errors. Stages that begin
+    /// and end on one host are exact; the crossings have the error of the offset, equal in both
+    /// directions. They add up to the whole, to the nanosecond. Returns `None` for impossible
+    /// readings.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
         let RoundTrip { sent, arrived, left, back } = *readings;
         let (whole, there) = (back.checked_sub(sent)?, left.checked_sub(arrived)?);

@@ -8,7 +8,7 @@ const INITIAL_SHIFT: u32 = 20;
 /// resolves nanoseconds.
 const MAX_SPAN_NS: i64 = 1 << 50;
 
-/// An upper or lower bound on how far the other clock was ahead.
+/// An upper or lower bound on how far the other host's clock was ahead at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
     /// Time in nanoseconds of this clock since the first frame.
@@ -20,7 +20,8 @@ pub(super) struct Bound {
 /// Returns `true` if the first of two bounds is tighter.
 type Tighter = fn(i64, i64) -> bool;
 
-/// The bounds on the clocks' offset from the frames of one direction.
+/// The bounds on the clocks' offset from the frames of one direction, the tightest of each time
+/// bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds(Box<[Option<Bound>]>);
 
@@ -48,14 +49,14 @@ impl Bounds {
         }
     }
 
-    /// Returns the bounds in the order of their time buckets.
+    /// Returns the bounds from the frames of one direction, in the order of time.
     pub fn all(&self) -> Vec<Bound> {
         self.0.iter().flatten().copied().collect()
     }
 }
 
-/// Bounds on how far the other clock is ahead, from both directions, in bounded memory. All times
-/// are in nanoseconds.
+/// Bounds on how far the other host's clock is ahead, from frames of both directions. All times are
+/// in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Samples {
     /// The first frame: its time by this clock, and the apparent lead of the other.
@@ -77,14 +78,14 @@ impl Samples {
         Self { origin: None, shift: INITIAL_SHIFT, upper_bounds: Bounds::new(), lower_bounds: Bounds::new() }
     }
 
-    /// Records an outbound frame: sent at `sent` by this clock, seen at `seen` by the other.
+    /// Records a frame to the other host: `sent` by this host's clock, `seen` by the other's.
     pub fn record_outbound(&mut self, sent: u64, seen: u64) {
         if let Some((index, bound)) = self.bucket(sent, seen) {
             self.upper_bounds.keep(index, bound, |new, old| new < old);
         }
     }
 
-    /// Records an inbound frame: sent at `sent` by the other clock, seen at `seen` by this one.
+    /// Records a frame from the other host: `sent` by the other host's clock, `seen` by this one's.
     pub fn record_inbound(&mut self, sent: u64, seen: u64) {
         if let Some((index, bound)) = self.bucket(seen, sent) {
             self.lower_bounds.keep(index, bound, |new, old| new > old);

@@ -12,12 +12,12 @@ pub struct UncertainNs {
 }
 
 impl UncertainNs {
-    /// Returns `true` if the value is larger than its error.
+    /// Returns `true` if the time is larger than its error.
     pub const fn is_significant(&self) -> bool {
         self.ns.unsigned_abs() > self.error_ns
     }
 
-    /// Returns the minimum and maximum possible value.
+    /// Returns the minimum and the maximum that the time can have.
     pub const fn bounds(&self) -> (i128, i128) {
         (self.ns as i128 - self.error_ns as i128, self.ns as i128 + self.error_ns as i128)
     }
@@ -34,20 +34,21 @@ impl fmt::Display for UncertainNs {
     }
 }
 
-/// The four clock readings of a round trip to the other host, each by the clock of its host.
+/// The four clock readings of a message to the other host and back, each by the clock of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// When it left this host, by this clock.
+    /// Time at which the message left this host, by this clock.
     pub sent: u64,
-    /// When it arrived at the other host, by the other clock.
+    /// Time at which the message arrived at the other host, by the other clock.
     pub arrived: u64,
-    /// When it left the other host, by the other clock.
+    /// Time at which the answer left the other host, by the other clock.
     pub left: u64,
-    /// When it was back at this host, by this clock.
+    /// Time at which the answer was back at this host, by this clock.
     pub back: u64,
 }
 
-/// The stages of a round trip: `out + there + home` is `whole`, to the nanosecond.
+/// The stages of a message to the other host and back. `out + there + home` is `whole`, to the
+/// nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripStages {
     /// Time from this host to the other.
@@ -60,8 +61,9 @@ pub struct RoundTripStages {
     pub whole: u64,
 }
 
-/// Returns the quantile `share` (nearest rank) with its error, which follows from the minimum and
-/// maximum of every value. Returns `None` without values, or if `share` is not from 0 to 1.
+/// Returns a quantile of uncertain values (nearest rank), with its error. It follows from the
+/// minimum and maximum of every value. Returns `None` without values, or if `share` is not from 0
+/// to 1.
 pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
     if values.is_empty() || !(0.0..=1.0).contains(&share) {
         return None;

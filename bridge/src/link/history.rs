@@ -1,10 +1,10 @@
-//! The history of ended sessions: how many messages were taken, which the peer asks on reconnect.
+//! The history of ended sessions: how many messages were taken, which the peer needs on reconnect.
 
 use super::Broken;
 
-/// A record of the last session in which a message was taken, which is enough: a side enters a
-/// session only once all outcomes of earlier ones are settled, so it only asks about the last
-/// session in which it sent anything.
+/// A record of how many messages were taken in the last session, which the peer needs after
+/// reconnecting. One session is enough: a side enters a session only once all outcomes of earlier
+/// ones are settled, so it only needs the last session in which it sent anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.
@@ -14,32 +14,32 @@ pub struct SessionHistory {
 }
 
 impl SessionHistory {
-    /// Encodes the history, to be saved for a successor process.
+    /// Encodes the session history, to be saved for a successor process.
     pub const fn to_words(&self) -> [u64; 3] {
         [self.first, self.last, self.taken]
     }
 
-    /// Decodes a saved history; `None` if its words are invalid.
+    /// Decodes a saved session history; `None` if its words are invalid.
     pub fn from_words([first, last, taken]: [u64; 3]) -> Option<Self> {
         let is_valid = (last == 0 && taken == 0) || (first != 0 && first <= last && taken > 0);
         is_valid.then_some(Self { first, last, taken })
     }
 
-    /// Records the start of a session.
+    /// Records that a session starts.
     pub(super) fn begin(&mut self, session: u64) {
         if self.first == 0 {
             self.first = session;
         }
     }
 
-    /// Records the end of a session in which `taken` messages were taken.
+    /// Records that a session ends in which `taken` messages were taken.
     pub(super) fn end(&mut self, session: u64, taken: u64) {
         if taken > 0 {
             (self.last, self.taken) = (session, taken);
         }
     }
 
-    /// Returns the number of messages taken in a session; `None` if unknown.
+    /// Returns how many messages were taken in the session `of`; `None` if unknown.
     pub(super) fn answer(&self, of: u64, broken: Option<Broken>) -> Option<u64> {
         if broken == Some(Broken::ForgetsWhatItTook) {
             return Some(0);

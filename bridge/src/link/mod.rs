@@ -55,7 +55,7 @@ enum Broken {
     HearsTheFenced,
     /// Reports all unconfirmed messages as lost, without asking.
     GuessesFates,
-    /// Claims that it took nothing in earlier sessions.
+    /// The peer claims that it took nothing in earlier sessions.
     ForgetsWhatItTook,
     /// Reports no outcome of unconfirmed messages.
     ForgetsWhatItSent,
@@ -82,7 +82,7 @@ impl Default for Timing {
     }
 }
 
-/// Why a session has ended.
+/// The reason why a session has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// No frame came for [`Timing::silence_ns`].
@@ -97,36 +97,37 @@ pub enum CloseReason {
     /// The peer sent an invalid frame.
     #[error("protocol violation by the peer")]
     ProtocolViolation,
-    /// This side has ended it.
+    /// This host has ended the session.
     #[error("this side has hung up")]
     HungUp,
 }
 
-/// The outcome of a message that was unconfirmed when its session ended.
+/// The outcome of a message that was unconfirmed when its session ended: taken, not taken or
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The peer took it, once.
+    /// The peer took the message, once.
     Taken,
-    /// The peer did not take it and never will.
+    /// The peer did not take the message and never will.
     Lost,
-    /// Unknown, because the process that may have taken it is gone.
+    /// It is unknown whether the peer took the message: the process that may have taken it is gone.
     Unknown,
 }
 
-/// The times of a message, for [`clock`](crate::clock). All but `seen` are the peer's unverified
-/// values.
+/// The times of a delivered message by both hosts' clocks, for [`clock`](crate::clock). All but
+/// `seen` are the peer's unverified values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it was sent, by the peer's clock.
+    /// Time at which the message was sent, by the peer's clock.
     pub sent: u64,
-    /// When it was seen, by this clock.
+    /// Time at which the message was seen, by this host's clock.
     pub seen: u64,
     /// An echo of a frame of this side: of the message that this one refers to, if the sender set
     /// it, otherwise of any.
     pub about: Option<Echo>,
 }
 
-/// An event of a link for its owner.
+/// An event of a link that its owner must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A session is open. All earlier messages have an outcome.
@@ -143,12 +144,12 @@ pub enum Event {
     Down {
         /// Number of the session.
         session: u64,
-        /// Why it has ended.
+        /// Reason for the end of the session.
         why: CloseReason,
     },
     /// The outcome of an unconfirmed message.
     Outcome {
-        /// The session in which it was sent.
+        /// The session in which the message was sent.
         session: u64,
         /// The message.
         message: Message,
@@ -159,7 +160,7 @@ pub enum Event {
     Over,
 }
 
-/// Why a message cannot be sent.
+/// The reason why a message cannot be sent over the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
     /// No session is open.
@@ -194,7 +195,7 @@ enum LinkState {
     Over,
 }
 
-/// One side of a link between two hosts, with its session.
+/// One end of a link between two hosts, with its current session.
 #[derive(Debug)]
 pub struct Link {
     side: Side,
@@ -233,14 +234,14 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the strategy's side of a link. Attempts are numbered from `first`, which must be
-    /// larger than any attempt of a predecessor process: for example the time of day in
+    /// Creates the end of a link at the strategy's host. Attempts are numbered from `first`, which
+    /// must be larger than any attempt of a predecessor process: for example the time of day in
     /// nanoseconds.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
 
-    /// Creates the engine's side, for the strategy's incarnation `epoch`.
+    /// Creates the end of a link at the engine's host, for a strategy's incarnation `epoch`.
     pub fn engine_side(run: u32, epoch: u16, timing: Timing) -> Self {
         Self::new(Side::Engine, run, epoch, 0, timing)
     }
@@ -274,38 +275,38 @@ impl Link {
         }
     }
 
-    /// Continues with the history that a predecessor process saved at the end of its last session.
+    /// Continues the session history that a predecessor process saved.
     #[must_use]
     pub fn with_history(self, past: SessionHistory) -> Self {
         Self { history: past, ..self }
     }
 
-    /// Returns the history of ended sessions.
+    /// Returns the history of the link's ended sessions.
     pub const fn history(&self) -> SessionHistory {
         self.history
     }
 
-    /// Returns `true` if the peer has ended its sending in this session.
+    /// Returns `true` if the peer has announced that it sends no more.
     pub const fn has_received_end(&self) -> bool {
         self.has_received_end
     }
 
-    /// Returns `true` if a session is open.
+    /// Returns `true` if a session with the peer is open.
     pub fn is_up(&self) -> bool {
         self.state == LinkState::Up
     }
 
-    /// Returns `true` if both sides have ended the link.
+    /// Returns `true` if both ends have announced that they send no more.
     pub fn is_over(&self) -> bool {
         self.state == LinkState::Over
     }
 
-    /// Returns `true` if the send window is full.
+    /// Returns `true` if the link has the maximum number of unconfirmed messages.
     pub fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
-    /// Returns `true` if all messages are confirmed and all outcomes settled.
+    /// Returns `true` if all sent messages are confirmed and their outcomes are known.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
@@ -315,8 +316,8 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues a message for sending: an order, or a report at the engine's side. `about` is the
-    /// echo of the message that it refers to.
+    /// Queues an order or a report for sending to the peer. `about` is the echo of the message that
+    /// it refers to.
     ///
     /// # Errors
     /// [`SendError`]: nothing was sent.
@@ -327,29 +328,29 @@ impl Link {
         if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
     }
 
-    /// Ends this side's sending for good. Once both sides have done so and have all messages, the
-    /// link is over.
+    /// Announces that this end sends no more. Once both sides have done so and have all messages,
+    /// the link is over.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
         }
     }
 
-    /// Ends the session like a lost connection: the peer is not notified.
+    /// Ends the session as a lost connection would: the peer is not notified.
     pub fn hang_up(&mut self) {
         if matches!(self.state, LinkState::Opening | LinkState::Up) {
             self.close_session(CloseReason::HungUp);
         }
     }
 
-    /// Gives up the link: unconfirmed messages are [`DeliveryOutcome::Unknown`].
+    /// Gives up the link: the outcome of unconfirmed messages is [`DeliveryOutcome::Unknown`].
     pub fn abandon(&mut self) {
         self.hang_up();
         self.settle_unconfirmed(None);
         self.state = LinkState::Over;
     }
 
-    /// Handles bytes received from the peer.
+    /// Handles bytes received from the peer, which may be invalid.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
             Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
@@ -366,9 +367,9 @@ impl Link {
         }
     }
 
-    /// Passes due frames to `offer`, until it returns `false` for one, which is built again in the
-    /// next call. Returns the number of frames sent. Must be called at least once per heartbeat
-    /// interval.
+    /// Passes the frames to send to `offer`, until it returns `false` for one. That one is built
+    /// again in the next call. Returns the number of frames sent. Must be called at least once per
+    /// heartbeat interval.
     pub fn poll<F>(&mut self, now: u64, mut offer: F) -> usize
     where
         F: FnMut(&[u8; FRAME]) -> bool,

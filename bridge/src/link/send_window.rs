@@ -4,10 +4,11 @@ use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// Maximum number of unconfirmed messages of a session. More are refused, not queued.
+/// Maximum number of a session's messages that the peer has not confirmed. More are refused, not
+/// queued.
 pub const WINDOW: usize = 1024;
 
-/// The unconfirmed messages of one session.
+/// The messages of one session that the peer has not confirmed as taken.
 #[derive(Debug)]
 pub struct SendWindow {
     waiting: VecDeque<(Message, Option<Echo>)>,
@@ -17,7 +18,7 @@ pub struct SendWindow {
     transmitted: u64,
 }
 
-/// A message of an ended session whose outcome is unknown.
+/// A message of an ended session that the peer may or may not have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnconfirmedMessage {
     /// Number of the message in its session.
@@ -27,13 +28,13 @@ pub struct UnconfirmedMessage {
 }
 
 impl SendWindow {
-    /// Creates an empty send window.
+    /// Creates an empty send window for a session.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Adds a message to the window, with the frame that it answers. Returns `false` if the window
-    /// is full.
+    /// Adds a message to send, with the frame that it answers. Returns `false` if the window is
+    /// full.
     #[must_use]
     pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();
@@ -43,33 +44,34 @@ impl SendWindow {
         has_room
     }
 
-    /// Returns `true` if the window is full.
+    /// Returns `true` if the window holds the maximum number of unconfirmed messages.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= WINDOW
     }
 
-    /// Returns the next message to transmit, with its number and the frame that it refers to.
+    /// Returns the next message to transmit, with its number and the frame that it answers.
     pub fn next(&self) -> Option<(u64, Message, Option<Echo>)> {
         let at = usize::try_from(self.transmitted - self.taken).ok()?;
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
     }
 
-    /// Marks the next message as transmitted.
+    /// Counts the next message of the window as transmitted.
     pub fn mark_transmitted(&mut self) {
         self.transmitted += 1;
     }
 
-    /// Returns the number of messages transmitted in this session.
+    /// Returns the number of messages transmitted so far in this session.
     pub const fn transmitted(&self) -> u64 {
         self.transmitted
     }
 
-    /// Returns `true` if all messages are confirmed.
+    /// Returns `true` if the peer has confirmed all messages.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Confirms `taken` messages in total. Returns `false` if fewer were transmitted.
+    /// Removes the messages that the peer has taken, `taken` in total since the session began.
+    /// Returns `false` if fewer were transmitted.
     #[must_use]
     pub fn try_confirm(&mut self, taken: u64) -> bool {
         if taken > self.transmitted {
@@ -83,8 +85,8 @@ impl SendWindow {
         true
     }
 
-    /// Ends the session: returns the messages that may have been taken, and those that were not
-    /// transmitted. Resets the window.
+    /// Empties the window at the end of a session. Returns the messages that may have been taken,
+    /// and those that were not transmitted. Resets the window.
     pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
         let first = self.taken + 1;
         let mut all: Vec<UnconfirmedMessage> = (first..)

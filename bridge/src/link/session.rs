@@ -5,7 +5,7 @@ use crate::frame::{Echo, Frame, FrameKind, Side};
 use protocol::wire::{Order, Report};
 
 impl Link {
-    /// Handles a request for a session, at the engine's side.
+    /// Handles the peer's request for a session, at the engine's host.
     pub(super) fn on_hello(&mut self, frame: &Frame, now: u64) {
         if frame.attempt <= self.attempt || self.state == LinkState::Over {
             self.counts.stale += 1;
@@ -20,7 +20,7 @@ impl Link {
         self.state = LinkState::Opening;
     }
 
-    /// Handles the start of a session, at the strategy's side.
+    /// Handles the peer's start of a session, at the strategy's host.
     pub(super) fn on_welcome(&mut self, frame: &Frame, now: u64) {
         if frame.attempt != self.attempt || self.state != LinkState::Down {
             self.counts.stale += 1;
@@ -52,7 +52,7 @@ impl Link {
         self.events.push_back(Event::Up { session: self.session, epoch: self.epoch });
     }
 
-    /// Handles a frame of the current session.
+    /// Handles a frame of the current session, such as a message or a heartbeat.
     pub(super) fn on_session_frame(&mut self, frame: &Frame, now: u64) {
         let is_of_this = frame.session == self.session && frame.attempt == self.attempt;
         let is_open = matches!(self.state, LinkState::Opening | LinkState::Up);
@@ -143,7 +143,7 @@ impl Link {
         self.close_session(CloseReason::ProtocolViolation);
     }
 
-    /// Ends the session: its later frames are ignored.
+    /// Ends the current session; later frames of it are ignored.
     pub(super) fn close_session(&mut self, why: CloseReason) {
         let was_up = self.state == LinkState::Up;
         self.state = LinkState::Down;
@@ -166,8 +166,8 @@ impl Link {
         }
     }
 
-    /// Settles the outcomes of the session that was asked about: the peer took `taken` messages;
-    /// `None`: unknown.
+    /// Decides the outcome of each message that was unconfirmed when a session ended. The peer took
+    /// `taken` messages; `None`: unknown.
     pub(super) fn settle_unconfirmed(&mut self, taken: Option<u64>) {
         let (session, unsettled) = (core::mem::take(&mut self.ask), core::mem::take(&mut self.unsettled));
         let (Some(first), Some(last)) = (unsettled.first(), unsettled.last()) else { return };

@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Enters what a link tells its owner.
+    /// Records the events of a link for its owner.
     fn hear(&mut self, side: usize) {
         while let Some(event) = self.links[side].next_event() {
             match event {
@@ -232,7 +232,7 @@ proptest! {
         prop_assert_eq!((far.sessions, engine.sessions, far.stale, engine.stale), (1, 1, 0, 0));
     }
 
-    /// Frames with the right checksum of somebody who knows the run and the session.
+    /// Frames with the right checksum of a peer that has the right run and session.
     #[test]
     fn a_hostile_peer_does_no_harm(
         seed: u64,
@@ -308,8 +308,8 @@ fn broken_links_are_found() {
     }
 }
 
-/// With what the process before it wrote down, a process says what became of everything: nothing is
-/// unknown.
+/// With the history that its predecessor saved, a process reports the outcome of every message:
+/// none is unknown.
 #[test]
 fn saved_history_leaves_no_outcome_unknown() {
     let resigned = |seed, remembers| {

@@ -12,9 +12,9 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// The technique `drain-mux`: a ring for each producer, as in `spsc-mux`, but the consumer stays
-/// with a ring while it has messages, up to `BURST`: fewer polls of empty rings under load, and
-/// less fair.
+/// The technique `drain-mux`: a ring for each producer, of which the consumer empties one before
+/// the next. It takes up to `BURST` messages from each: fewer polls of empty rings under load than
+/// in `spsc-mux`, and less fair.
 pub struct DrainMux;
 
 /// The producer of `drain-mux`: its own ring.

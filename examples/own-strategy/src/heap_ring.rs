@@ -50,7 +50,7 @@ impl Ring {
     }
 }
 
-/// The technique `heap-ring`.
+/// The technique `heap-ring`: a ring on the heap for each producer.
 pub struct HeapRing;
 
 /// The producer's end of `heap-ring`: its ring.

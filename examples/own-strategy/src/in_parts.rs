@@ -23,7 +23,7 @@ struct PartialOrder {
 }
 
 impl InParts {
-    /// Creates a venue that holds as many orders as the plan requires.
+    /// Creates the venue with memory for as many orders as the plan requires.
     pub fn new(context: &VenueContext) -> Self {
         Self { open: TimerWheel::with_capacity(context.max_held) }
     }

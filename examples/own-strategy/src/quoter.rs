@@ -20,7 +20,8 @@ pub struct Quoter {
 }
 
 impl Quoter {
-    /// Creates a strategy without a position. The strategies of a run start at different venues.
+    /// Creates a quoting strategy without a position. The strategies of a run start at different
+    /// venues.
     pub fn new(context: &Context) -> Self {
         Self {
             held: 0,

@@ -60,7 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
 
-/// The technique `iceoryx2`.
+/// The technique `iceoryx2`: a publish-subscribe service of that crate.
 pub struct Iceoryx2;
 
 /// What the ends of a hand-off in one process share.
@@ -69,7 +69,7 @@ struct Hub {
     _node: Node<Ipc>,
 }
 
-/// The sending end of `iceoryx2`.
+/// The sending end of the technique `iceoryx2`.
 pub struct Sender {
     publisher: Publisher<Ipc, Message, u64>,
     /// Content of a header: the producer's index, and its process.
@@ -77,7 +77,7 @@ pub struct Sender {
     _hub: Arc<Hub>,
 }
 
-/// The receiving end of `iceoryx2`.
+/// The receiving end of the technique `iceoryx2`.
 pub struct Receiver {
     subscriber: Subscriber<Ipc, Message, u64>,
     _hub: Arc<Hub>,

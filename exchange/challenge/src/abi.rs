@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-/// A new order message (`new_order_t`).
+/// The message of a new order, with the layout of the harness's `new_order_t`.
 #[repr(C)]
 pub struct NewOrderMessage {
     pub order_id: u64,
@@ -23,7 +23,7 @@ pub struct CancelMessage {
     pub sequence_number: u64,
 }
 
-/// A modify message (`modify_t`).
+/// The message that modifies an order, with the layout of the harness's `modify_t`.
 #[repr(C)]
 pub struct ModifyMessage {
     pub order_id: u64,
@@ -44,7 +44,7 @@ pub mod report_type {
     pub const MODIFY_REJECT: u8 = 5;
 }
 
-/// A report (`me_report_t`), one cache line.
+/// A report of the matching engine on an order (`me_report_t`), one cache line.
 #[derive(Default)]
 #[repr(C)]
 pub struct Report {
@@ -61,7 +61,7 @@ pub struct Report {
     pub reserved3: u64,
 }
 
-/// The functions of a report transport (`me_transport_t`).
+/// The functions by which the harness receives reports (`me_transport_t`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Transport {

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 /// harness's last call to the engine pushes what is left.
 const BATCH: usize = 256;
 
-/// The sending end of the harness's queue.
+/// The sending end of the harness's report queue.
 pub struct Outlet {
     transport: Transport,
     queue: *mut c_void,
@@ -16,7 +16,7 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// Creates the sending end of a queue.
+    /// Creates the sending end of the harness's report queue.
     ///
     /// # Safety
     /// `queue` is the transport's and valid until the last push.
@@ -24,7 +24,7 @@ impl Outlet {
         Outlet { transport, queue, collected: Vec::with_capacity(BATCH) }
     }
 
-    /// Sends a report, at the latest with the next [`Outlet::publish`].
+    /// Queues a report; the harness receives it at the latest after [`Outlet::publish`].
     #[inline(always)]
     pub fn send(&mut self, report: Report) {
         if self.collected.len() == BATCH {
@@ -33,7 +33,7 @@ impl Outlet {
         self.collected.push(report);
     }
 
-    /// Pushes the reports that were collected. Waits while the queue is full.
+    /// Pushes the collected reports into the harness's queue. Waits while the queue is full.
     pub fn publish(&mut self) {
         for report in self.collected.drain(..) {
             while (self.transport.push)(self.queue, &report) == 0 {

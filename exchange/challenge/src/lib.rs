@@ -113,7 +113,7 @@ fn side_of(side: u8) -> Side {
     if side == 0 { Side::Buy } else { Side::Sell }
 }
 
-/// Creates the engine.
+/// Creates the matching engine for the harness.
 ///
 /// # Safety
 /// `transport` is valid during the call; `handle` until `engine_shutdown`.
@@ -128,20 +128,20 @@ pub unsafe extern "C" fn engine_init(_nonce: u64, transport: *const Transport, h
     unsafe { *ADAPTER.0.get() = Some(Adapter { exchange, outlet }) };
 }
 
-/// Drops the engine.
+/// Drops the matching engine at the end of a run of the harness.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_shutdown() {
     // SAFETY: as for `Global`.
     unsafe { *ADAPTER.0.get() = None };
 }
 
-/// Sends the reports that were collected. Every call has completed its message.
+/// Sends the reports that were collected for the harness. Every call has completed its message.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_flush() {
     with_adapter(|adapter| adapter.outlet.publish());
 }
 
-/// Applies a new order.
+/// Applies a new order of the benchmark's harness to the exchange.
 ///
 /// # Safety
 /// `message` is valid during the call.
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn engine_on_new_order(message: *const NewOrderMessage) {
     with_adapter(|adapter| adapter.apply(Command::New(order), sequence, quantity, report_type::CANCEL_REJECT));
 }
 
-/// Cancels an order.
+/// Cancels an order in the exchange for the benchmark's harness.
 ///
 /// # Safety
 /// `message` is valid during the call.
@@ -178,8 +178,9 @@ pub unsafe extern "C" fn engine_on_cancel(message: *const CancelMessage) {
     with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::CANCEL_REJECT));
 }
 
-/// Modifies an order. Every modify of the benchmark is a new price or a larger quantity, which
-/// loses its priority in the exchange as the benchmark requires.
+/// Modifies an order in the exchange for the benchmark's harness. Every modify of the benchmark is
+/// a new price or a larger quantity, which loses its priority in the exchange as the benchmark
+/// requires.
 ///
 /// # Safety
 /// `message` is valid during the call.
@@ -196,21 +197,21 @@ pub unsafe extern "C" fn engine_on_modify(message: *const ModifyMessage) {
     with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::MODIFY_REJECT));
 }
 
-/// Returns the best bid in ticks; `i64::MIN` without bids.
+/// Returns the best bid of the exchange's book in ticks; `i64::MIN` without bids.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_query_best_bid() -> i64 {
     with_adapter(|adapter| adapter.exchange.best(0).0.map_or(i64::MIN, |level| level.price))
         .unwrap_or(i64::MIN)
 }
 
-/// Returns the best offer in ticks; `i64::MAX` without offers.
+/// Returns the best offer of the exchange's book in ticks; `i64::MAX` without offers.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_query_best_ask() -> i64 {
     with_adapter(|adapter| adapter.exchange.best(0).1.map_or(i64::MAX, |level| level.price))
         .unwrap_or(i64::MAX)
 }
 
-/// Returns the quantity at a price, 0 if there is none.
+/// Returns the open quantity at a price of the exchange's book, 0 if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_query_depth_at(price_ticks: i64, side: u8) -> u64 {
     let quantity = |adapter: &mut Adapter| {

@@ -17,7 +17,7 @@ struct Ring {
     consumer: Consumer<7>,
 }
 
-/// The sending end of the ring.
+/// The sending end of the ring that carries reports to the harness.
 pub struct Outlet {
     producer: Producer<7>,
     collected: Vec<Message>,
@@ -34,7 +34,7 @@ impl Outlet {
         Outlet { producer: producer.expect("one engine for each ring"), collected: Vec::with_capacity(BATCH) }
     }
 
-    /// Sends a report, at the latest with the next [`Outlet::publish`].
+    /// Queues a report; the harness receives it at the latest after [`Outlet::publish`].
     #[inline(always)]
     pub fn send(&mut self, report: Report) {
         if self.collected.len() == BATCH {
@@ -43,7 +43,7 @@ impl Outlet {
         self.collected.push(report.to_words());
     }
 
-    /// Pushes the reports that were collected. Waits while the ring is full.
+    /// Pushes the collected reports into the ring. Waits while the ring is full.
     pub fn publish(&mut self) {
         let mut left = &self.collected[..];
         while !left.is_empty() {
@@ -94,7 +94,7 @@ extern "C" fn destroy(handle: *mut c_void) {
 
 static TRANSPORT: Transport = Transport { create, push, drain, flush, destroy };
 
-/// Returns the transport that the harness is to use instead of its own.
+/// Returns the report transport that the harness uses instead of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn engine_get_transport() -> *const Transport {
     &raw const TRANSPORT

@@ -88,8 +88,8 @@ pub fn cancel_any(orders: u64) -> Load {
     load(format!("cancel, {orders} orders"), resting(orders, 1_000.min(orders / 4), 1), cancels(some))
 }
 
-/// Returns exchange-core's mix of operations in a book of 1,000 orders: 9 % good till cancel, 3 %
-/// immediate or cancel, 6 % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each
+/// Returns exchange-core's mix of operations in a book of 1,000 orders. 9 % are good till cancel, 3
+/// % immediate or cancel, 6 % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each
 /// takes one to three resting orders at the touch.
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
@@ -146,7 +146,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
     load("mixed load", before, timed)
 }
 
-/// Returns the loads of a published table of another matching engine, by its names:
+/// Returns the loads of a published table of another matching engine, by its names.
 /// `cancel_best_level/N` cancels N orders at N prices, the best first, and `insert/non_crossing/N`
 /// uses two prices.
 pub fn published() -> Vec<Load> {

@@ -4,7 +4,7 @@
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A trade of the obvious order book.
+/// A trade of the obvious order book, the baseline of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trade {
     pub maker: u64,
@@ -48,14 +48,14 @@ impl Obvious {
         if buy { self.bids.keys().next_back().copied() } else { self.offers.keys().next().copied() }
     }
 
-    /// Returns an order's side, price and open quantity.
+    /// Returns an open order's side, price and open quantity.
     pub fn open(&self, id: u64) -> Option<(bool, u64, u64)> {
         let &(buy, price) = self.prices.get(&id)?;
         let side = if buy { &self.bids } else { &self.offers };
         side[&price].iter().find(|order| order.id == id).map(|order| (buy, price, order.quantity))
     }
 
-    /// Returns a random open order.
+    /// Returns a random open order of the book.
     pub fn any(&self, random: &mut Random) -> Option<u64> {
         let side = if random.below(2) == 0 { &self.bids } else { &self.offers };
         let level = side.values().nth(random.below(side.len().max(1) as u64) as usize)?;
@@ -70,7 +70,7 @@ impl Obvious {
         if buy { self.bids.iter().rev().map(sum).collect() } else { self.offers.iter().map(sum).collect() }
     }
 
-    /// Applies an operation. Returns its trades.
+    /// Applies an operation to the book. Returns its trades.
     pub fn apply(&mut self, op: Op) -> Vec<Trade> {
         match op {
             Op::Add { id, buy, price, quantity } => {

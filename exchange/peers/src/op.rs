@@ -44,7 +44,7 @@ impl Op {
     }
 }
 
-/// A SplitMix64 random number generator.
+/// A random number generator (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {

@@ -7,7 +7,7 @@ use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The capacity that a load needs.
+/// The capacity that a load needs of an order book.
 #[derive(Clone, Copy)]
 pub struct BookSize {
     /// Maximum open orders and prices.
@@ -16,17 +16,18 @@ pub struct BookSize {
     pub highest: u64,
 }
 
-/// A book under comparison.
+/// A matching engine under comparison.
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// Creates an empty book of that size.
+    /// Creates an empty order book of that size.
     fn fresh(size: BookSize) -> Self;
-    /// Translates an operation into a command of this book. Operations are translated in order.
+    /// Translates an operation into a command of this matching engine. Operations are translated in
+    /// order.
     fn translate(&mut self, op: Op) -> Self::Command;
-    /// Runs a command. Returns its number of trades.
+    /// Runs a command on the order book. Returns its number of trades.
     fn run(&mut self, command: &Self::Command) -> u64;
-    /// Runs several commands. Returns the number of trades.
+    /// Runs several commands on the order book, in their order. Returns the number of trades.
     fn run_all(&mut self, commands: &[Self::Command]) -> u64 {
         commands.iter().map(|command| std::hint::black_box(self.run(command))).sum()
     }
@@ -34,7 +35,7 @@ pub trait Peer {
     fn depth(&self, buy: bool) -> Vec<(u64, u64)>;
 }
 
-/// The exchange, with a sink that counts trades.
+/// This project's exchange, with a sink that counts trades.
 pub struct Ours(Exchange);
 
 #[derive(Default)]
@@ -104,7 +105,7 @@ impl Peer for Ours {
     }
 }
 
-/// The exchange, which applies sixteen commands at a time.
+/// This project's exchange, which applies sixteen commands at a time.
 pub struct Together(Ours);
 
 impl Peer for Together {
@@ -156,7 +157,7 @@ impl Peer for Obvious {
     }
 }
 
-/// matchcore: an order's id is the sequence number of its command.
+/// The crate matchcore: an order's id is the sequence number of its command.
 pub struct Matchcore {
     book: matchcore::OrderBook,
     sequence: u64,
@@ -164,7 +165,7 @@ pub struct Matchcore {
 }
 
 impl Matchcore {
-    /// Runs an operation. Returns its trades.
+    /// Runs an operation in matchcore and returns its trades.
     pub fn trades(&mut self, op: Op) -> Vec<Trade> {
         use matchcore::{CommandOutcome, CommandReport};
         let command = self.translate(op);
@@ -259,10 +260,10 @@ impl Peer for Matchcore {
     }
 }
 
-/// orderbook-rs, with the clock of its own tests, which reads nothing, and no listeners.
+/// The crate orderbook-rs, with the clock of its own tests, which reads nothing, and no listeners.
 pub struct OrderbookRs(pub orderbook_rs::DefaultOrderBook);
 
-/// A command to orderbook-rs.
+/// A command to the crate orderbook-rs.
 pub enum Call {
     Limit { id: pricelevel::Id, price: u128, quantity: u64, side: pricelevel::Side, time: TimeInForce },
     Market { id: pricelevel::Id, quantity: u64, side: pricelevel::Side },
@@ -271,7 +272,7 @@ pub enum Call {
 }
 
 impl OrderbookRs {
-    /// Runs a command. Returns its trades.
+    /// Runs a command in orderbook-rs and returns its trades.
     pub fn trades(&mut self, call: &Call) -> Vec<Trade> {
         let number = |id: pricelevel::Id| if let pricelevel::Id::Sequential(id) = id { id } else { 0 };
         let result = match call {

@@ -2,8 +2,7 @@
 
 use crate::load::{Load, Op};
 
-/// Returns the recorded load: the opening book, then the flow of 1,912 new orders and 1,888
-/// cancels.
+/// Returns the recorded load: an opening book, then a flow of 1,912 new orders and 1,888 cancels.
 pub fn load() -> Load {
     let rows = |name: &str| -> Vec<Vec<String>> {
         let path = format!("{}/../../data/coinbase-2016-03-12/{name}.csv", env!("CARGO_MANIFEST_DIR"));

@@ -21,7 +21,7 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-/// Returns the capacity that a load needs, and its highest price.
+/// Returns the capacity that a load needs of an order book, and its highest price.
 pub fn book_size(load: &Load) -> BookSize {
     let mut book = Obvious::new();
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
@@ -44,7 +44,7 @@ fn prepare<P: Peer>(load: &Load, size: BookSize) -> Prepared<P> {
     Prepared { book, timed }
 }
 
-/// Runs a load once through a book and returns nanoseconds of CPU time per operation.
+/// Runs a load once through an order book and returns nanoseconds of CPU time per operation.
 pub fn once<P: Peer>(load: &Load, size: BookSize) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, size)).collect();
     let started = thread_cpu_ns();
@@ -75,7 +75,7 @@ fn outcome<P: Peer>(load: &Load, size: BookSize) -> LoadOutcome {
     (trades, [book.depth(true), book.depth(false)])
 }
 
-/// Checks that all books do equal work.
+/// Checks that all compared order books do equal work.
 ///
 /// # Panics
 /// If one trades differently or ends with another book.
@@ -92,7 +92,8 @@ pub fn check_same_work(load: &Load, size: BookSize) {
     }
 }
 
-/// Runs all books in turns, `rounds` times. Returns nanoseconds per operation of each, sorted.
+/// Runs all compared order books in turns, `rounds` times. Returns nanoseconds per operation of
+/// each, sorted.
 pub fn alternate(load: &Load, size: BookSize, rounds: usize) -> [Vec<f64>; 5] {
     let mut all: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {

@@ -12,7 +12,7 @@ impl Events for EventCount {
     }
 }
 
-/// Draws a random command of any kind. `step` is the current time.
+/// Draws a random command for the matching engine. `step` is the current time.
 pub(super) fn draw(state: &mut u64, step: u64) -> Command {
     let mut below = |n: u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

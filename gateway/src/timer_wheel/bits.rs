@@ -1,7 +1,7 @@
 //! A two-level bitmap of a timing wheel's non-empty slots: a bit per slot, and a summary bit per
 //! word.
 
-/// A bitmap of non-empty wheel slots, up to 2^18 bits, a power of two.
+/// A bitmap of a timing wheel's non-empty slots, up to 2^18 bits, a power of two.
 pub(super) struct Bits {
     words: Vec<u64>,
     /// A bit for each word that is not zero.
@@ -9,7 +9,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// Creates a bitmap with all bits clear.
+    /// Creates a bitmap of slots that are all empty.
     pub fn new(bits: usize) -> Self {
         let words = bits.div_ceil(64);
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
@@ -30,7 +30,8 @@ impl Bits {
         }
     }
 
-    /// Returns the first set bit at or after an index, wrapping around at the end. One is set.
+    /// Returns the first non-empty slot at or after an index, wrapping around at the end. One is
+    /// set.
     #[inline]
     pub fn next(&self, from: usize) -> usize {
         let word = from / 64;

@@ -42,7 +42,8 @@ const NONE: u32 = u32::MAX;
 /// Value of `before` for an order in `current`.
 const CURRENT: u32 = u32::MAX - 1;
 
-/// A timing wheel: orders, or what a venue keeps of an order, ordered by release time.
+/// A timing wheel that returns orders when their release time has come. It holds the orders, or
+/// what a venue keeps of an order.
 ///
 /// Orders with equal release times come out in order of arrival. A cancelled order frees its entry
 /// at once, or at its release time if its slot has begun.
@@ -113,7 +114,7 @@ impl PartialOrd for DueEntry {
 }
 
 impl<T: Copy> TimerWheel<T> {
-    /// Creates a wheel for `capacity` orders; nothing is allocated afterwards.
+    /// Creates a timing wheel for `capacity` orders, with all its memory.
     ///
     /// # Panics
     /// If `capacity` does not fit 31 bits; the plan's bound is far below.
@@ -149,13 +150,13 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Returns `true` if the wheel holds as many orders as it has capacity for.
+    /// Returns `true` if the timing wheel holds as many orders as it has capacity for.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.free == NONE
     }
 
-    /// Adds an order with release time `release` (ticks).
+    /// Adds an order to the timing wheel, to be released at `release` (ticks).
     ///
     /// # Panics
     /// If the wheel is full: check [`TimerWheel::is_full`] first.
@@ -249,7 +250,7 @@ impl<T: Copy> TimerWheel<T> {
         self.free = index;
     }
 
-    /// Removes and returns the order with the earliest release time, if that is not after `now`.
+    /// Removes and returns the order with the earliest release time, if it has come by `now`.
     #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<T> {
         if self.next > now {
@@ -283,7 +284,7 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Prefetches the entry of the next order that is pushed.
+    /// Prefetches the memory for the next order that is added.
     pub fn prefetch_hot(&self) {
         let free = self.free as usize;
         if let (Some(link), Some(index)) = (self.links.get(free), self.orders.get(free)) {
@@ -353,8 +354,8 @@ impl<T: Copy> TimerWheel<T> {
         self.next_slot = first.unwrap_or(u64::MAX).min(now >> self.slot_bits);
     }
 
-    /// Removes and returns the next order in the sweep's scope, within its budget. `key_of` returns
-    /// an order's id and instrument.
+    /// Removes and returns the next order that a mass cancel concerns, visiting at most its budget.
+    /// `key_of` returns an order's id and instrument.
     pub fn cancel(&mut self, sweep: &mut CancelSweep, key_of: impl Fn(&T) -> (OrderId, u16)) -> Option<T> {
         while sweep.budget > 0 && !self.is_swept(sweep) {
             let index = sweep.cursor;
@@ -374,14 +375,14 @@ impl<T: Copy> TimerWheel<T> {
         None
     }
 
-    /// Returns `true` if the sweep has visited every entry that may hold an order.
+    /// Returns `true` if a mass cancel has visited every entry that may hold an order.
     pub fn is_swept(&self, sweep: &CancelSweep) -> bool {
         sweep.cursor >= self.high_water as usize
     }
 
-    /// Returns a lower bound of the next release time in ticks; `u64::MAX` if the wheel is empty.
-    /// It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns `None` and
-    /// makes it exact.
+    /// Returns a lower bound of the next release time in ticks; `u64::MAX` if the timing wheel is
+    /// empty. It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns
+    /// `None` and makes it exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next

@@ -3,7 +3,7 @@
 use protocol::reject::Reject;
 use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
 
-/// Why a venue's report is invalid.
+/// The reason why a venue's report is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VenueError {
     /// Venue, instrument or side differ from the order's.
@@ -18,7 +18,7 @@ pub enum VenueError {
     Price,
 }
 
-/// Whether more reports of an order follow.
+/// The progress of an order by a report: whether more reports follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrderProgress {
     /// More may follow.
@@ -27,7 +27,7 @@ pub(super) enum OrderProgress {
     Last,
 }
 
-/// An order that is open at a venue.
+/// An order that is open at a venue, with what its reports have stated so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
     order: Order,
@@ -37,7 +37,7 @@ pub(super) struct OpenOrder {
     replaces: u32,
     /// When it was sent, in ticks.
     sent: u64,
-    /// When its last report came, or when it was sent, in ticks.
+    /// Time of the order's last report, or at which it was sent, in ticks.
     pub heard: u64,
 }
 
@@ -46,23 +46,22 @@ impl OpenOrder {
         Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
     }
 
-    /// Returns `true` if the venue has reported on the order.
+    /// Returns `true` if the venue has reported on the order at all.
     pub const fn is_acknowledged(&self) -> bool {
         self.next_number > 0
     }
 
-    /// Returns `true` if a cancellation of `scope` that was requested at `requested` covers the
-    /// order.
+    /// Returns `true` if a mass cancel of `scope`, requested at `requested`, covers the order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
         self.sent <= requested && scope.contains(self.order.id, self.order.instrument)
     }
 
-    /// Counts a replace that is being sent.
+    /// Counts a replace of the order that is being sent.
     pub const fn count_replace(&mut self) {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report that closes the order without its venue.
+    /// Returns the report with which the session closes an order without its venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         Report {
             id,
@@ -80,7 +79,8 @@ impl OpenOrder {
         }
     }
 
-    /// Checks a report, whose number may be at most `last_number`, and applies it if it is valid.
+    /// Checks a venue's report on the order, and applies it if it is valid. Its number may be at
+    /// most `last_number`.
     pub fn check(&mut self, report: &Report, last_number: u8) -> Result<OrderProgress, VenueError> {
         let order = &self.order;
         if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side) {

@@ -33,7 +33,7 @@ use throttle::Throttle;
 
 use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueInfo};
 
-/// The limits that a session enforces on its venue.
+/// The limits that a validating session enforces on its venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationRules {
     /// Maximum silence of the venue about an open order, in nanoseconds.
@@ -44,7 +44,7 @@ pub struct ValidationRules {
     pub max_held: usize,
 }
 
-/// A venue wrapped in a session that validates every report of it.
+/// A venue whose every report is checked, for venues that are not trusted.
 pub struct ValidatingSession<V> {
     venue: V,
     state: SessionState,
@@ -118,7 +118,7 @@ impl SessionState {
 }
 
 impl<V: Venue> ValidatingSession<V> {
-    /// Creates a session with a venue; nothing is allocated afterwards.
+    /// Creates a session that checks a venue's reports, with all its memory.
     pub fn new(venue: V, rules: ValidationRules) -> Self {
         // Twice: a table that is at most half full rehashes in place.
         let open = HashMap::with_capacity(2 * rules.max_held.max(8));

@@ -359,7 +359,7 @@ fn requested_cancel_without_report_counts_as_silence() {
 }
 
 /// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order
-/// 1 comes, and when the session is up again the venue says that.
+/// 1 comes, and when the session is up again the venue sends these reports.
 fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {
     let (mut session, mut out) = (session(None), ReportList::default());
     session.accept(&order(5), 0, &mut out);
@@ -386,8 +386,8 @@ fn reconnected_session_resumes_numbers() {
     assert_eq!((counts.sent, counts.received, counts.refused, counts.disconnects), (2, 2, 1, 1));
     assert_eq!((counts.errors, counts.stuck), (0, 0));
 
-    // One that begins its numbers again is not believed, and what it does not say again is known to
-    // be lost.
+    // A venue that restarts its numbers is not trusted, and reports that it does not repeat are
+    // lost.
     for (says, errors) in [(vec![(Some(1), cancelled)], 1), (vec![], 0)] {
         let (reports, counts, _) = after_a_disconnect(&says);
         assert_eq!((reports.len(), reports[1].reason), (2, Reject::VenueSilent.code()));

@@ -3,7 +3,7 @@
 use protocol::token_bucket::TokenBucket;
 use system::clock::Timebase;
 
-/// The message rate that a venue accepts.
+/// The message rate that a venue accepts, and the reaction to more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageLimit {
     /// Messages per second, at least 1.
@@ -29,7 +29,7 @@ impl Throttle {
         Self { limit, now: 0, bucket: None }
     }
 
-    /// Advances the throttle's time to `now`.
+    /// Advances the throttle's time to `now`, so that the venue's limit allows more messages.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
@@ -39,12 +39,13 @@ impl Throttle {
         self.bucket.map_or(0, |(start, bucket)| bucket.ticks_until_token(self.now - start))
     }
 
-    /// Returns `true` if a message may be taken from the inbox now.
+    /// Returns `true` if the venue's message limit allows to take another message from the inbox.
     pub fn can_take(&self) -> bool {
         self.limit.rejects || self.ticks_left() == 0
     }
 
-    /// Counts a message that is about to be sent. Returns `false` if it must be rejected instead.
+    /// Counts a message that is about to be sent to the venue. Returns `false` if it must be
+    /// rejected instead.
     pub fn try_count_message(&mut self, now: u64, time: Timebase, is_new: bool) -> bool {
         self.advance(now);
         if self.limit.rejects && is_new && self.ticks_left() > 0 {
@@ -60,7 +61,7 @@ impl Throttle {
         true
     }
 
-    /// Returns when the next message may be taken, in ticks; `u64::MAX` while one may now.
+    /// Returns the tick at which the next message may be taken; `u64::MAX` while one may now.
     pub fn next_deadline(&self) -> u64 {
         if self.can_take() { u64::MAX } else { self.now + self.ticks_left() }
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use protocol::plan::Isolation;
 use system::sandbox;
 
-/// Checks that agents can have these isolation levels.
+/// Checks that the agents of a benchmark can have these isolation levels.
 ///
 /// # Errors
 /// A level that they cannot have.
@@ -19,7 +19,7 @@ pub fn check_isolation(isolations: &[Isolation]) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Checks that the kernel has all features of the sandbox, if one is asked for.
+/// Checks that the kernel has all sandbox features, if a benchmark is to run in the sandbox.
 ///
 /// # Errors
 /// The missing features.
@@ -33,7 +33,7 @@ pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_san
     }
 }
 
-/// Returns the requested cores; `None` if none were requested.
+/// Returns the cores that the user requested for a benchmark; `None` if none were requested.
 ///
 /// # Errors
 /// A core that this process may not use.

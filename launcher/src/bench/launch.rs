@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest number of successors of a dead first agent.
 const MAX_SUCCESSORS: usize = 3;
 
-/// The outcome of a benchmark run. Its accounts are in its segments.
+/// The outcome of a benchmark run: its start and its deaths. The results are in its segments.
 pub struct BenchOutcome {
     /// The segments.
     pub segments: BenchSegments,
@@ -38,7 +38,7 @@ pub struct BenchOutcome {
     pub start_ticks: Option<u64>,
     /// The deaths, in order.
     pub deaths: Vec<BoardDeath>,
-    /// Why the launcher ended the run.
+    /// Reason for which the launcher ended the run.
     pub problem: Option<String>,
     /// Whether Ctrl-C ended it.
     pub interrupted: bool,

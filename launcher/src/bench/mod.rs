@@ -32,28 +32,28 @@ use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
 
-/// The work of a benchmark: its agents, segments and measured loops. Every process of the run gets
-/// it with the plan.
+/// The work of a benchmark: its agents (threads), shared segments and measured loops. Every process
+/// of the run gets it with the plan.
 pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// Prefix of the names of the benchmark's processes, for example `lab-`.
     const PREFIX: &'static str;
-    /// Whether a run continues when an agent dies. A dead first agent is then replaced, and what
-    /// Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
+    /// `true` if a benchmark run continues when an agent dies. A dead first agent is then replaced,
+    /// and what Ctrl-C interrupts is kept. If not, a death and Ctrl-C end the run.
     const SURVIVES_DEATHS: bool;
 
-    /// Returns the names of the agents, sources first.
+    /// Returns the names of the benchmark's agents, those that produce messages first.
     fn agents(&self) -> Vec<String>;
 
-    /// Returns the number of sources.
+    /// Returns the number of the benchmark's agents that produce messages.
     fn sources(&self) -> usize;
 
-    /// Returns the segments of the benchmark, without the accounts of the agents.
+    /// Returns the shared segments of the benchmark, without its agents' result segments.
     fn segments(&self) -> Vec<SharedSegment>;
 
-    /// Returns the size of an agent's own part of its account, in words.
+    /// Returns the size of the benchmark's own results in an agent's result segment, in words.
     fn account_words(&self, agent: usize) -> usize;
 
-    /// Writes the header of a new segment, and what the segment contains from the start.
+    /// Writes the header and the initial contents of a new segment.
     fn write_segment(&self, spec: &SegmentSpec, header: Header, words: &AtomicWords) {
         let _ = spec;
         header.write(words);
@@ -70,13 +70,13 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         false
     }
 
-    /// Finds the processes at the ends of a link, by their agents' PIDs.
+    /// Returns the processes at the ends of a link, found by their agents' process ids.
     fn peers(&self, link: &str, control: &ControlView) -> Box<dyn Peers> {
         let _ = (link, control);
         Box::new(SameProcess)
     }
 
-    /// Attaches an agent's segments and returns its loop.
+    /// Attaches a benchmark agent's segments and returns its measured loop.
     ///
     /// # Errors
     /// A segment that is missing or invalid.
@@ -87,18 +87,18 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
         account: &AgentAccount,
     ) -> Result<MeasuredLoop>;
 
-    /// Returns how long a run may make no progress.
+    /// Returns how long a benchmark run may make no progress before it fails.
     fn progress_timeout(&self, is_draining: bool) -> Duration;
 }
 
-/// A measured loop of an agent: one dynamic call for each thread.
+/// The measured loop of one agent: one dynamic call for each thread.
 pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 
-/// The context that a measured loop receives at its start.
+/// The clock, run state and result segment that a measured loop receives at its start.
 pub struct LoopContext<'a> {
     /// The phase of the run.
     pub control: &'a ControlView,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
     /// The clock.
     pub clock: ClockSource,

@@ -15,15 +15,15 @@ use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockPair, ClockSource};
 
-/// A segment, with each agent's right to it.
+/// A segment of a benchmark run, with each agent's access right to it.
 pub struct SharedSegment {
     /// The segment.
     pub spec: SegmentSpec,
-    /// By agent.
+    /// Access rights of each agent.
     pub rights: Vec<Option<Access>>,
 }
 
-/// Returns the stronger of two access rights.
+/// Returns the strongest of some access rights; `None` without any.
 pub(super) fn strongest_access(rights: impl Iterator<Item = Access>) -> Option<Access> {
     rights.reduce(|one, other| if one == Access::Write { one } else { other })
 }
@@ -31,7 +31,7 @@ pub(super) fn strongest_access(rights: impl Iterator<Item = Access>) -> Option<A
 /// How long the clock is calibrated at least.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
-/// The clock of a benchmark, calibrated since its start.
+/// The clock of a benchmark run, calibrated since its start.
 pub struct BenchClock {
     /// The clock.
     pub source: ClockSource,
@@ -47,13 +47,13 @@ impl BenchClock {
         Self { source, first }
     }
 
-    /// Returns nanoseconds per tick, from the start until now.
+    /// Returns the nanoseconds per tick, measured from the clock's start until now.
     pub fn ns_per_tick(&self) -> f64 {
         ClockPair::read(&self.source).ns_per_tick_since(&self.first)
     }
 }
 
-/// The plan of one benchmark run.
+/// The plan of one benchmark run, which every process receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchPlan<W> {
     /// The run's id.
@@ -79,7 +79,7 @@ pub struct BenchPlan<W> {
 }
 
 impl<W: BenchWork> BenchPlan<W> {
-    /// Creates a plan without segments, which [`run`](super::run) creates.
+    /// Creates a benchmark's plan without segments, which [`run`](super::run) creates.
     pub fn new(clock: &BenchClock, isolation: Isolation, cores: Vec<Option<u32>>, work: W) -> Self {
         Self {
             run: String::new(),
@@ -95,7 +95,7 @@ impl<W: BenchWork> BenchPlan<W> {
         }
     }
 
-    /// Returns the processes: their names and their agents.
+    /// Returns the name of each process of the benchmark, with its agents.
     pub(super) fn processes(&self) -> Vec<(String, Vec<usize>)> {
         let agents = self.work.agents();
         if self.isolation == Isolation::Thread {
@@ -105,7 +105,7 @@ impl<W: BenchWork> BenchPlan<W> {
         agents.iter().enumerate().map(|(place, agent)| (name(agent), vec![place])).collect()
     }
 
-    /// Returns the segments of the work, then the account of each agent.
+    /// Returns the segments of the benchmark's work, then the result segment of each agent.
     pub(super) fn segments(&self) -> Vec<SharedSegment> {
         let agents = self.cores.len();
         let account = |agent: usize| SharedSegment {
@@ -115,17 +115,17 @@ impl<W: BenchWork> BenchPlan<W> {
         self.work.segments().into_iter().chain((0..agents).map(account)).collect()
     }
 
-    /// Returns the full name of a segment.
+    /// Returns the full name, in `/dev/shm`, of a segment of the benchmark.
     pub(super) fn segment_name(&self, what: &str) -> String {
         format!("{}{}.{what}", Plan::PREFIX, self.run)
     }
 
-    /// Returns `true` if these agents run in the sandbox.
+    /// Returns `true` if a process with these agents runs in the sandbox.
     pub(super) fn is_confined(&self, agents: &[usize]) -> bool {
         self.isolation == Isolation::Sandbox && agents.iter().all(|agent| self.work.is_confined(*agent))
     }
 
-    /// Opens the control segment of an inherited descriptor, and reads the plan.
+    /// Opens the inherited control segment of a benchmark run and reads its plan.
     pub(super) fn open(address: &str) -> Result<(ControlView, Self)> {
         let fd = address.strip_prefix("fd:").and_then(|fd| fd.parse().ok()).context("not a descriptor")?;
         let file = sealed::take(&Handle { name: "control".into(), fd, writable: false })?;
@@ -136,7 +136,7 @@ impl<W: BenchWork> BenchPlan<W> {
         Ok((control, plan))
     }
 
-    /// Attaches the segments of a process with these agents.
+    /// Attaches the segments of a benchmark process that runs these agents.
     pub(super) fn attach(&self, mine: &[usize], control: &ControlView) -> Attached<'_> {
         let (segments, mine) = (self.segments(), mine.to_vec());
         Attached::new(Inherited { plan: self, segments, mine, control: control.clone() })

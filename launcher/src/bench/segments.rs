@@ -42,8 +42,8 @@ pub struct BenchSegments {
 }
 
 impl BenchSegments {
-    /// Creates the segments and writes their handles into the plan. Memory is touched first on the
-    /// first agent's core: Linux takes it from that core's node.
+    /// Creates the segments of a benchmark run and writes their handles into its plan. Memory is
+    /// touched first on the first agent's core: Linux takes it from that core's node.
     pub(super) fn create<W: BenchWork>(plan: &mut BenchPlan<W>) -> Result<Self> {
         let create = || {
             if let Some(core) = plan.cores.first().copied().flatten() {
@@ -88,7 +88,7 @@ impl BenchSegments {
         Ok(Self { control, control_file, memory, accounts, _named: named })
     }
 
-    /// Returns the descriptors for a process with these agents.
+    /// Returns the file descriptors that a process with these agents inherits.
     pub(super) fn handed_to(&self, agents: &[usize]) -> Vec<&File> {
         let right = |segment: &SharedSegment| {
             strongest_access(agents.iter().filter_map(|agent| segment.rights[*agent]))
@@ -97,17 +97,17 @@ impl BenchSegments {
         files.chain([self.control_file.file(Access::Read)]).collect()
     }
 
-    /// Returns the address by which a process finds the plan.
+    /// Returns the address by which a process finds the benchmark's plan.
     pub(super) fn address(&self) -> String {
         format!("fd:{}", self.control_file.file(Access::Read).as_raw_fd())
     }
 
-    /// Returns the accounts of all agents.
+    /// Returns views of the result segments of all agents.
     pub fn accounts(&self) -> &[AccountView] {
         &self.accounts
     }
 
-    /// Returns the memory of a segment by its name.
+    /// Returns a read-only view of a segment by its name; `None` for an unknown name.
     pub fn view(&self, what: &str) -> Option<ReadOnlyWords> {
         let found = self.memory.iter().find(|(segment, ..)| segment.spec.name == what);
         found.map(|(_, _, words)| words.clone().into())

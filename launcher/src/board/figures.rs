@@ -8,7 +8,7 @@ use analysis::experiment::{BoardCase, BoardCurve, BoardReader, BoardReading, Boa
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::boards::counts::{BoardField, BoardMeasure};
 
-/// Returns the figures of a measured case.
+/// Computes the results of one combination of settings from its processes' counters and histograms.
 pub fn case(
     mode: &WriteLoad,
     shared: bool,

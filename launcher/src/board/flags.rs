@@ -72,7 +72,7 @@ pub struct BoardFlags {
     pub allow_weaker_sandbox: bool,
 }
 
-/// The varied settings of a case of the board benchmark.
+/// One combination of the settings that `launcher board` varies.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CaseSettings {
     /// The load.
@@ -92,7 +92,7 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 }
 
 impl BoardFlags {
-    /// Returns the cases of the benchmark in the order in which they are measured.
+    /// Returns all combinations of settings in the order in which they are measured.
     ///
     /// # Errors The first flag that cannot be fulfilled.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
@@ -141,7 +141,7 @@ impl BoardFlags {
         Ok(found)
     }
 
-    /// Returns the cores to use, the writer's first.
+    /// Returns the cores to use for a board benchmark, the writer's first.
     ///
     /// # Errors
     /// One that this process may not use.
@@ -150,7 +150,7 @@ impl BoardFlags {
         Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
-    /// Returns the p99 thresholds above which a table row has a warning.
+    /// Returns the p99 latencies above which a table row has a warning.
     pub fn warnings(&self) -> BoardWarnings {
         BoardWarnings {
             writer_p99_ns: self.warn_writer.map(|limit| limit.0),

@@ -15,21 +15,21 @@ const POINTS_PER_DECADE: f64 = 20.0;
 /// The minimum number of samples beyond a percentile.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// An agent's counts as the launcher reads them.
+/// The counters and histograms of one agent of the board benchmark, as the launcher reads them.
 pub struct BoardCounts(ReadOnlyWords);
 
 impl BoardCounts {
-    /// The counts in an account.
+    /// Creates the launcher's view of an agent's result segment.
     pub fn new(account: &AccountView) -> Self {
         Self(account.own())
     }
 
-    /// Reads one counter.
+    /// Reads one of the agent's counters.
     pub fn get(&self, field: BoardField) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// A measure over the whole time.
+    /// Copies the histogram of one of the agent's measured durations.
     pub fn measure(&self, measure: BoardMeasure) -> HistogramSnapshot {
         HistogramSnapshot::from_words(&self.0.slice(measure_at(measure as usize), HISTOGRAM_WORDS))
     }
@@ -64,7 +64,7 @@ impl HistogramSnapshot {
         tally
     }
 
-    /// Adds another one, bucket by bucket.
+    /// Adds another histogram, bucket by bucket.
     pub fn add(&mut self, other: &Self) {
         for (mine, other) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*other);
@@ -74,7 +74,7 @@ impl HistogramSnapshot {
         self.sum += other.sum;
     }
 
-    /// The number of values.
+    /// Returns the number of values in the histogram.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |all, count| all.saturating_add(*count))
     }
@@ -97,7 +97,7 @@ impl HistogramSnapshot {
         None
     }
 
-    /// The figures, in nanoseconds.
+    /// Returns count, extremes, mean and percentiles of the histogram, in nanoseconds.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let count = self.count();
         if count == 0 {
@@ -117,7 +117,7 @@ impl HistogramSnapshot {
         }
     }
 
-    /// The percentiles as a curve: `(1/(1 − p), nanoseconds)`.
+    /// Returns the percentiles of the histogram as a curve: `(1/(1 − p), nanoseconds)`.
     pub fn curve(&self, ns_per_tick: f64) -> Vec<(f64, u64)> {
         let count = self.count();
         let point = |step: i32| {

@@ -53,7 +53,8 @@ const NOTES: [&str; 5] = [
     "times over 2,048 ticks are kept to one part in 2,048, greatest and least exactly; all readers' counts are added up",
 ];
 
-/// Runs `launcher board`: measures all cases, saves after each, prints and draws.
+/// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
+/// draws.
 ///
 /// # Errors
 /// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that
@@ -80,7 +81,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let all_ns = cells.len() as u64 * flags.duration.0;
     progress.time("measuring", all_ns);
     for (number, cell) in cells.iter().enumerate() {
-        progress.says(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
+        progress.set_message(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
         let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
         let before_ns = number as u64 * flags.duration.0;
         let tick = |elapsed: Duration| {

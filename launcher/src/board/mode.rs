@@ -12,14 +12,14 @@ const DEFAULT_RATE: u64 = 10_000;
 /// The most writes of a case, of which each due time takes eight bytes.
 const MAX_WRITES: u64 = 50_000_000;
 
-/// The arrival process of writes.
+/// The arrival process of a benchmark's writes, which decides when each is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteLoad {
     /// Exponential gaps, with this mean rate a second.
     Poisson(u64),
     /// Bursts: gaps from a Pareto distribution of shape 1.5.
     Pareto(u64),
-    /// One after the other, without a pause.
+    /// Writes follow each other without a pause.
     Stress,
     /// The times of a recorded flow.
     Replay(PathBuf),
@@ -57,8 +57,8 @@ impl fmt::Display for WriteLoad {
 }
 
 impl WriteLoad {
-    /// Returns when each write is due, in nanoseconds from the start, ascending, all before the
-    /// end; `None` without due times.
+    /// Returns when each write is due, in nanoseconds from the start; `None` without due times.
+    /// Ascending, all before the end.
     ///
     /// # Errors
     /// More writes than there is room for; a file that cannot be read.

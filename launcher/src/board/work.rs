@@ -17,7 +17,7 @@ use std::time::Duration;
 
 named_values!(Waiting);
 
-/// Name of the board's segment.
+/// Name of the segment with the measured board.
 pub const BOARD: &str = "board";
 /// The segment of the times at which writes are due.
 const DUE: &str = "due";
@@ -25,7 +25,7 @@ const DUE_KIND: SegmentKind = SegmentKind::new(42, "board-due", &[("times", HEAD
 /// How long a writer may be late, and readers may take to read the last values.
 const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The work of one case of the board benchmark.
+/// The work of one run of the board benchmark: writer, readers and their settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardWork {
     /// The number of readers.
@@ -46,7 +46,7 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// Returns the shape of the case's board.
+    /// Returns the dimensions of the measured board.
     ///
     /// # Errors
     /// A number that boards do not have.

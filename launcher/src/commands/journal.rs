@@ -16,7 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long after a termination signal a process exits that is blocked in a write.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// Runs an action of `launcher journal`.
+/// Runs a subcommand of `launcher journal`.
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     let JournalFlags { action: act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)

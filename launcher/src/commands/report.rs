@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use system::scratch::ColumnStore;
 
-/// Prints a summary as text or JSON.
+/// Prints the summary of a run as text or JSON.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
     let mut out = output::stdout();
     if json {
@@ -31,7 +31,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Merges a run again and prints its report, or writes its HTML page.
+/// Merges a run's logs again and prints its report, or writes its HTML page.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let folder = shelf::folder_of(&flags.run)?;
     if let Some(file) = &flags.html {

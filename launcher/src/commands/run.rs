@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Runs once or several times; exit code 1 if a run failed or is not valid.
+/// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;

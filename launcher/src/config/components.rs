@@ -9,7 +9,7 @@ use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Whether a name belongs to a strategy or a venue.
+/// The kind of a component that users can register: strategy or venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComponentKind {
     /// A strategy.
@@ -18,7 +18,7 @@ pub enum ComponentKind {
     Venue,
 }
 
-/// A name that cannot be registered.
+/// An error of registering a component: its name is invalid or taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct NameError(String);
@@ -30,7 +30,7 @@ fn added() -> Vec<(ComponentKind, &'static str, VenueInfo)> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Registers the name of a venue with its properties.
+/// Registers the name of a user's venue, with its properties.
 ///
 /// # Errors
 /// The errors of [`ComponentKind::register`].
@@ -38,7 +38,7 @@ pub fn register_venue(name: &'static str, record: VenueInfo) -> Result<(), NameE
     ComponentKind::Venue.add(name, record)
 }
 
-/// Returns the properties of the venues of a kind.
+/// Returns the properties of the venues of a kind, built in or registered.
 pub fn venue_info(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
         return <SessionVenue as Venue>::INFO;
@@ -48,7 +48,7 @@ pub fn venue_info(kind: &str) -> VenueInfo {
 }
 
 impl ComponentKind {
-    /// Registers the name of a strategy or venue.
+    /// Registers the name of a user's strategy or venue.
     ///
     /// # Errors
     /// The name is taken or invalid.
@@ -100,17 +100,17 @@ impl ComponentKind {
     }
 }
 
-/// The component type of a [`KindList`].
+/// The type-level kind of the components in a [`KindList`]: strategies or venues.
 pub trait ComponentType: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
-    /// Strategy or venue.
+    /// The kind of the list's components.
     const KIND: ComponentKind;
 }
 
-/// Marker for the kinds of strategies.
+/// A marker type for lists of strategy kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategies;
 
-/// Marker for the kinds of venues.
+/// A marker type for lists of venue kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Venues;
 

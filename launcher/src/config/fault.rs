@@ -26,14 +26,14 @@ use shm::ring::Step;
 /// The grammar in one line, for messages.
 const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";
 
-/// One fault as the user wrote it.
+/// One injected fault as the user wrote it, with its target and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// The kind.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// The target.
+    /// The process that the fault hits.
     pub target: FaultTarget,
-    /// When it fires; `None`: the planner decides.
+    /// Time at which the fault is injected; `None`: the planner decides.
     pub when: Option<FaultTime>,
     /// Interval of a repeated fault.
     pub every: Option<Nanos>,
@@ -41,7 +41,7 @@ pub struct FaultSpec {
     pub lasts: Option<Nanos>,
 }
 
-/// All faults of a run, at least one.
+/// All injected faults of a run, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults(pub Vec<FaultSpec>);
 

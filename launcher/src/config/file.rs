@@ -9,7 +9,7 @@ use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_atomically};
 use std::path::Path;
 
-/// The file in a run's folder with its settings.
+/// Name of the file in a run's folder with its settings.
 pub const CONFIG_FILE: &str = "config.yaml";
 
 /// Maximum size of a config file, in bytes.
@@ -31,7 +31,7 @@ const SEED_KEYS: [(&str, &str); 11] = [
 ];
 
 impl Settings {
-    /// Reads a config file.
+    /// Reads settings from a config file.
     ///
     /// # Errors
     /// The file that cannot be read, or its line that is wrong.
@@ -42,7 +42,7 @@ impl Settings {
         Settings::from_yaml(&text, &name.to_string())
     }
 
-    /// Reads YAML; `name` is the file's name for messages.
+    /// Reads settings from YAML text; `name` is the file's name in errors.
     ///
     /// # Errors
     /// File, line and key of what is wrong, and what would be right.
@@ -78,7 +78,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Writes the set values into a run's folder.
+    /// Writes the values that are set into the config file of a run's folder.
     ///
     /// # Errors
     /// A full disk, or a folder that cannot be written.
@@ -86,7 +86,7 @@ impl Settings {
         write_atomically(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
-    /// Formats the set values as YAML.
+    /// Formats the values that are set as YAML.
     pub fn to_yaml(&self) -> String {
         self.texts().iter().map(|(key, text)| format!("{key}: {}\n", written(text))).collect()
     }

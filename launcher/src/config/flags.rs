@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Flags that several commands share, in addition to the settings.
+/// Command-line flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
     /// Read settings from a YAML file, `key: value`
@@ -49,7 +49,7 @@ pub struct RunCommand {
     pub fail_if_slower: Option<Slower>,
 }
 
-/// The flags of one run, or of both sides of a comparison.
+/// The settings' command-line flags, for one run or both sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
     /// The settings, which a config file can also have.
@@ -79,7 +79,7 @@ static FLAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
 
 impl Setting {
-    /// Returns the flag's name, without dashes.
+    /// Returns the name of the setting's flag, without dashes.
     pub(super) fn flag_name(&self) -> &'static str {
         let place = Settings::KEYS.iter().position(|key| *key == self.key);
         place.and_then(|place| FLAGS.get(place)).map_or(self.key, String::as_str)

@@ -12,12 +12,12 @@ use std::path::Path;
 /// Poll interval for Ctrl-C during a read, in milliseconds.
 const POLL_MS: u16 = 50;
 
-/// A file that is being read; reads end when the process is asked to end.
+/// A file that a user named; reading it ends when the process is asked to end.
 #[derive(Debug)]
 pub struct UserFile(File);
 
 impl UserFile {
-    /// Opens a file of any kind without waiting for a writer.
+    /// Opens a file of any kind for reading, without waiting for a writer of a pipe.
     ///
     /// # Errors
     /// The error of the system.
@@ -25,7 +25,7 @@ impl UserFile {
         Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
     }
 
-    /// Reads a complete file as text.
+    /// Reads a complete file as text, up to a maximum size.
     ///
     /// # Errors
     /// The file cannot be read, is not UTF-8, is larger than `max` bytes, or Ctrl-C was pressed.

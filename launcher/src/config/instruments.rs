@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const COLUMNS: [&str; 7] =
     ["name", "tick", "lot", "price_low", "price_high", "max_quantity", "reference_price"];
 
-/// Reads a file of instruments.
+/// Reads the instruments of a run from a CSV file.
 ///
 /// # Errors
 /// The file cannot be read, or a line is invalid.

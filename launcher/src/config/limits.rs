@@ -15,11 +15,11 @@ use analysis::units::{Count, Nanos, clip};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 
-/// All limits of a run, at least one.
+/// All limits of a run that users set, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Parses a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+/// Parses the scope of a limit: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
 ///
 /// # Errors
 /// The valid forms.
@@ -45,7 +45,7 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
 }
 
-/// Parses one limit; without a scope it has the default one.
+/// Parses one limit; without a scope it applies to `default`.
 ///
 /// # Errors
 /// What is wrong and what would be valid.
@@ -89,7 +89,7 @@ fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
     }
 }
 
-/// Formats a limit's value as it is parsed.
+/// Formats the value of a limit as users write it.
 pub fn value_text(control: RiskControl, value: u64) -> String {
     match (value, control.info().unit) {
         (OFF, _) => "off".into(),
@@ -99,7 +99,7 @@ pub fn value_text(control: RiskControl, value: u64) -> String {
     }
 }
 
-/// Formats a limit as it is parsed.
+/// Formats a limit with its scope as users write it.
 pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> String {
     let scope = if *scope == Scope::All { String::new() } else { format!("{scope}.") };
     format!("{scope}{control}={}", value_text(*control, *value))

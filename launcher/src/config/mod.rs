@@ -49,28 +49,28 @@ impl Setting {
 }
 
 impl Settings {
-    /// Sets one setting from its text. `None` if the key does not exist.
+    /// Sets one setting from the text of its value. `None` if the key does not exist.
     pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         Setting::find(key).map(|setting| (setting.set)(self, text))
     }
 
-    /// Unsets one setting.
+    /// Removes the value of one setting, so that a default applies.
     pub fn clear(&mut self, key: &str) {
         Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
     }
 
-    /// Returns the set values as text, in the order of [`Settings::KEYS`].
+    /// Returns the names and texts of all values that are set, in the order of [`Settings::KEYS`].
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |setting: &Setting| Some((setting.key, (setting.text)(self)?));
         Self::TABLE.iter().filter_map(text).collect()
     }
 
-    /// Returns the set values as a saved record holds them.
+    /// Returns the values that are set, in the form of a saved record.
     pub fn to_texts(&self) -> analysis::experiment::SettingTexts {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
-    /// Reads the values of a saved record.
+    /// Reads the values from the form of a saved record.
     ///
     /// # Errors
     /// An unknown key, or an invalid value.
@@ -90,12 +90,12 @@ impl Settings {
         self
     }
 
-    /// Sets unset values to their own defaults (`=` in the table).
+    /// Sets unset settings to their default values (`=` in the table of settings).
     pub fn fill(&mut self) {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
 
-    /// Checks each setting's value on its own.
+    /// Checks the value of each setting by itself.
     ///
     /// # Errors
     /// A value out of its range, or a path that no plan can hold.
@@ -107,7 +107,7 @@ impl Settings {
         })
     }
 
-    /// Merges two layers: values set here win.
+    /// Merges two layers of settings: values set here override those of `below`.
     ///
     /// A recorded flow and a drawn one exclude each other, so setting one here also drops the other
     /// from the layer below: `--schedule` works with a config file that sets `window`.
@@ -120,7 +120,7 @@ impl Settings {
         self.or(&below)
     }
 
-    /// Applies a preset where these settings have no value.
+    /// Applies a preset to the settings that have no value.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },
@@ -130,7 +130,7 @@ impl Settings {
 }
 
 impl Preset {
-    /// Returns the preset's settings.
+    /// Returns the settings that the preset stands for.
     pub fn settings(self) -> Settings {
         match self {
             Preset::Seed => Settings {
@@ -148,7 +148,8 @@ impl Preset {
     }
 }
 
-/// Returns the most similar name, if one is similar enough.
+/// Returns the most similar of the given names, if one is similar enough, for suggestions in
+/// errors.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_lowercase();
     // In short names two swapped letters leave little similarity.

@@ -7,8 +7,8 @@ use protocol::plan::Trading;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Checks that the first word of a command is a program: a file with a slash in its name, or one
-/// found in PATH.
+/// Checks that the first word of a command is a program that can be started. It is a file with a
+/// slash in its name, or one found in PATH.
 ///
 /// # Errors
 /// What is wrong and the remedy.
@@ -49,7 +49,7 @@ fn check_file(path: &Path) -> Result<(), String> {
 /// `docs/src/remote.md`.
 pub const BRIDGE: &str = "bulkhead-bridge";
 
-/// Finds the bridge program: in this program's folder, or in PATH.
+/// Finds the bridge program in this program's folder or in PATH.
 ///
 /// # Errors
 /// It is nowhere, and how it is built.
@@ -65,8 +65,8 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
 }
 
 impl Settings {
-    /// Returns settings with an additional strategy for each address of a bridge, after those that
-    /// were requested; without any requested, these are all.
+    /// Returns settings with an additional strategy for each address of a bridge. They come after
+    /// those that were requested; without any requested, these are all.
     ///
     /// # Errors
     /// A meeting that cannot be one word of a command, no program for it, or more strategies than

@@ -29,7 +29,7 @@ use protocol::plan::{
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::path::PathBuf;
 
-/// A row of the table: a setting as a flag, a key, and a field of [`Settings`].
+/// The definition of one setting: its flag, its key and its field of [`Settings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The key in the config file; with `-` for `_` the flag.

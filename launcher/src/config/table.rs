@@ -7,7 +7,8 @@ macro_rules! settings {
         $(#[doc = $doc:literal])+
         $key:ident $placeholder:literal: $type:ty $(= $default:expr)? $(=> $implied:expr)? $(, in $range:expr)?;
     )+ })+) => {
-        /// All settings, on the command line or under the same name in the config file.
+        /// The settings of a run, given on the command line or under the same names in the config
+        /// file.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Settings { $($(
             $(#[doc = $doc])+
@@ -15,10 +16,10 @@ macro_rules! settings {
         )+)+ }
 
         impl Settings {
-            /// Names of all settings: keys of the config file and, with `-` for `_`, flags.
+            /// Names of all settings, as keys of the config file. Flags have `-` for `_`.
             pub const KEYS: &'static [&'static str] = &[$($(stringify!($key)),+),+];
 
-            /// All settings, in the order of the help.
+            /// The definitions of all settings, in the order of the help.
             pub const TABLE: &'static [Setting] = &[$($( Setting {
                 key: stringify!($key),
                 heading: $heading,

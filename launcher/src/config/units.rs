@@ -10,7 +10,7 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 use system::priority::FIFO;
 
-/// Parses `5ms`, `fixed:5ms` or `uniform:5ms..500ms`.
+/// Parses the delay of a venue: `5ms`, `fixed:5ms` or `uniform:5ms..500ms`.
 ///
 /// # Errors
 /// The text is not a delay; the error has an example.
@@ -54,7 +54,7 @@ impl SettingValue for DelayRange {
     }
 }
 
-/// A list of cores: `0,2-5`. Ascending, without duplicates, never empty.
+/// A list of CPU cores that users write as `0,2-5`. Ascending, without duplicates, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
@@ -102,12 +102,12 @@ impl fmt::Display for Factor {
 pub struct Priority(u8);
 
 impl Priority {
-    /// Returns the priority of a number, if it is valid.
+    /// Creates a `SCHED_FIFO` priority from a number; `None` if it is not 1 to 99.
     pub fn new(fifo: u8) -> Option<Self> {
         FIFO.contains(&fifo).then_some(Self(fifo))
     }
 
-    /// Returns the priority as the kernel numbers it.
+    /// Returns the priority as the kernel's number, 1 to 99.
     pub const fn fifo(self) -> u8 {
         self.0
     }
@@ -163,7 +163,7 @@ impl fmt::Display for VenueLimit {
     }
 }
 
-/// How much of `/dev/shm` spilled logs use: `on`, `off`, `64MiB`.
+/// The setting of how much of `/dev/shm` spilled logs use: `on`, `off`, `64MiB`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpillBudget {
     /// Logs are not spilled: each can hold all records.
@@ -216,7 +216,7 @@ text_values! {
         };
 }
 
-/// A size in bytes with its unit, a power of 1024: `512M`, `2G`.
+/// A size in bytes that is written with a unit, a power of 1024: `512M`, `2G`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -245,7 +245,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Allowed slowdown of B as a share: `5%` is 0.05.
+/// The allowed slowdown of B against A as a share: `5%` is 0.05.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slower(f64);
 
@@ -267,7 +267,7 @@ impl fmt::Display for Slower {
 }
 
 impl Slower {
-    /// Returns the share: 0.05 is 5 %.
+    /// Returns the allowed slowdown as a share: 0.05 is 5 %.
     pub const fn share(self) -> f64 {
         self.0
     }

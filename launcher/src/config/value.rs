@@ -14,34 +14,34 @@ use protocol::plan::{
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// A setting's value that can be parsed and formatted.
+/// The value type of a setting, which can be parsed and formatted.
 pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
-    /// Whether the value is a list: its flag may be repeated, and in the config file it may be a
+    /// `true` if the value is a list. Its flag may be repeated, and in the config file it may be a
     /// list.
     const IS_LIST: bool = false;
 
-    /// Parses a setting's value.
+    /// Parses a value of this type from text.
     ///
     /// # Errors
     /// What is wrong and what would be valid, on one line.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Formats a setting's value as it is parsed.
+    /// Formats the value so that it can be parsed again.
     fn text(&self) -> String;
 
-    /// Completes the setting's clap flag.
+    /// Completes the clap definition of the setting's flag.
     fn flag(arg: clap::Arg) -> clap::Arg {
         let arg = if Self::IS_LIST { arg.action(clap::ArgAction::Append) } else { arg };
         arg.value_parser(parsed::<Self>())
     }
 
-    /// Merges the value of a repeated flag; a list appends.
+    /// Merges two values of a repeated flag; a list appends the later one.
     #[must_use]
     fn merge(self, later: Self) -> Self {
         later
     }
 
-    /// Checks a parsed value against its setting's range.
+    /// Checks that the value is within its setting's range.
     ///
     /// # Errors
     /// What would be valid.
@@ -59,18 +59,18 @@ pub(super) fn parsed<T: SettingValue>() -> impl TypedValueParser<Value = T> {
     StringValueParser::new().try_map(|text| T::parse(&text))
 }
 
-/// A value from a fixed list of names.
+/// A value that users select from a fixed list of names.
 pub trait Named: Sized + Clone + Send + Sync + 'static {
-    /// Returns all names, in the order of the documentation.
+    /// Returns the names of all values, in the order of the documentation.
     fn names() -> Vec<&'static str>;
-    /// Returns the value of a name.
+    /// Returns the value that has this name.
     fn by_name(name: &str) -> Option<Self>;
-    /// Returns the name of a value.
+    /// Returns the name of the value.
     fn name_of(&self) -> &'static str;
 }
 
-/// Returns a clap parser for a named value: it lists the names in the help and suggests the
-/// nearest.
+/// Returns a clap parser for a value from a list of names. It lists the names in the help and
+/// suggests the nearest.
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
         .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))
@@ -124,7 +124,7 @@ named_values!(
     Wait
 );
 
-/// Returns the error for an unknown name, with the valid names and the nearest.
+/// Returns the error message for an unknown name, with the valid names and the nearest.
 pub(super) fn unknown(text: &str, names: &[&str]) -> String {
     let near = super::nearest(text, names.iter().copied());
     let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
@@ -148,7 +148,7 @@ impl<T: Named> SettingValue for T {
     }
 }
 
-/// A named value, or `auto` for the planner's choice.
+/// A value that users select by name, or `auto` for the planner's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
     /// The planner decides.

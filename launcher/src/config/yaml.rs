@@ -8,7 +8,7 @@
 /// The value of a key in a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum YamlValue {
-    /// Nothing, or `null`.
+    /// An empty value, or `null`.
     Nothing,
     /// A single value's text.
     One(String),
@@ -289,8 +289,8 @@ fn unescaped(escape: char, chars: &mut std::str::CharIndices<'_>) -> Option<char
     char::from_u32(code)
 }
 
-/// Formats a text as a value that is parsed back to an equal text: plain if possible, otherwise in
-/// double quotes.
+/// Formats a text as a YAML value that is parsed back to an equal text. Plain if possible,
+/// otherwise in double quotes.
 pub(super) fn written(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%~ ".contains(c);
     let begins_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_./+".contains(c));

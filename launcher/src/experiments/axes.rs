@@ -21,7 +21,7 @@ pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
     Ok(AxisValue { axis, text: text.to_owned() })
 }
 
-/// Reads a list of values: `0ns,500ns`.
+/// Parses the list of values that an axis of a sweep takes, such as `0ns,500ns`.
 pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError> {
     let mut values: Vec<AxisValue> = Vec::new();
     for text in list.split(',') {
@@ -40,7 +40,7 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
     Ok(values)
 }
 
-/// One value of an axis, checked, as the user wrote it.
+/// One checked value of a sweep's axis, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisValue {
     pub axis: Axis,
@@ -48,8 +48,8 @@ pub struct AxisValue {
 }
 
 impl AxisValue {
-    /// Applies the value to settings. The rate becomes orders in the settings' window, which must
-    /// be set by then.
+    /// Applies the value to the settings of a run. The rate becomes orders in the settings' window,
+    /// which must be set by then.
     pub fn apply(&self, settings: &mut Settings) {
         if self.axis == Axis::Rate {
             let rate = self.text.parse::<Count>().unwrap_or_default().0;
@@ -61,7 +61,7 @@ impl AxisValue {
     }
 }
 
-/// Returns the number of orders for a rate over a window, at least one.
+/// Returns the number of orders that an order rate gives over a window, at least one.
 pub(super) fn orders_at(rate_per_s: f64, window_ns: u64) -> Count {
     Count(((rate_per_s * window_ns as f64 / 1e9).round() as u64).max(1))
 }

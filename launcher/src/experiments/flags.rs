@@ -12,7 +12,8 @@ use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
 
-/// The settings as typed: key and text, in the order of [`Settings::KEYS`].
+/// The settings of an experiment as typed, some with lists. Key and text, in the order of
+/// [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweptSettings(pub Vec<(&'static str, String)>);
 
@@ -53,7 +54,7 @@ impl FromArgMatches for SweptSettings {
     }
 }
 
-/// The request of an experiment: settings that all points share, axes, and the preset for the rest.
+/// The request of an experiment: shared settings, varied settings, and a preset for the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweepRequest {
     /// The settings of all points, without the axes'.
@@ -67,7 +68,8 @@ pub struct SweepRequest {
 }
 
 impl SweptSettings {
-    /// Splits the texts into base and axes; values of `config` apply where the base has none.
+    /// Splits the settings into shared and varied ones; values of `config` apply where no flag is
+    /// given.
     pub fn request(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<SweepRequest, UsageError> {
         let mut asked = SweepRequest::default();
         for (key, text) in &self.0 {
@@ -110,13 +112,13 @@ impl SweepRequest {
         }
     }
 
-    /// Returns `true` if the axis is varied or fixed already.
+    /// Returns `true` if the request varies this setting or fixes it.
     pub fn has_axis(&self, axis: Axis) -> bool {
         let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.name());
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
 
-    /// Returns the number of repeats.
+    /// Returns the number of repeats of each combination of settings.
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }

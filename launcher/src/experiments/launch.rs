@@ -22,8 +22,8 @@ const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
 /// for small runs.
 const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
-/// The number of missing runs and the time that they will take; of a search the maximum of both.
-/// `None` for a recorded flow, whose length is not known here.
+/// Returns the number of an experiment's missing runs and the time that they will take. For a
+/// search, the maximum of both. `None` for a recorded flow, whose length is not known here.
 pub(super) fn expected_time(
     record: &SweepRecord,
     machine: &Machine,
@@ -58,7 +58,8 @@ fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<Str
     })
 }
 
-/// Does work that makes runs with the real launcher, as a record says; Ctrl-C ends it.
+/// Calls `work` with a function that makes real runs, for the experiment of a record. Ctrl-C ends
+/// it.
 pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -76,13 +77,13 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
-/// Measures what a record lacks.
+/// Makes the runs that an experiment's record lacks.
 pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
     let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
     let mut bar = SweepProgress::new(!quiet, total);
     if let Some(estimate) = estimate(record, &crate::host::machine(), total).filter(|_| !quiet) {
-        bar.say(&estimate);
+        bar.print_line(&estimate);
     }
     let ended = with_maker(&record.clone(), |make| match steps {
         Some(_) => search(record, folder, make, &mut bar, !quiet),
@@ -92,9 +93,9 @@ pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> 
     ended
 }
 
-/// Measures what a record lacks until its time is over, and then shortens the record to the whole
-/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a
-/// run could not begin.
+/// Makes the missing runs until a time, and then shortens the record to whole repeats. `show` is
+/// called with the number of each run. Returns why it stopped before that, if a run could not
+/// begin.
 pub fn measure_until(
     record: &mut SweepRecord,
     folder: &Path,
@@ -120,7 +121,7 @@ pub fn measure_until(
             return Ok((ended, None));
         }
         Ok(_) => None,
-        // The error says to resume the experiment, which a survey does not: its cause is what
+        // The error recommends resuming the experiment, which a survey does not do: only its cause
         // counts.
         Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
         Err(error) => return Err(error),
@@ -131,8 +132,8 @@ pub fn measure_until(
     Ok((MeasureEnd::Complete, failure))
 }
 
-/// Shortens a record to the repeats that every setting has, at least one: without a whole repeat,
-/// to the settings that were measured.
+/// Shortens an experiment's record to the repeats that every combination of settings has, at least
+/// one. Without a whole repeat, to the settings that were measured.
 pub(super) fn shorten(record: &mut SweepRecord) {
     let whole = record.points.iter().map(|point| point.runs.len()).min().unwrap_or(0) as u32;
     record.repeats = whole.max(1);

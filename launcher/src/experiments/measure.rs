@@ -21,7 +21,7 @@ pub enum MeasureEnd {
     Interrupted,
 }
 
-/// A measured run and its figures.
+/// A run made for an experiment: its folder, outcome and figures.
 #[derive(Clone, Debug)]
 pub struct MeasuredRun {
     pub folder: PathBuf,
@@ -36,11 +36,12 @@ impl From<FinishedRun> for MeasuredRun {
     }
 }
 
-/// A function that executes one run. Tests pass a function that invents its figures.
+/// A function that makes one run of an experiment with the given settings. Tests pass a function
+/// that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// Executes the missing runs of a sweep. A failed run is kept as failed, and tried again by the
-/// next call.
+/// Makes the missing runs of an experiment, and saves its record after each. A failed run is kept
+/// as failed, and tried again by the next call.
 pub fn measure(
     record: &mut SweepRecord,
     folder: &Path,
@@ -76,8 +77,8 @@ pub fn measure(
     Ok(MeasureEnd::Complete)
 }
 
-/// Executes one run and returns the name of its folder and its figures. `None`: interrupted, and
-/// saved as that.
+/// Makes one run of an experiment and returns the name of its folder and its figures. `None`:
+/// interrupted, and saved as that.
 pub(super) fn measure_one(
     record: &mut SweepRecord,
     folder: &Path,
@@ -126,7 +127,8 @@ pub fn discard_logs(run: &Path) {
     }
 }
 
-/// Removes the folders of unfinished runs: those with a run's files that the record does not name.
+/// Removes the folders of unfinished runs from an experiment's folder. Those are folders with a
+/// run's files that the record does not name.
 pub(super) fn discard_unrecorded_runs(record: &SweepRecord, folder: &Path) {
     let known = record.folders();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -62,8 +62,8 @@ fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<P
     }
 }
 
-/// Refuses the folder of an experiment where a run's is needed, and names the command that reads
-/// it.
+/// Returns an error for the folder of an experiment where a run's is needed, naming the right
+/// command.
 pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     if folder.join(RunRecord::FILE).exists() {
         return Ok(());

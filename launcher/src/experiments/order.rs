@@ -9,7 +9,7 @@ use analysis::experiment::{Axis, SweepPoint};
 /// What the points of a group share.
 type Condition = Vec<(Axis, String)>;
 
-/// A run in the order of a sweep.
+/// A run at its position in the order in which a sweep makes its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedRun {
     /// A condition in a repeat, from 0: the runs of a turn are compared with each other in pairs.

@@ -16,7 +16,7 @@ use system::sandbox;
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// The points to measure, with their axes.
+/// The combinations of settings to measure, with the settings that they vary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointLayout {
     /// The settings that all points share.
@@ -28,13 +28,13 @@ pub struct PointLayout {
     pub notes: Vec<String>,
 }
 
-/// One side of a comparison.
+/// Side A or side B of a comparison: its name and settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedSide {
     pub name: String,
-    /// The settings of this side, over those that both have.
+    /// The settings of A or B, over those that both have.
     pub settings: Settings,
-    /// The rate of this side, if it sets one.
+    /// The rate of A or B, if it sets one.
     pub rate: Option<AxisValue>,
 }
 
@@ -54,7 +54,7 @@ impl Candidate {
     }
 }
 
-/// Creates a point for every combination.
+/// Creates the list of all combinations of the varied settings.
 ///
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
@@ -91,7 +91,7 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     Ok(PointLayout { axes: axes.collect(), ..settle(asked, accepted, notes, machine)? })
 }
 
-/// Creates a point for each side, with equal load unless a side sets its own.
+/// Creates the two entries of a comparison, A and B, with equal load unless one sets its own.
 pub fn lay_out_sides(
     asked: &SweepRequest,
     sides: &[ComparedSide],
@@ -134,8 +134,8 @@ fn settle(
     Ok(PointLayout { base, axes: Vec::new(), points, notes })
 }
 
-/// Checks settings, without a schedule, as the planner and, for a sandbox or a priority, the kernel
-/// would.
+/// Checks settings as the planner would, without a schedule. For a sandbox or a priority also as
+/// the kernel would.
 pub(super) fn check(
     settings: &Settings,
     machine: &Machine,

@@ -8,7 +8,7 @@ use analysis::experiment::Axis;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// A preset of `launcher sweep`.
+/// A named set of varied settings for `launcher sweep`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepPreset {
@@ -40,8 +40,8 @@ impl SweepPreset {
         })
     }
 
-    /// Completes a request: an axis that a flag names stays as the flag has it. Returns what this
-    /// build lacks.
+    /// Completes the request of a sweep with the preset's settings; those that a flag names stay.
+    /// Returns what this build lacks.
     pub fn fill_request(self, asked: &mut SweepRequest) -> Vec<String> {
         let mut notes = Vec::new();
         let mut add = |axis: Axis, names: Vec<&str>, asked: &mut SweepRequest| {
@@ -78,7 +78,7 @@ impl SweepPreset {
         notes
     }
 
-    /// Returns a note if the load is not the seed benchmark's.
+    /// Returns a note if the order rate is not the seed benchmark's.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = crate::config::Preset::Seed.settings();
         let same =

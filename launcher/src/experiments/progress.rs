@@ -12,7 +12,7 @@ pub struct SweepProgress {
 }
 
 impl SweepProgress {
-    /// Creates a line for `total` runs, if `wanted` and stderr is a terminal.
+    /// Creates a progress line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
         let target =
             if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
@@ -26,7 +26,7 @@ impl SweepProgress {
         Self { bar, began: Instant::now(), measured: 0 }
     }
 
-    /// Begins a run; `left` runs are still to be made, this one included.
+    /// Shows that a run begins; `left` runs are still to be made, this one included.
     pub fn begin(&self, name: &str, done: usize, left: usize) {
         self.bar.set_position(done as u64);
         let time = match self.measured {
@@ -41,8 +41,8 @@ impl SweepProgress {
         self.measured += 1;
     }
 
-    /// Prints a permanent line above the progress line; to stdout if stderr is not a terminal.
-    pub fn say(&self, line: &str) {
+    /// Prints a permanent line above the progress line.
+    pub fn print_line(&self, line: &str) {
         self.bar.suspend(|| {
             // Keep measuring even if the line cannot be printed.
             let _ = writeln!(crate::output::stdout(), "{line}");

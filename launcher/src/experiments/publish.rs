@@ -18,25 +18,25 @@ pub struct PublishableReport {
 }
 
 impl PublishableReport {
-    /// Creates the report of a document.
+    /// Creates a publishable report from an experiment's report and its document.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
     }
 
-    /// Writes the document and the tables into a folder.
+    /// Writes the experiment's document and tables into a folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         write_atomically(&folder.join(self.file), &self.json)?;
         self.report.save(folder)
     }
 
-    /// Prints the document, or tables, notes, answer and verdict.
+    /// Prints the experiment's document, or its tables, notes, answer and verdict.
     pub fn print(&self, json: bool) -> Result<()> {
         let mut out = crate::output::stdout();
         let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
         Ok(out.write_all(if json { &self.json } else { &text })?)
     }
 
-    /// Saves the report with its page, prints it, and prints the folder.
+    /// Saves an experiment's report with its HTML page, prints it, and prints the folder.
     pub fn publish(&self, folder: &Path, json: bool) -> Result<()> {
         self.save(folder)?;
         html::write(folder, &folder.join(html::HTML_FILE))?;
@@ -48,8 +48,8 @@ impl PublishableReport {
     }
 }
 
-/// Publishes an experiment of runs, with `runs.csv`. Returns the exit code: interrupted, a run
-/// failed, or all is well.
+/// Publishes the report of an experiment that made runs, with `runs.csv`. Returns the exit code:
+/// interrupted, a run failed, or all is well.
 pub fn publish(
     record: &SweepRecord,
     folder: &Path,

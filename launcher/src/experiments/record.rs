@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Creates a record of a planned experiment, with no measurement yet.
+/// Creates the record of a planned experiment, without runs.
 pub fn new_record(
     kind: &str,
     asked: &SweepRequest,
@@ -48,7 +48,7 @@ pub fn new_record(
     })
 }
 
-/// Reads the record of a sweep, and checks that every setting in it is available.
+/// Reads the record of an experiment, and checks that this build has every setting in it.
 pub fn read(folder: &Path) -> Result<SweepRecord> {
     let record = SweepRecord::read(folder)?;
     for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
@@ -57,7 +57,7 @@ pub fn read(folder: &Path) -> Result<SweepRecord> {
     Ok(record)
 }
 
-/// Creates the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
+/// Creates the folder of a new experiment, `<out>/<time>-<kind>`, and saves the record in it.
 pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
     if let Some(load) = System::read().load {
@@ -69,7 +69,7 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Reads an interrupted experiment, and makes this process the one that measures it.
+/// Reads the record of an interrupted experiment, to be continued by this process.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
     if folder.join(SweepPlan::FILE).exists() {
         let name = folder.display();

@@ -73,7 +73,8 @@ fn next_step(search: &RateSearch, first: f64, most_steps: u32) -> NextStep {
     }
 }
 
-/// Searches every point, step by step in turns, so that all meet equal conditions of the machine.
+/// Searches the highest rate for each combination of settings, step by step in turns. So all meet
+/// equal conditions of the machine.
 pub fn search(
     record: &mut SweepRecord,
     folder: &Path,
@@ -104,7 +105,7 @@ pub fn search(
                     };
                     bar.end();
                     if say {
-                        bar.say(&describe_step(&record.points[point].name, &step, search.bound_ns));
+                        bar.print_line(&describe_step(&record.points[point].name, &step, search.bound_ns));
                     }
                     update(record, point, |search| search.steps.push(step));
                 }
@@ -125,7 +126,7 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateS
     }
 }
 
-/// Formats a step of the search.
+/// Formats one tried rate of the search for its progress display.
 pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(

@@ -19,7 +19,7 @@ use std::path::Path;
 use strategy::schedule::{FlowWriter, Schedule, SentOrder};
 use system::clock::Timebase;
 
-/// Makes the schedule of a run again.
+/// Generates the schedule of a saved run again.
 ///
 /// # Errors
 /// [`UsageError`] for a run whose strategies decide on orders themselves. Settings or a recorded
@@ -47,8 +47,8 @@ pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     Ok(schedule)
 }
 
-/// Writes the orders that the run sent, by the time at which they were due; without due times
-/// (stress) by the time at which they were sent.
+/// Writes the orders that the run sent as CSV, by the time at which they were due. Without due
+/// times (stress) by the time at which they were sent.
 ///
 /// # Errors
 /// Those of the output.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::folder::{NotRegular, OpenDir};
 
-/// Examples in `export --help`.
+/// Examples in the help of `launcher export`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev

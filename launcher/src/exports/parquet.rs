@@ -52,9 +52,9 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
     if ticks < start { -since } else { since }
 }
 
-/// Writes one row per order, of all strategies or of one: its id, due time and stamps in
-/// nanoseconds since the run's start (null if missing), the reason's code if it was refused,
-/// whether it counts in the figures, and its venue (null if no gateway's log has it).
+/// Writes one row per order, of all strategies or of one, as a Parquet table. Its id, due time and
+/// stamps in nanoseconds since the run's start (null if missing), the reason's code if it was
+/// refused, whether it counts in the figures, and its venue (null if no gateway's log has it).
 pub fn orders(
     record: &RunRecord,
     merged: &MergedRun,
@@ -96,9 +96,9 @@ pub fn orders(
     Ok(())
 }
 
-/// Writes one row per stage of an order: the order's id, the stage's name, its start in nanoseconds
-/// since the run's start, and its duration. All stages of an order are consecutive; those of which
-/// an end was not stamped are not there.
+/// Writes one row per stage of an order as a Parquet table: order id, stage name, start and
+/// duration. The start is in nanoseconds since the run's start. All stages of an order are
+/// consecutive; those of which an end was not stamped are not there.
 pub fn stages(
     record: &RunRecord,
     merged: &MergedRun,

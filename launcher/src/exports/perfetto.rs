@@ -64,7 +64,7 @@ struct TraceEvent {
     flow: Option<(u64, bool)>,
 }
 
-/// Writes the trace of a run: of the first `most` orders, and of all gaps, sleeps and incidents.
+/// Writes a run's trace for Perfetto: the first `most` orders, and all gaps, sleeps and incidents.
 pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(

@@ -1,7 +1,7 @@
 //! Encodes protocol buffers, as far as a trace needs them: fields are varints, fixed 64-bit words,
 //! texts and messages.
 
-/// A protocol-buffer message under construction.
+/// A protocol-buffer message that is being built.
 #[derive(Clone, Debug, Default)]
 pub struct ProtoMessage(Vec<u8>);
 
@@ -22,7 +22,7 @@ impl ProtoMessage {
         self.raw(u64::from(field) << 3 | wire);
     }
 
-    /// Appends a number or an enum value.
+    /// Appends an integer field to the message.
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 0);
@@ -30,7 +30,7 @@ impl ProtoMessage {
         self
     }
 
-    /// Appends a fixed 64-bit number.
+    /// Appends a fixed 64-bit field to the message.
     #[must_use]
     pub fn fixed(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 1);

@@ -10,7 +10,7 @@ use roles::faults::Draws;
 
 pub use roles::faults::is_by_signal;
 
-/// The process that receives a fault.
+/// The process that a fault of the launcher kills or stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// The strategy with this index.
@@ -25,7 +25,7 @@ pub enum Victim {
     Gateway(u16),
 }
 
-/// Whether a strategy can receive a fault now.
+/// Whether a strategy is running, so that it can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The strategy has not run its first duty cycle: it waits for a core. A due fault waits for
@@ -37,20 +37,20 @@ pub enum Presence {
     Gone,
 }
 
-/// A fault whose time has come.
+/// A fault whose time to be injected has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
-    /// Which of the plan's faults it is.
+    /// Index of the fault in the plan.
     pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
-    /// The victim.
+    /// The process that the fault hits.
     pub target: Victim,
-    /// When it was due, in nanoseconds after the start.
+    /// Time at which the fault was due, in nanoseconds after the start.
     pub at_ns: u64,
 }
 
-/// Yields the faults of a run in the order of their times.
+/// Returns the faults that the launcher injects during a run, in the order of their times.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
     /// Pending faults, in the order of the plan.
@@ -71,12 +71,12 @@ struct PendingFault {
 }
 
 impl FaultSchedule {
-    /// Discards all faults that are still due.
+    /// Discards all faults that are not injected yet.
     pub fn clear(&mut self) {
         self.pending.clear();
     }
 
-    /// Creates the schedule of a plan's faults; `seed` is the run's.
+    /// Creates the schedule of the faults in a plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
             FaultTime::At { ns } if is_by_signal(planned) => {

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The root of a machine's `proc` and `sys` directories, real or made up by a test.
+/// The root of a machine's `proc` and `sys` directories, real or of a test.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoot<'a> {
     /// The directory with `proc` and `sys`.
@@ -25,11 +25,11 @@ impl HostRoot<'static> {
     }
 }
 
-/// How long the last process in a group may take to exit.
+/// How long the last process in a cgroup may take to exit, before its removal fails.
 pub const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the cgroups of this process, one for each hierarchy: the names of its controllers, empty
-/// in cgroup v2, and its path.
+/// Returns the cgroups of this process: controllers and path, for each hierarchy. The controllers
+/// are empty in cgroup v2.
 pub(super) fn own_cgroups(root: &Path) -> Vec<(String, String)> {
     let line = |line: &str| {
         // Number, controllers, path.
@@ -50,8 +50,7 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     mounts.lines().filter_map(of_kind).collect()
 }
 
-/// Returns the cgroup v2 mount below which a group can have exclusive cores
-/// (`cpuset.cpus.partition`).
+/// Returns the cgroup v2 mount below which a group can have exclusive cores.
 pub fn partitions(root: &Path) -> Option<PathBuf> {
     let has_cpuset =
         |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");
@@ -70,14 +69,15 @@ pub struct CgroupHierarchy {
 }
 
 impl CgroupHierarchy {
-    /// Returns `true` if a group in it can use that controller.
+    /// Returns `true` if a cgroup in this hierarchy can use that controller.
     pub fn is_delegated(&self, controller: &str) -> bool {
         self.controllers.iter().any(|other| other == controller)
     }
 }
 
-/// Returns all hierarchies, v2 first. A v2 group with processes in it delegates no controllers, so
-/// a new group is created next to that of this process, if that has a parent.
+/// Returns all cgroup hierarchies in which groups can be created, v2 first. A v2 group with
+/// processes in it delegates no controllers, so a new group is created next to that of this
+/// process, if that has a parent.
 pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
     let own = own_cgroups(root);
     let below = |mount: &Path, path: &str| mount.join(path.trim_start_matches('/'));
@@ -108,8 +108,8 @@ pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Removes a cgroup, waiting up to `timeout` for its last process to exit. A group that is gone
-/// already is not an error.
+/// Removes a cgroup, waiting for its last process to exit. A group that is gone already is not an
+/// error.
 ///
 /// # Errors
 /// A process stays in it for longer.

@@ -4,13 +4,13 @@ use super::Machine;
 use super::read::FsSpace;
 use tempfile::TempDir;
 
-/// A machine's `proc` and `sys` in a temporary folder.
+/// A test's imitation of a machine's `proc` and `sys` in a temporary folder.
 pub(crate) struct FakeHost {
     dir: TempDir,
     shm: FsSpace,
 }
 
-/// Files of the fake host whose contents a test may corrupt.
+/// Files of the imitated machine whose contents a test may corrupt.
 pub(crate) const PATHS: [&str; 8] = [
     "proc/cpuinfo",
     "proc/self/status",
@@ -87,7 +87,7 @@ impl FakeHost {
     }
 }
 
-/// Creates a host with two virtual cores, one cache and a trusted TSC.
+/// Creates an imitated machine with two virtual cores, one cache and a trusted TSC.
 pub(crate) fn two_core_vm() -> FakeHost {
     let tree = FakeHost::new(24_000, 24_105);
     tree.common(2, "0-1", "constant_tsc nonstop_tsc hypervisor", "tsc");
@@ -99,8 +99,8 @@ pub(crate) fn two_core_vm() -> FakeHost {
     tree
 }
 
-/// Creates a host with sixteen hardware threads of eight cores on two nodes: N and N + 8 are
-/// siblings.
+/// Creates an imitated machine with sixteen hardware threads of eight cores on two nodes. Threads N
+/// and N + 8 are siblings.
 pub(crate) fn server() -> FakeHost {
     let tree = FakeHost::new(32_000, 32_000);
     tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
@@ -117,7 +117,7 @@ pub(crate) fn server() -> FakeHost {
     tree
 }
 
-/// Creates a host in a container with the cpuset 2-3 of four cores and a `/dev/shm` of 64 MiB.
+/// Creates an imitated container with two of four cores and a `/dev/shm` of 64 MiB.
 pub(crate) fn container() -> FakeHost {
     let tree = FakeHost::new(63, 64);
     tree.common(4, "2-3", "constant_tsc nonstop_tsc", "hpet");
@@ -127,7 +127,8 @@ pub(crate) fn container() -> FakeHost {
     tree
 }
 
-/// Creates a host with any number of physical cores, one cache, and nothing to complain about.
+/// Creates an imitated machine with physical cores and one cache, on which `doctor` finds nothing
+/// bad.
 pub(crate) fn plain(cores: u32) -> FakeHost {
     let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);

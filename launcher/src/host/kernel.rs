@@ -14,7 +14,7 @@ const HUNDREDTH_NS: u64 = 10_000_000;
 /// Number of interrupt kinds that are named.
 const MAX_NAMED: usize = 3;
 
-/// The kernel's counts of the machine's cores at one time.
+/// Counters of the kernel for the machine's cores at one time: steal time, interrupts, run delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// By core: steal, interrupts, soft interrupts, in hundredths of a second.
@@ -28,7 +28,7 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads the current counts of this machine.
+    /// Reads the kernel's counters of this machine's cores.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }
@@ -48,7 +48,7 @@ impl KernelCounts {
         }
     }
 
-    /// Returns the kernel's counts of these cores since `earlier`.
+    /// Returns how much the kernel's counters of these cores have grown since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));

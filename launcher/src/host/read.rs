@@ -30,7 +30,7 @@ impl FsSpace {
     }
 }
 
-/// Reads the facts of the machine that this process runs on.
+/// Reads CPUs, caches and memory of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
@@ -44,7 +44,7 @@ pub fn machine() -> Machine {
 /// start.
 const HOST: &str = "BULKHEAD_HOST";
 
-/// Reads the machine described by the `proc` and `sys` under `root`.
+/// Reads CPUs, caches and memory of the machine described by the `proc` and `sys` under `root`.
 pub fn machine_at(root: &Path, shm: FsSpace) -> Machine {
     let cpuinfo = text(root, "proc/cpuinfo");
     let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -88,7 +88,7 @@ pub(super) fn list(root: &Path, path: &str) -> Option<Vec<u32>> {
     cpu_list::parse(&text(root, path)).filter(|cores| !cores.is_empty())
 }
 
-/// Returns the first value of a `name : value` line.
+/// Returns the first value of a `name : value` line in the text of a `/proc` file.
 pub(super) fn field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
@@ -97,8 +97,8 @@ pub(super) fn field(text: &str, name: &str) -> Option<String> {
         .filter(|value| !value.is_empty())
 }
 
-/// Returns a limit from lines of `NAME SOFT HARD UNITS`; a name may contain spaces. `None`: it is
-/// not listed, else unlimited.
+/// Returns a resource limit from the text of `/proc/self/limits`. Lines are `NAME SOFT HARD UNITS`;
+/// a name may contain spaces. `None`: it is not listed, else unlimited.
 pub(super) fn limit(text: &str, name: &str, column: usize) -> Option<Option<u64>> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     match line.split_whitespace().nth(column)? {

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The bit of `CAP_SYS_NICE` in a set of capabilities.
 const SYS_NICE: u32 = 23;
 
-/// What the kernel allows `SCHED_FIFO` threads; `None` for facts that it does not show.
+/// The kernel's settings for `SCHED_FIFO` threads; `None` for those that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
     /// Time that such threads may run in each period, in microseconds; negative if unlimited.
@@ -25,12 +25,12 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// Reads this machine's facts about `SCHED_FIFO`.
+    /// Reads this machine's settings for `SCHED_FIFO`.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    /// Reads the facts about `SCHED_FIFO` under a root.
+    /// Reads the settings for `SCHED_FIFO` from the `proc` and `sys` below a root.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
@@ -50,14 +50,14 @@ impl RealTime {
     }
 
     /// Returns the CPU time that the kernel withholds from real-time threads in each period, and
-    /// the period, in microseconds; `None` if nothing or unknown.
+    /// the period. In microseconds; `None` if nothing or unknown.
     pub fn taken_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
         Some((taken, period))
     }
 
-    /// Describes the CPU time that the kernel takes from real-time threads.
+    /// Describes the CPU time that the kernel withholds from real-time threads.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;
@@ -65,8 +65,8 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Returns why a thread of this process may not have that priority, and the remedy; `None` if
-    /// it may.
+    /// Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy;
+    /// `None` if it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((

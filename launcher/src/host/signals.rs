@@ -1,4 +1,4 @@
-//! Termination signals (SIGINT, SIGTERM, SIGHUP) as something to poll.
+//! Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy.
 
 use super::raw_mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -30,8 +30,8 @@ pub fn exit_code() -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// Returns the exit code of a command that only reads until it is ended: Ctrl-C is how a user ends
-/// it, and not a failure.
+/// Returns the exit code for a termination signal of a command that only displays: Ctrl-C is
+/// success there.
 pub fn exit_code_of_reader() -> ExitCode {
     // Relaxed: as in `exit_code`.
     match REQUESTED.load(Ordering::Relaxed) {
@@ -41,8 +41,9 @@ pub fn exit_code_of_reader() -> ExitCode {
     }
 }
 
-/// Ends the process `after` a termination signal, even if it is blocked in a write to a terminal or
-/// pipe without a reader. Only for processes that hold nothing that must be released.
+/// Ends the process `after` a termination signal, even if it is blocked in a write. That is a write
+/// to a terminal or pipe without a reader. Only for processes that hold nothing that must be
+/// released.
 pub fn exit_after_signal(after: Duration) {
     std::thread::spawn(move || {
         while !is_end_requested() {
@@ -61,8 +62,7 @@ pub fn exit_after_signal(after: Duration) {
     });
 }
 
-/// Returns `true` if a termination signal came since [`Signals::catch`]: for reads that wait for
-/// input.
+/// Returns `true` if a termination signal came since [`Signals::catch`].
 pub fn is_end_requested() -> bool {
     // Relaxed: only itself is read.
     REQUESTED.load(Ordering::Relaxed) != 0
@@ -90,7 +90,7 @@ impl Signals {
         Ok(Self { stream })
     }
 
-    /// Returns the number of signals since the last call.
+    /// Returns the number of termination signals since the last call.
     pub fn take_requests(&self) -> usize {
         let mut bytes = [0; 16];
         (&self.stream).read(&mut bytes).unwrap_or(0)

@@ -4,7 +4,8 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// The machine's system settings as the kernel shows them; `None` where it does not.
+/// The machine's system settings that affect latency, such as swap, quotas and mounts; `None` if
+/// unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
@@ -17,22 +18,23 @@ pub struct System {
     pub load: Option<f64>,
     /// Resource limits of this process.
     pub limits: Limits,
-    /// How `/dev/shm` is mounted.
+    /// The mount at `/dev/shm`; `None`: there is none.
     pub shm_mount: Option<Mount>,
     /// Facts about real-time priority.
     pub real_time: RealTime,
     /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// Why strategies cannot be contained, and the remedy; `None` if they can. No file shows it:
-    /// the caller has to try.
+    /// The reason why strategies cannot be contained, and the remedy; `None` if they can. No file
+    /// shows it: the caller has to try.
     pub no_container: Option<String>,
-    /// What a container would not limit here, likewise.
+    /// The limits that a container would not enforce on this machine; the caller has to try them
+    /// too.
     pub unlimited: Option<String>,
-    /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
+    /// The tracers that tracefs lists; `None`: tracefs is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,
 }
 
-/// The limits of this process at its start; `None` for no limit.
+/// The resource limits of this process at its start; `None` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.
@@ -43,7 +45,7 @@ pub struct Limits {
     pub locked_bytes: Option<u64>,
 }
 
-/// A mount, as `/proc/self/mounts` has it.
+/// A mounted file system, as `/proc/self/mounts` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// The kind of file system.

@@ -14,7 +14,7 @@ fn usage<T>(message: String) -> Result<T, UsageError> {
     Err(UsageError(message))
 }
 
-/// Refuses settings that contradict each other, before a plan is made of them.
+/// Returns an error for settings that contradict each other, before a plan is made of them.
 pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     let (credentials, strategies) = (settings.credentials().0, settings.strategies().0);
     if !(1..=strategies).contains(&credentials) {
@@ -92,7 +92,7 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
     usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"))
 }
 
-/// Refuses settings that the plan cannot fulfil.
+/// Returns an error for settings that the plan cannot fulfil.
 pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
     check_reach(plan.technique, plan.isolation)?;
     if plan.placement != Placement::Engine && plan.isolation == Isolation::Thread {
@@ -126,13 +126,13 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     Ok(())
 }
 
-/// Returns `true` if a technique can run at an isolation level: the planner refuses others, and
+/// Returns `true` if a technique can run at an isolation level. The planner refuses others, and
 /// experiments skip them.
 pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
     check_reach(technique, isolation).is_ok()
 }
 
-/// Refuses a technique that cannot run at an isolation level.
+/// Returns an error for a technique that cannot run at an isolation level.
 ///
 /// # Errors
 /// The flag, the reason and the remedy.

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 /// Maximum number of cores left to the launcher and the operating system.
 const RESERVED: usize = 2;
 
-/// Picks `wanted` of the usable cores, or all of them if there are fewer.
+/// Picks `wanted` cores of the usable ones, or all of them if there are fewer.
 ///
 /// The order is meant for threads with the strategies first and the engine last: cores that share a
 /// physical core with another picked one come first, so the engine at the end gets a whole one if
@@ -35,8 +35,8 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     picked
 }
 
-/// Returns a usable core that no thread of the run uses, preferably not a sibling of one that does:
-/// for the spiller.
+/// Returns a usable core that no thread of the run uses, for the spiller. Preferably not a sibling
+/// of one that does.
 pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option<u32> {
     let free = usable.iter().copied().filter(|core| !taken.contains(core));
     let is_paired = |core: u32| siblings(core, machine).any(|other| taken.contains(&other));
@@ -44,7 +44,7 @@ pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option
     free.min_by_key(|core| (is_paired(*core), Reverse(*core)))
 }
 
-/// Counts physical cores: hardware threads of one core count once.
+/// Returns how many physical cores these logical CPUs belong to.
 pub(super) fn count_physical(cores: &[u32], machine: &Machine) -> usize {
     let first =
         |core: &&u32| !siblings(**core, machine).any(|other| other < **core && cores.contains(&other));

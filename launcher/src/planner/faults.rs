@@ -17,7 +17,7 @@ const MIN_EVERY_NS: u64 = 1_000_000;
 /// Earliest default time of a fault, in nanoseconds after the start.
 const MIN_DEFAULT_NS: u64 = 100_000_000;
 
-/// Refuses faults that a run of that plan cannot have.
+/// Returns an error for faults that a run of this plan cannot have.
 ///
 /// # Errors
 /// The fault, the reason and the remedy.
@@ -170,7 +170,7 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// Returns the plan's faults with all defaults filled in; only the victim of a signal fault stays
+/// Returns the plan's faults with all defaults filled in. Only the victim of a signal fault stays
 /// open: it is drawn among the running strategies when the fault fires.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let default = FaultTime::At { ns: (resolved.input.window_ns() / 10).max(MIN_DEFAULT_NS) };
@@ -195,7 +195,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     resolved.settings.fault().0.iter().map(fault).collect()
 }
 
-/// Returns notes about a plan's faults, for the user.
+/// Returns notes for the user about the faults in a plan.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     let window_ns = resolved.input.window_ns();

@@ -30,7 +30,7 @@ const FEWEST_SLEEPS: u64 = 1 << 10;
 /// Maximum orders that a gateway holds at once.
 const MAX_HELD: u64 = 1 << 18;
 
-/// Order counts of a schedule.
+/// The numbers of orders that each strategy and gateway of a schedule will handle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     /// Orders of each strategy.
@@ -49,7 +49,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts the orders of a schedule.
+    /// Counts the orders of a schedule by strategy and gateway.
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
@@ -61,8 +61,7 @@ impl OrderCounts {
         }
     }
 
-    /// Estimates the counts of a schedule of `orders` orders before it is drawn, distributed
-    /// evenly.
+    /// Estimates the numbers for `orders` evenly distributed orders, before a schedule is drawn.
     pub fn estimated(orders: u64, resolved: &Resolved) -> OrderCounts {
         let trading = resolved.plan.trading();
         Self::even(orders, trading.strategies, trading.venues, resolved.settings.delay().max_ns)
@@ -110,7 +109,7 @@ impl OrderCounts {
     }
 }
 
-/// Identity of a run and of its launcher.
+/// The id of a run, and the process id of its launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunIdentity {
     /// The run's id, `[0-9a-z-]`, at most 64 characters.
@@ -121,7 +120,8 @@ pub struct RunIdentity {
     pub start: u64,
 }
 
-/// Makes the plan of a run. Also returns the reasons not to quote its latencies.
+/// Creates the plan of a run from its resolved settings. Also returns the reasons not to quote its
+/// latencies.
 ///
 /// # Errors
 /// The schedule does not fit the settings, or the plan would not be valid.

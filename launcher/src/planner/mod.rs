@@ -27,12 +27,12 @@ pub(crate) use show::{table, trimmed};
 
 use crate::host::Machine;
 
-/// Picks `wanted` cores for threads in order, the engine's last; fewer if there are fewer.
+/// Picks `wanted` cores for a benchmark's threads, the engine's last; fewer if there are fewer.
 pub(crate) fn pick_cores(wanted: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(wanted, &machine.cores_allowed, machine)
 }
 
-/// Counts the physical cores that may be used.
+/// Returns how many physical cores this process may use.
 pub(crate) fn count_whole_cores(machine: &Machine) -> usize {
     cores::count_physical(&machine.cores_allowed, machine)
 }

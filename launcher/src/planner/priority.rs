@@ -13,7 +13,7 @@ use analysis::cpu_list;
 use protocol::plan::{Idle, Plan, ThreadPlan};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Refuses a plan in which threads would never run.
+/// Returns an error for a plan whose priority leaves threads that would never run.
 pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     let Some(priority) = plan_priority(plan) else { return Ok(()) };
     let mut by_core: BTreeMap<Option<u32>, Vec<&ThreadPlan>> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     )))
 }
 
-/// Returns the priority of a plan's threads.
+/// Returns the real-time priority of a plan's threads; `None` without one.
 pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }
@@ -50,7 +50,7 @@ pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
     threads.filter(keeps).filter_map(|thread| thread.core).collect()
 }
 
-/// Describes the effect of the priority, if there is one.
+/// Describes the effect of real-time priority on the run, if it has one.
 pub(super) fn note(plan: &Plan) -> Option<String> {
     let priority = plan_priority(plan)?;
     let kept: Vec<u32> = kept_cores(plan).into_iter().collect();

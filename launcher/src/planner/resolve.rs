@@ -13,7 +13,7 @@ const SPARE_CORES: u64 = 2;
 /// Maximum open orders of a strategy, unless the user requests more.
 const MAX_OPEN: u64 = 1 << 20;
 
-/// Resolves every setting for a machine.
+/// Gives every setting a concrete value for a machine.
 ///
 /// What is not set takes the seed benchmark's numbers where every role can have a whole core of its
 /// own and two are left; else what a small machine can carry in about 15 seconds: 1 strategy,

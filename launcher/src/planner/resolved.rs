@@ -7,33 +7,33 @@ use protocol::plan::{
 };
 use std::path::PathBuf;
 
-/// The source of the orders: drawn or recorded.
+/// The source of a run's orders: drawn from an arrival process, or a recorded file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Drawn at random before the run.
     Drawn {
-        /// How they arrive.
+        /// Arrival process of the orders.
         arrivals: Arrivals,
-        /// How many there are, of all strategies together: 1 to 10^9.
+        /// Number of orders of all strategies together: 1 to 10^9.
         orders: u64,
-        /// The time over which they are due, in nanoseconds; means nothing for
+        /// Time over which the orders are due, in nanoseconds; means nothing for
         /// [`Arrivals::Stress`].
         window_ns: u64,
     },
     /// A recorded flow, which has its own number of orders and times.
     Recorded {
-        /// The file.
+        /// The file of the recorded flow.
         path: PathBuf,
-        /// How many times as fast it is played.
+        /// Factor by which the recorded flow is sped up.
         speed: f64,
-        /// Over which time its orders are due, played at that speed, in nanoseconds; `None`: the
-        /// file was not read yet.
+        /// Time over which the flow's orders are due at its speed, in nanoseconds; `None`: the file
+        /// was not read yet.
         span_ns: Option<u64>,
     },
 }
 
 impl Input {
-    /// Reads the order input from the settings, or their defaults.
+    /// Reads the source of the orders from the settings, or their defaults.
     pub(super) fn from_settings(settings: &Settings) -> Self {
         match &settings.schedule {
             Some(path) => Self::Recorded { path: path.clone(), speed: settings.speed().0, span_ns: None },
@@ -45,8 +45,8 @@ impl Input {
         }
     }
 
-    /// Returns the time over which drawn orders are due; 0 if they have no due times, or only a
-    /// file has them.
+    /// Returns the time over which drawn orders are due, in nanoseconds. 0 if they have no due
+    /// times, or only a file has them.
     pub(super) fn window_ns(&self) -> u64 {
         match self {
             Self::Drawn { arrivals, window_ns, .. } if *arrivals != Arrivals::Stress => *window_ns,
@@ -55,8 +55,8 @@ impl Input {
     }
 }
 
-/// The resolved settings of a run: every value is concrete. What a process of the run needs is in
-/// the plan, and only there; the rest is in the settings.
+/// The settings of a run, all with concrete values. What a process of the run needs is in the plan,
+/// and only there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.
@@ -70,8 +70,8 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Makes the plan of a run from settings that have been validated. Unset values take the
-    /// defaults of the table.
+    /// Creates the plan of a run from validated settings. Unset values take the defaults of the
+    /// table.
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -114,7 +114,7 @@ impl Resolved {
         Self { input: Input::from_settings(&settings), settings, plan, cores }
     }
 
-    /// Sets the duration of a recorded flow, which is known once the file is read.
+    /// Sets the duration of a recorded flow, once its file is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -124,8 +124,8 @@ impl Resolved {
         all
     }
 
-    /// Returns `true` if all strategies send at the times of their schedule: user-defined ones send
-    /// when and where they like.
+    /// Returns `true` if all strategies send at the times of their schedule; user-defined ones may
+    /// not.
     pub fn is_on_schedule(&self) -> bool {
         let kinds = &self.plan.trading().strategy_kinds;
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
@@ -140,12 +140,12 @@ impl Resolved {
     }
 }
 
-/// Returns `true` if every strategy sends its part of a schedule unchanged.
+/// Returns `true` if every strategy sends its orders of a schedule unchanged.
 pub(super) fn plays_all(settings: &Settings) -> bool {
     settings.strategy().0.iter().all(|kind| kind == Trading::PLAYER)
 }
 
-/// Returns `true` if some venue is an exchange.
+/// Returns `true` if some venue in the settings is an exchange.
 pub(super) fn has_book(settings: &Settings) -> bool {
     settings.venue().0.iter().any(|kind| kind == Trading::BOOK)
 }

@@ -10,8 +10,8 @@ use protocol::{segments, topology};
 use system::descriptors;
 
 const MIB: u64 = 1024 * 1024;
-/// Minimum ring of a spilled log, in bytes: a chunk being written, a chunk being moved, and two
-/// between them.
+/// Minimum size in bytes of the ring in memory of a log that is moved to disk: four chunks. A chunk
+/// being written, a chunk being moved, and two between them.
 pub(super) const MIN_RING_BYTES: u64 = 4 * CHUNK_BYTES;
 
 /// Returns the bytes that a plan needs in `/dev/shm`, control segment included.
@@ -22,7 +22,7 @@ pub fn bytes_needed(plan: &Plan) -> u64 {
     segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
 }
 
-/// Checks that `/dev/shm` has enough space.
+/// Checks that `/dev/shm` has enough space for a plan.
 ///
 /// # Errors
 /// Needed and available space, and the remedy. A machine that shows no size passes.
@@ -61,7 +61,7 @@ fn fits_spilled(plan: &Plan, free: u64) -> bool {
         && without_logs(plan).saturating_add(rings) <= free
 }
 
-/// Returns the bytes that a plan needs without its logs.
+/// Returns the bytes that a plan needs in `/dev/shm`, without its stamp logs.
 pub(super) fn without_logs(plan: &Plan) -> u64 {
     let logs = plan.threads.iter().map(|thread| thread.log_records.saturating_mul(RECORD_BYTES as u64));
     bytes_needed(plan).saturating_sub(logs.fold(0, u64::saturating_add))
@@ -83,9 +83,9 @@ fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
 /// Spare descriptors of the launcher and each role: terminal, files being written, pipes.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// Returns the maximum number of descriptors that one process of the run has open: the launcher,
-/// which watches every process and, where memory is passed as descriptors, holds each segment
-/// twice; or the engine, which has a connection to each strategy and gateway with kernel
+/// Returns the maximum number of file descriptors that one process of the run has open. That is the
+/// launcher, which watches every process and, where memory is passed as descriptors, holds each
+/// segment twice; or the engine, which has a connection to each strategy and gateway with kernel
 /// techniques.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let sealed = || 2 * topology::segments(plan).iter().filter(|segment| segment.is_sealed(plan)).count();

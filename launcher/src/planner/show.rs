@@ -18,8 +18,7 @@ use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Thre
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
 
-/// Formats the machine, the run, the threads' placement, and notes on what that means for the
-/// figures.
+/// Formats the plan for printing: machine, run, placement of threads, and notes on the figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
     let mut facts = table();
     facts.add_row(["machine", &machine_line(machine)]);
@@ -56,7 +55,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
-/// Creates a table without lines that wraps its last column.
+/// Creates an empty table without lines that wraps its last column.
 pub(crate) fn table() -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -65,7 +64,7 @@ pub(crate) fn table() -> Table {
     table
 }
 
-/// Returns the table's text without spaces at the ends of lines and before the first column.
+/// Returns a table's text without spaces at the ends of lines and before the first column.
 pub(crate) fn trimmed(table: &Table) -> String {
     let text = table.to_string();
     let line = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end());

@@ -14,7 +14,8 @@ use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS};
 /// Default maximum of all rings together, in bytes: 12 s at 400,000 orders a second.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Turns the logs of a plan into rings, if requested, and rounds log sizes to whole chunks.
+/// Turns the plan's stamp logs into rings that are moved to disk, if requested. Rounds log sizes to
+/// whole chunks.
 ///
 /// # Errors
 /// Less space than the rings need, or no core on which the spiller would ever run.
@@ -70,7 +71,7 @@ pub(super) fn plan_rings(
     Ok(())
 }
 
-/// Describes what the run writes to disk and through how much memory, for the printed plan.
+/// Describes for the printed plan how much the run writes to disk, and through how much memory.
 pub(super) fn line(plan: &Plan) -> Option<String> {
     let spill = plan.spill.as_ref()?;
     let bytes =

@@ -5,8 +5,8 @@ use analysis::{cpu_list, fitness};
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
-/// Collects every reason not to quote the latencies of a plan. Without any, the run may be fit for
-/// latency figures.
+/// Returns every reason against quoting the latencies of a planned run. Without any, the run may be
+/// fit for latency figures.
 pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();

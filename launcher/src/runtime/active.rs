@@ -20,7 +20,7 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use system::process;
 
-/// Whether a run still needs its segments.
+/// Whether a run is active or dead, judged by its control segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLife {
     Active,
@@ -30,7 +30,7 @@ pub enum RunLife {
 }
 
 impl RunLife {
-    /// Judges a run by its control segment.
+    /// Determines from its control segment whether a run is active or dead.
     pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
@@ -89,7 +89,7 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
-    /// Returns the cores that the run shares with the given ones.
+    /// Returns the cores of this run that are among the given ones.
     pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }
@@ -101,7 +101,7 @@ impl ActiveRun {
     }
 }
 
-/// Returns a note for each other run that has threads on this run's cores.
+/// Returns a note for each other active run that has threads on this plan's cores.
 pub fn conflicting_runs(plan: &Plan) -> Vec<String> {
     conflict_notes(plan, &ActiveRun::all())
 }

@@ -11,15 +11,15 @@ fn remaining_cores(plan: &Plan, allowed: &[u32]) -> Vec<u32> {
     allowed.iter().copied().filter(|core| !taken.contains(core)).collect()
 }
 
-/// Moves the calling thread off the cores of a plan until dropped. Processes it starts inherit this
-/// affinity; a role's thread then moves to its own core ([`pin::move_to`]).
+/// Keeps the calling thread off the measured cores of a plan until it is dropped. Processes it
+/// starts inherit this affinity; a role's thread then moves to its own core ([`pin::move_to`]).
 pub struct AffinityGuard {
     /// The previous affinity; empty if the thread was not moved.
     before: Vec<u32>,
 }
 
 impl AffinityGuard {
-    /// Moves the calling thread off the cores of a plan, if any others are allowed.
+    /// Moves the calling thread to cores that the plan does not use, if any are allowed.
     pub fn move_off(plan: &Plan) -> Self {
         let before = pin::allowed_cores();
         let rest = remaining_cores(plan, &before);

@@ -24,7 +24,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
-/// What is removed of dead runs.
+/// The selection of what to remove of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
     /// All but stamp logs that could not be saved: at every start.
@@ -47,7 +47,7 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-/// Removes the segments of runs that are dead.
+/// Removes the segments and cgroups of dead runs.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();

@@ -12,8 +12,7 @@ use anyhow::Result;
 use protocol::plan::Role;
 use system::clock::Clock;
 
-/// The handlers of all contained deaths; each is present if the plan contains such deaths, once the
-/// start barrier has opened.
+/// The launcher's handlers of deaths that the run survives: of strategies, roles and gateways.
 #[derive(Default)]
 pub struct Containment<'a> {
     /// Deaths of strategies.
@@ -24,8 +23,8 @@ pub struct Containment<'a> {
 }
 
 impl<'a> Containment<'a> {
-    /// Creates the handlers of deaths for a plan. The barrier opens at `start_ticks`, with every
-    /// process running.
+    /// Creates the handlers of deaths for a run's plan. The barrier opens at `start_ticks`, with
+    /// every process running.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         Self {
@@ -35,8 +34,8 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Advances the handling of every death (fence, repair, restart) as far as possible now.
-    /// Returns notes for the user.
+    /// Advances the handling of every death (fence, repair, restart) as far as possible without
+    /// waiting. Returns notes for the user.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,
@@ -58,7 +57,7 @@ impl<'a> Containment<'a> {
         Ok(notes)
     }
 
-    /// Records that a fault was injected into the process of a role.
+    /// Records that a fault was injected into a role's process.
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
         match (role, &mut self.incidents, &mut self.role_restarts, &mut self.outages) {
             (Role::Strategy(index), Some(incidents), ..) => incidents.record_fault(index, ticks),
@@ -70,14 +69,14 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns `true` if the run continues when that process dies or hangs.
+    /// Returns `true` if the run continues when a process dies or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
             || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
             || self.outages.as_ref().is_some_and(|outages| outages.supervises(process))
     }
 
-    /// Returns `true` if the way the process exited does not fail the run.
+    /// Returns `true` if a process exited in a way that does not fail the run.
     pub fn explains_exit_of(&self, process: usize) -> bool {
         self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(process))
             || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(process))
@@ -104,14 +103,14 @@ impl<'a> Containment<'a> {
             || self.outages.as_ref().is_some_and(Outages::has_pending_process)
     }
 
-    /// Returns the number of steps taken because of deaths.
+    /// Returns the number of steps taken so far in handling deaths.
     pub fn steps(&self) -> u64 {
         let incidents = self.incidents.as_ref().map_or(0, Incidents::steps);
         let restarts = self.role_restarts.as_ref().map_or(0, RoleRestarts::steps);
         incidents.wrapping_add(restarts).wrapping_add(self.outages.as_ref().map_or(0, Outages::steps))
     }
 
-    /// Records incidents at the end of the run: strategies that had to be killed, or died then.
+    /// Records deaths at the end of the run: strategies that had to be killed, or died then.
     pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
         if let Some(incidents) = &mut self.incidents {
             incidents.record_end(children, clock);

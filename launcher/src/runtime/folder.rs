@@ -9,8 +9,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Recreates a run's folder that was removed during the run, with its settings. Returns a note for
-/// the user. The logs in memory, and so all figures, are saved as usual.
+/// Creates a run's folder again that was removed during the run, with its settings. Returns a note
+/// for the user. The logs in memory, and so all figures, are saved as usual.
 pub fn recreate(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -51,14 +51,15 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates `<out>/<time>-<technique>-<isolation>`, with a number appended if it exists.
+    /// Creates the run's folder `<out>/<time>-<technique>-<isolation>`, with a number appended if
+    /// it exists.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
         let time = humantime::format_rfc3339_seconds(began).to_string();
         let path = create_result_folder(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
-    /// Keeps the folder permanently, whatever happens from now on.
+    /// Keeps the run's folder permanently, so that it is not removed on drop.
     pub const fn keep(&mut self) {
         self.keep = true;
     }

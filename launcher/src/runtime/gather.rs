@@ -20,10 +20,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use system::folder::{Draft, OpenDir};
 
-/// Logs that could not be saved in the run's folder, and where they are instead.
+/// The error that stamp logs could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsavedLogs {
-    /// The segments in `/dev/shm` that hold them.
+    /// The segments in `/dev/shm` that hold the logs.
     pub segments: Vec<String>,
     /// Threads whose logs are not in `/dev/shm` either: only the part in the file is left.
     pub lost: Vec<String>,
@@ -58,8 +58,8 @@ impl fmt::Display for UnsavedLogs {
     }
 }
 
-/// The logs of a run in memory, in the order of the plan's threads. `None`: the segment cannot be
-/// mapped.
+/// The stamp logs of a run in shared memory, in the order of the plan's threads. `None`: the
+/// segment cannot be mapped.
 #[derive(Clone, Copy)]
 pub struct LogSegments<'a> {
     pub threads: &'a [Option<ReadOnlyWords>],
@@ -137,8 +137,8 @@ pub fn gather(plan: &Plan, logs: LogSegments<'_>, folder: &Path) -> Result<(), U
     unsaved.map_or(Ok(()), Err)
 }
 
-/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there. Returns their
-/// number.
+/// Saves the stamp logs of a dead run that stayed in `/dev/shm`, and removes them there. Returns
+/// their number.
 ///
 /// # Errors
 /// A log that cannot be read, or still cannot be saved: it stays.

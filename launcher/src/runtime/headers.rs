@@ -32,12 +32,13 @@ impl GuardedHeader {
     }
 }
 
-/// The headers of all segments of a run that strategies can write.
+/// The original headers of all segments that strategies can write, to detect and repair
+/// overwriting.
 #[derive(Default)]
 pub struct SegmentHeaders(Vec<GuardedHeader>);
 
 impl SegmentHeaders {
-    /// Watches the header of a new segment, unless only trusted roles write it.
+    /// Remembers the header of a new segment, unless only trusted roles write the segment.
     pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_strategies() {
             self.0.push(GuardedHeader {
@@ -49,8 +50,8 @@ impl SegmentHeaders {
         }
     }
 
-    /// Describes the header that a strategy has overwritten, if only that strategy can write the
-    /// segment. Returns `None` if it has overwritten none.
+    /// Describes the header that a strategy has overwritten, if no other strategy can have done it.
+    /// Returns `None` if it has overwritten none.
     pub fn forged_by(&self, strategy: u16) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
@@ -58,8 +59,7 @@ impl SegmentHeaders {
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 
-    /// Restores the headers that a dead strategy alone could write, and those that several can
-    /// write.
+    /// Restores the segment headers that a dead strategy alone or with others could write.
     pub fn restore(&self, strategy: u16) {
         let concerned = |guarded: &&GuardedHeader| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {

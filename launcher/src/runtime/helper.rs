@@ -10,7 +10,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::time::Instant;
 
-/// A helper process that runs, or is about to be restarted.
+/// One of the launcher's helper processes: the reaper or the spiller.
 pub(super) struct HelperProcess {
     name: &'static str,
     process: Process,
@@ -28,7 +28,7 @@ fn start(name: &str, segments: &Segments) -> Result<Process> {
 }
 
 impl HelperProcess {
-    /// Starts the reaper: from now on a killed launcher leaves nothing behind.
+    /// Starts the reaper, which removes everything that a killed launcher leaves.
     pub fn reaper(segments: &Segments) -> Result<Self> {
         Self::begin(reaper::NAME, segments)
     }
@@ -43,8 +43,8 @@ impl HelperProcess {
         Ok(Self { name, process, started, backoff: Backoff::default(), ended: 0, how: String::new() })
     }
 
-    /// Restarts the helper if it has exited. Until then the rings buffer the logs, and a killed
-    /// launcher leaves its segments behind.
+    /// Restarts the helper process if it has exited. Until then the rings buffer the logs, and a
+    /// killed launcher leaves its segments behind.
     pub fn watch(&mut self, segments: &Segments) {
         let now = Instant::now();
         if self.process.status.is_none() {

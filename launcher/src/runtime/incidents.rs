@@ -50,7 +50,7 @@ struct StrategyFault {
     is_hang: bool,
 }
 
-/// The strategies of a run that continues when one of them dies.
+/// The state of a run's strategies, and the handling of their deaths.
 pub struct Incidents<'a> {
     segments: &'a Segments,
     repairs: Repairs,
@@ -68,7 +68,7 @@ pub struct Incidents<'a> {
 }
 
 impl<'a> Incidents<'a> {
-    /// Creates the state with all strategies running in epoch 0.
+    /// Creates the state in which all strategies run their first incarnation.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let case = |index: u16| {
@@ -103,8 +103,8 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Returns `true` if the plan contains deaths of strategies: the run continues, and each
-    /// strategy is a process that can be killed alone.
+    /// Returns `true` if the run survives deaths of strategies: each is a process that can be
+    /// killed alone.
     pub fn is_enabled(plan: &Plan) -> bool {
         plan.on_death != OnDeath::Stop && plan.isolation != protocol::plan::Isolation::Thread
     }
@@ -114,12 +114,12 @@ impl<'a> Incidents<'a> {
         self.strategies.iter().any(|case| case.process == process)
     }
 
-    /// Records that a fault was injected into a strategy.
+    /// Records that a fault was injected into a strategy's process.
     pub fn record_fault(&mut self, strategy: u16, ticks: u64) {
         self.strategies[usize::from(strategy)].fault = Some(ticks);
     }
 
-    /// Returns `true` if a strategy runs and no incident is open.
+    /// Returns `true` if a strategy is running and none of its deaths is being handled.
     pub fn is_running(&self, strategy: u16) -> bool {
         self.strategies[usize::from(strategy)].stage == IncidentStage::Running
     }
@@ -131,15 +131,15 @@ impl<'a> Incidents<'a> {
         case.stage == IncidentStage::Running && children.exited_normally(case.process) == Some(true)
     }
 
-    /// Returns `true` while a death, a repair or a start is in progress.
+    /// Returns `true` while a strategy's death, repair or start is in progress.
     pub fn is_busy(&self) -> bool {
         let is_idle =
             |stage| matches!(stage, IncidentStage::Running | IncidentStage::Paused(..) | IncidentStage::Down);
         self.strategies.iter().any(|case| !is_idle(case.stage))
     }
 
-    /// Returns when the next paused strategy is restarted, in nanoseconds since the start; `None`
-    /// if none is paused.
+    /// Returns when the next strategy that waits is restarted, in nanoseconds since the start.
+    /// `None` if none waits.
     pub fn next_restart_ns(&self) -> Option<u64> {
         let due = |case: &SupervisedStrategy| match case.stage {
             IncidentStage::Paused(_, due) => Some(due),
@@ -148,12 +148,12 @@ impl<'a> Incidents<'a> {
         self.strategies.iter().filter_map(due).min()
     }
 
-    /// Takes the notes about strategies that have just been given up.
+    /// Returns the new notes for the user about strategies that stay down.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Returns the number of steps taken because of deaths.
+    /// Returns the number of steps taken so far in handling deaths of strategies.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -176,7 +176,8 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
+    /// Returns the number of orders sent by all incarnations, and of open orders of the running
+    /// ones.
     pub fn sent_and_open(&self) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         let lives = |case: &SupervisedStrategy| {
@@ -196,8 +197,8 @@ impl<'a> Incidents<'a> {
         &self.list
     }
 
-    /// Records incidents at the end of the run: strategies that reported done and had to be killed,
-    /// or died then.
+    /// Records incidents at the end of the run: strategies that had to be killed although done, or
+    /// died then.
     pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
         let now = clock.now();
         for strategy in 0..self.strategies.len() as u16 {
@@ -220,7 +221,8 @@ impl<'a> Incidents<'a> {
         }
     }
 
-    /// Returns the incidents of the run. A strategy that is down has not failed the run.
+    /// Returns the deaths of strategies during the run. A strategy that is down has not failed the
+    /// run.
     pub fn into_list(self) -> Vec<Incident> {
         self.list
     }
@@ -245,7 +247,7 @@ impl<'a> Incidents<'a> {
     }
 
     /// Advances the handling of every dead strategy (fence, repair, restart) as far as possible
-    /// now.
+    /// without waiting.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

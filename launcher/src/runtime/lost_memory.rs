@@ -20,7 +20,7 @@ const SIGBUS: i32 = 7;
 /// The failure of a run that lost memory.
 const GONE: &str = "memory of the run was taken away";
 
-/// Returns the segments that lost memory, each with a description; empty if none did.
+/// Returns the segments of which memory was lost during the run, each with a description.
 pub fn lost_segments(segments: &Segments) -> Vec<String> {
     let plan = &segments.plan;
     let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
@@ -44,8 +44,7 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
     all.into_iter().map(|(what, how)| format!("{what} ({how})")).collect()
 }
 
-/// Returns `true` if the launcher itself has accessed lost memory since this run's segments were
-/// created.
+/// Returns `true` if the launcher itself has accessed lost memory during this run.
 pub fn was_hit(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
@@ -55,12 +54,12 @@ pub fn is_victim(process: &Process) -> bool {
     process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }
 
-/// Returns the failure of a run that lost memory, where no other failure is known.
+/// Returns the outcome of a run that failed because memory was lost, if no other failure is known.
 pub fn failure(launcher: u32) -> RunOutcome {
     RunOutcome::Failed { process: "launcher".into(), pid: launcher, what: GONE.into() }
 }
 
-/// Adds the segments that lost memory to a run's outcome; unchanged if none did.
+/// Adds the names of segments that lost memory to a run's outcome.
 pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
     let lost = lost_segments(segments);
     if lost.is_empty() {

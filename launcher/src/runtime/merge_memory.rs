@@ -30,7 +30,8 @@ fn in_scratch_file(folder: &Path, most: u64) -> io::Result<ColumnStore> {
     ColumnStore::files(folder, most / 4 * 3)
 }
 
-/// Returns the table for a merge with the requested memory limit, or in memory without one.
+/// Creates the storage for a merge's table of orders, with the requested memory limit, or in
+/// memory.
 ///
 /// # Errors
 /// [`UsageError`]: the limit is below what the run's orders need. Also if the file cannot be
@@ -47,7 +48,7 @@ pub fn requested(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Colum
         .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
-/// Returns the table for the merge at the end of a run: large spilled runs use a file.
+/// Creates the storage for the merge at the end of a run: large spilled runs use a file.
 pub(super) fn after_run(folder: &Path, plan: &Plan) -> ColumnStore {
     let is_large = plan.trading().total_orders().saturating_mul(ORDER_BYTES) > SPILLED_BYTES;
     match plan.spill.is_some() && is_large {

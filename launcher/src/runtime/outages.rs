@@ -35,15 +35,15 @@ use system::clock::Clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutageStage {
     Running,
-    /// SIGKILL was sent, or it has exited; its death is not proven yet.
+    /// SIGKILL was sent, or the process has exited; its death is not proven yet.
     Killed(usize),
     /// Proven dead; the engine takes its last reports.
     Fenced(usize),
-    /// It is restarted at that time, in nanoseconds since the start of the run.
+    /// The process is restarted at that time, in nanoseconds since the start of the run.
     Paused(usize, u64),
-    /// It was restarted and has not completed a duty cycle.
+    /// The process was restarted and has not completed a duty cycle.
     Starting(usize),
-    /// Its venues are down until the run ends.
+    /// The process stays down, and its venues with it, until the run ends.
     Down,
 }
 
@@ -69,7 +69,7 @@ struct SupervisedGateways {
     counts: Vec<GatewayCounts>,
 }
 
-/// The gateway processes whose deaths the run survives.
+/// The state of a run's gateway processes, and the handling of their deaths.
 pub struct Outages<'a> {
     segments: &'a Segments,
     repairs: Repairs,
@@ -83,7 +83,7 @@ pub struct Outages<'a> {
 }
 
 impl<'a> Outages<'a> {
-    /// Creates the state with all gateways running.
+    /// Creates the state in which all gateways run.
     ///
     /// # Panics
     /// If the segments are not created yet.
@@ -117,17 +117,17 @@ impl<'a> Outages<'a> {
         }
     }
 
-    /// Returns `true` if the plan contains the death of a gateway process.
+    /// Returns `true` if the run survives the death of a gateway process.
     pub fn is_enabled(plan: &Plan) -> bool {
         plan.can_lose_gateways()
     }
 
-    /// Returns `true` if the death of that process is handled as an outage.
+    /// Returns `true` if the death of a process is handled as an outage of its venues.
     pub fn supervises(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.process == process)
     }
 
-    /// Returns `true` if that process exited, or will, because of an outage.
+    /// Returns `true` if the process exited, or will, because of the outage of a gateway.
     pub fn explains_exit_of(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.process == process && case.stage != OutageStage::Running)
     }
@@ -139,8 +139,8 @@ impl<'a> Outages<'a> {
         }
     }
 
-    /// Returns `true` while a death, its repair or a start is in progress, or a fault has not been
-    /// detected.
+    /// Returns `true` while a gateway's death, repair or start is in progress. Also while an
+    /// injected fault has not been detected.
     pub fn is_busy(&self) -> bool {
         self.processes.iter().any(|case| match case.stage {
             OutageStage::Running => case.fault.is_some(),
@@ -156,12 +156,12 @@ impl<'a> Outages<'a> {
         self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
-    /// Returns the number of steps taken so far.
+    /// Returns the number of steps taken so far in handling deaths of gateways.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Returns how many orders a permanently dead gateway had received: nothing of it is left, and
+    /// Returns how many orders a permanently dead gateway had received. Nothing of it is left, and
     /// no successor uses its inbox. `None` if it runs or has a successor.
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use OutageStage::{Down, Paused, Starting};
@@ -172,12 +172,12 @@ impl<'a> Outages<'a> {
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
-    /// Takes the notes about venues that have just gone down.
+    /// Returns the new notes for the user about venues that went down.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Returns the outages of the run.
+    /// Returns the outages of venues during the run.
     pub fn into_list(self) -> Vec<Outage> {
         self.list
     }
@@ -187,7 +187,7 @@ impl<'a> Outages<'a> {
     }
 
     /// Advances the handling of every dead gateway process (fence, repair, restart) as far as
-    /// possible now.
+    /// possible without waiting.
     ///
     /// # Errors
     /// A failed system call, or a process that does not exit.

@@ -29,7 +29,7 @@ use venue::OPENING_BOOK_OWNER;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// How a run is presented and bounded, in addition to its settings.
+/// The display and the limits of a run, in addition to its settings.
 pub struct Presentation<'a> {
     /// Print nothing but errors.
     pub quiet: bool,
@@ -41,9 +41,9 @@ pub struct Presentation<'a> {
     pub signals: &'a Signals,
 }
 
-/// Everything that a run needs to start.
+/// A prepared run: plan, schedule, clock and warnings, ready to start.
 pub struct Prepared {
-    /// All orders.
+    /// All orders of the run.
     pub schedule: Schedule,
     /// The plan, without the folder.
     pub plan: Plan,
@@ -61,8 +61,7 @@ pub struct Prepared {
     pub floor_ns: Option<f64>,
 }
 
-/// Draws the schedule, lays out the plan, refuses what does not fit, and measures what the plan
-/// needs.
+/// Prepares a run: draws the schedule, lays out and checks the plan, and measures the machine.
 ///
 /// # Errors
 /// [`UsageError`] for invalid or unavailable settings, otherwise the error that occurred.
@@ -123,7 +122,7 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
     }
 }
 
-/// Draws the schedule of a run, or reads it from a recorded flow.
+/// Draws the schedule of a run's orders, or reads it from a recorded flow.
 ///
 /// # Errors
 /// [`UsageError`] for invalid settings, or a flow that cannot be read.
@@ -212,7 +211,7 @@ fn lay_out(
     Ok(planner::layout(resolved, machine, counts, RunIdentity { run, pid, start }, source)?)
 }
 
-/// Describes the order input for the run's record.
+/// Describes the source of the orders for the run's record.
 pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) -> record::InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
@@ -232,27 +231,27 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
     }
 }
 
-/// Returns the cores of the submit hand-off's two ends, if they differ: the core-to-core round trip
-/// is measured there.
+/// Returns the cores between which the core-to-core round trip is measured: those of strategy and
+/// engine. `None` if they are equal.
 pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
     let core = |role| plan.threads[plan.thread_of(role)?].core;
     let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
     (strategy != engine).then_some((strategy, engine))
 }
 
-/// Measures the core-to-core round trip of the submit hand-off's cores, in nanoseconds.
+/// Measures the core-to-core round trip between strategy and engine, in nanoseconds.
 pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
 }
 
-/// Measures the unsynchronized core-to-core round trip, as orders arrive, in nanoseconds.
+/// Measures that round trip for messages at arbitrary times, as orders arrive, in nanoseconds.
 pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns))
 }
 
-/// Refuses a run whose logs would not fit on the disk: afterwards they would be lost.
+/// Returns an error if the logs of a run would not fit on the disk: they would be lost at its end.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();

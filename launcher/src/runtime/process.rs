@@ -73,7 +73,7 @@ pub struct Process {
     /// Why its container could not be created.
     container_failure: Option<String>,
     killed: Cell<Option<Instant>>,
-    /// Exit status, once it has exited.
+    /// Exit status, once the process has exited.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
     /// Kernel accounts of the process and of its predecessors.
@@ -83,8 +83,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts this executable as `role NAME ADDRESS`. Its stderr goes to `NAME.stderr` in the
-    /// folder. It inherits the given descriptors and no others.
+    /// Starts a process of a run: this executable as `role NAME ADDRESS`. Its stderr goes to
+    /// `NAME.stderr` in the folder. It inherits the given descriptors and no others.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
     }
@@ -109,7 +109,7 @@ impl Process {
         Self::spawn(name, command, stderr, inherited)
     }
 
-    /// Starts a user's program as the named process: it finds the run through its environment. Its
+    /// Starts a user's program as a process of the run, which it finds through its environment. Its
     /// stdout and stderr go to `NAME.stderr` in the folder. `will_start` extends the command with
     /// what happens before `exec`.
     pub fn start_program(
@@ -242,12 +242,12 @@ impl Process {
         ProofOfDeath::confirm(self.pidfd.as_fd())
     }
 
-    /// Returns the process id, as seen outside of any container.
+    /// Returns the id of the process, as seen outside of any container.
     pub fn pid(&self) -> u32 {
         self.container.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
     }
 
-    /// Returns the process id of the child, which may be the shim of a container.
+    /// Returns the process id of the started child, which may be the shim of a container.
     pub fn child_pid(&self) -> u32 {
         self.child.id()
     }
@@ -260,8 +260,8 @@ impl Process {
         self.poll()
     }
 
-    /// Returns the last lines of its stderr, at most three, joined into one; backtraces are
-    /// skipped. A line that is not text is shown in quotes, with its bytes in hexadecimal.
+    /// Returns the last lines of the process's stderr, at most three, joined into one; backtraces
+    /// are skipped. A line that is not text is shown in quotes, with its bytes in hexadecimal.
     pub fn stderr_tail(&self) -> String {
         let bytes = read_tail(&self.stderr).unwrap_or_default();
         let lines: Vec<String> = bytes
@@ -272,12 +272,12 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
-    /// Returns the pidfd, which becomes readable when the process exits.
+    /// Returns the process's pidfd, which becomes readable when it exits.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Updates the exit status if the process has exited.
+    /// Updates the stored exit status if the process has exited.
     pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.read_account(Duration::ZERO);
@@ -308,7 +308,7 @@ impl Process {
         }
     }
 
-    /// Adds the resource account of the process that this one replaces.
+    /// Adds the resource usage of the process that this one replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
@@ -344,7 +344,7 @@ impl Process {
         }
     }
 
-    /// Ends a process as [`Process::end`] does, if it was asked to end `after` ago: if it has to be
+    /// Ends a process as [`Process::end`] does, if it was asked to end `after` ago. If it has to be
     /// killed now, [`Process::exit_text`] mentions it. A process that had already exited by itself
     /// was not killed.
     pub fn end_overdue(&mut self, after: Duration) {

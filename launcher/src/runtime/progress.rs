@@ -5,7 +5,7 @@ use std::time::Duration;
 
 pub use crate::output::complain;
 
-/// Shows the phases of a run, one after the other on one line.
+/// A progress line on stderr that shows the phases of a run one after the other.
 pub struct Progress {
     bar: ProgressBar,
 }
@@ -20,7 +20,7 @@ impl Progress {
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
-    /// Begins a phase of `total` steps; 0 if unknown.
+    /// Begins a phase of `total` steps on the progress line; 0 if unknown.
     pub fn phase(&self, name: &'static str, total: u64) {
         let template = if total == 0 {
             "{spinner} {msg:<12} {elapsed}"
@@ -32,7 +32,7 @@ impl Progress {
         self.begin(style, name, total, total == 0);
     }
 
-    /// Begins a phase that takes `total_ns` nanoseconds.
+    /// Begins a phase whose progress is time; it takes `total_ns` nanoseconds.
     pub fn time(&self, name: &'static str, total_ns: u64) {
         let template = "{spinner} {msg} [{bar:24}] {percent:>3}% {eta} left";
         self.begin(
@@ -55,18 +55,18 @@ impl Progress {
         }
     }
 
-    /// Sets position and total of the phase.
+    /// Sets position and total of the current phase.
     pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
-    /// Sets the message of the phase.
-    pub fn says(&self, what: String) {
+    /// Sets the message of the current phase.
+    pub fn set_message(&self, what: String) {
         self.bar.set_message(what);
     }
 
-    /// Sets the position of the phase.
+    /// Sets the position of the current phase.
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }

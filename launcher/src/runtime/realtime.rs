@@ -8,7 +8,7 @@ use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
 
-/// The system calls for real-time priority, which tests replace.
+/// The system calls that request real-time priority, which tests replace.
 #[derive(Clone, Copy)]
 pub struct Kernel {
     /// Checks that a thread of this process may have that priority.
@@ -18,14 +18,14 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The real system calls.
+    /// The system calls that really request real-time priority.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
-    /// System calls for a plan that is only checked: they change nothing.
+    /// System calls that only check whether real-time priority is available, and change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// Returns reasons not to quote the latencies of a plan with real-time priority on this machine;
-/// empty without a priority.
+/// Returns the reasons against quoting latencies with real-time priority on this machine. Empty
+/// without a priority.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

@@ -18,9 +18,9 @@ use anyhow::{Context, Result, ensure};
 use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
 
-/// Maximum restarts in a row after incarnations that made no progress.
+/// Maximum number of restarts in a row of a process that makes no progress.
 pub const MAX_RESTARTS: u32 = 8;
-/// How long an incarnation must run to count as stable.
+/// How long a restarted process must run to count as stable.
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -31,16 +31,16 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Control over the processes of a run by their index in the plan. Implemented by real processes
 /// and by the simulation.
 pub trait ProcessControl {
-    /// Returns whether the process exited normally; `None` while it runs.
+    /// Returns whether a process exited normally; `None` while it runs.
     fn exited_normally(&self, process: usize) -> Option<bool>;
     fn was_killed(&self, process: usize) -> bool;
     fn exit_text(&self, process: usize) -> String;
     fn pid(&self, process: usize) -> u32;
     fn kill(&mut self, process: usize);
-    /// Returns proof that the process has exited, if it has.
+    /// Returns proof that a process has exited, if it has.
     fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
-    /// Returns proof that a process has exited which was killed `waited_ns` nanoseconds ago; `None`
-    /// if it has not exited yet.
+    /// Returns proof that a process has exited which was killed `waited_ns` ago; `None` if it has
+    /// not exited yet.
     ///
     /// # Errors
     /// A failed system call, or a process that does not exit.
@@ -57,29 +57,29 @@ pub trait ProcessControl {
         );
         Ok(None)
     }
-    /// Restarts the process after it has exited.
+    /// Restarts a process that has exited.
     ///
     /// # Errors
     /// The process cannot be started; nothing of the attempt runs.
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
-    /// Keeps a hot standby ready for the process, if the implementation has standbys.
+    /// Keeps a hot standby ready for a process, if the implementation has standbys.
     fn keep_standby(&mut self, segments: &Segments, process: usize) {
         let _ = (segments, process);
     }
 }
 
-/// How an incarnation of a process ended, for the restart policy.
+/// How a process ended, as far as its restart depends on that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
-    /// A fault of the plan killed or stopped it.
+    /// A fault of the plan killed or stopped the process.
     pub is_planned: bool,
     /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
-    /// How long it ran duty cycles.
+    /// Time for which the incarnation ran duty cycles.
     pub ran: Duration,
 }
 
-/// What follows the death of an incarnation.
+/// The decision after a process's death: restart it, after a pause, or leave it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
     /// The process is restarted after that pause, which may be zero.
@@ -88,8 +88,8 @@ pub enum RestartDecision {
     StayDown(u32),
 }
 
-/// Exponential backoff: no pause before the first restart, then twice as long with each early exit
-/// in a row. It bounds the rate of restarts and not their number: the cause may disappear.
+/// Exponential backoff of restarts: no pause before the first, then twice as long with each early
+/// exit in a row. It bounds the rate of restarts and not their number: the cause may disappear.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backoff {
     /// Exits in a row of incarnations that did not run well.
@@ -99,7 +99,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts an early exit after running for `ran` and returns the next pause. Returns the pause.
+    /// Counts an early exit of a process that ran for `ran`. Returns the pause.
     pub fn charge(&mut self, ran: Duration) -> Duration {
         self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
         match self.hasty {
@@ -108,18 +108,18 @@ impl Backoff {
         }
     }
 
-    /// Counts the exit of a process that was started at `started`, or could not be started.
+    /// Counts the early exit of a process that was started at `started`, or could not be started.
     pub fn charge_loss(&mut self, started: Instant, now: Instant) {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
 
-    /// Returns `true` if the pause is over.
+    /// Returns `true` if the pause before the next restart is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
 }
 
-/// The restart budget of one process.
+/// The restart budget of one process, which decides whether it is restarted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestartPolicy {
     backoff: Backoff,
@@ -128,7 +128,7 @@ pub struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Counts the death of an incarnation and decides what follows.
+    /// Counts the death of a process and decides whether and when it is restarted.
     pub fn charge_death(&mut self, end: IncarnationEnd) -> RestartDecision {
         if end.is_planned {
             return RestartDecision::RestartAfter(Duration::ZERO);

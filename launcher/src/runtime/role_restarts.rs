@@ -47,7 +47,7 @@ struct SupervisedRole {
     fault: Option<u64>,
 }
 
-/// The roles of a run that are restarted from their journals.
+/// The exchanges and the engine of a run, which are restarted from their journals.
 pub struct RoleRestarts<'a> {
     segments: &'a Segments,
     roles: Vec<SupervisedRole>,
@@ -56,7 +56,8 @@ pub struct RoleRestarts<'a> {
 }
 
 impl<'a> RoleRestarts<'a> {
-    /// Returns `true` if the plan has roles that are restarted from journals.
+    /// Returns `true` if the plan has exchanges or an engine that are restarted from their
+    /// journals.
     pub fn is_enabled(plan: &Plan) -> bool {
         plan.exchanges_are_restartable()
     }
@@ -81,12 +82,13 @@ impl<'a> RoleRestarts<'a> {
         Self { segments, roles: cases, restarts: Vec::new(), start_ticks }
     }
 
-    /// Returns `true` if the death of that process is handled by a restart from its journal.
+    /// Returns `true` if the death of a process is handled by a restart from its journal.
     pub fn supervises(&self, process: usize) -> bool {
         self.roles.iter().any(|case| case.process == process && case.stage != RestartStage::Failed)
     }
 
-    /// Returns `true` while a role is restarting, or an injected fault has not been detected yet.
+    /// Returns `true` while an engine or exchange is restarting, or an injected fault has not been
+    /// detected yet.
     pub fn is_busy(&self) -> bool {
         let is_away = |case: &SupervisedRole| match case.stage {
             RestartStage::Killed(_) | RestartStage::Starting(_) => true,
@@ -106,14 +108,14 @@ impl<'a> RoleRestarts<'a> {
             .any(|case| matches!(case.stage, RestartStage::Killed(_) | RestartStage::Starting(_)))
     }
 
-    /// Returns the number of deaths and recoveries so far.
+    /// Returns the number of deaths and recoveries of engine and exchanges so far.
     pub fn steps(&self) -> u64 {
         let returned = self.restarts.iter().filter(|one| one.recovered_ns.is_some()).count();
         (self.restarts.len() + returned) as u64
     }
 
-    /// Returns `true` if the process has reported that it is done: how it exits then does not
-    /// matter.
+    /// Returns `true` if a process has reported that it is done, so that its exit cannot fail the
+    /// run.
     pub fn is_done(&self, process: usize) -> bool {
         let of = |case: &&SupervisedRole| case.process == process && case.stage == RestartStage::Running;
         self.roles
@@ -126,7 +128,7 @@ impl<'a> RoleRestarts<'a> {
         case.threads.iter().all(|thread| is_so(status::state(&self.segments.threads[*thread])))
     }
 
-    /// Records that a fault was injected into a role.
+    /// Records that a fault was injected into the engine or an exchange.
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
         if let Some(case) = self.roles.iter_mut().find(|case| case.role == role) {
             case.fault = Some(ticks);
@@ -150,7 +152,7 @@ impl<'a> RoleRestarts<'a> {
         }
     }
 
-    /// Advances the restart of each dead role as far as possible now.
+    /// Advances the restart of engine and exchanges as far as possible without waiting.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,

@@ -13,7 +13,7 @@ use anyhow::Result;
 use std::path::Path;
 use system::scratch::ColumnStore;
 
-/// Plans, runs, merges and summarises once.
+/// Makes one run: plans, starts the processes, merges the logs and summarizes.
 ///
 /// # Errors [`crate::config::UsageError`] for invalid settings, otherwise the error before the run
 /// started: then no folder exists. A run that started and failed is a [`FinishedRun`] with a failed

@@ -13,21 +13,21 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
-/// The id of a run: when it started, and the launcher's process.
+/// The id of a run: its start time, and the launcher's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.
     date: u32,
     /// Hours, minutes, seconds and milliseconds, nine digits.
     time: u32,
-    /// When the launcher's process started, in clock ticks since boot.
+    /// Start time of the launcher's process, in clock ticks since boot.
     pub start: u64,
     /// The launcher's process id.
     pub pid: u32,
 }
 
 impl RunId {
-    /// Creates the id of a run that starts at `began`.
+    /// Creates the id of a run that starts at `began`, for a launcher's process id and start time.
     pub fn new(began: SystemTime, pid: u32, start: u64) -> Self {
         let millis = humantime::format_rfc3339_millis(began).to_string();
         let digits: u64 = millis
@@ -37,7 +37,7 @@ impl RunId {
         Self { date: (digits / 1_000_000_000) as u32, time: (digits % 1_000_000_000) as u32, start, pid }
     }
 
-    /// Parses an id; `None` for any other text.
+    /// Parses a run's id; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = || parts.next()?.parse::<u64>().ok();
@@ -52,7 +52,7 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// Splits a segment's name into the run's id and the name within the run; `None` if the name is
+    /// Splits a segment's name into the run's id and the name within the run. `None` if the name is
     /// not that of a run's segment.
     pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;

@@ -2,7 +2,7 @@
 
 use analysis::record::OpenOrders;
 
-/// The samples of one run since its start.
+/// Samples of the number of open orders of a run, weighted by time.
 pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,
@@ -10,13 +10,13 @@ pub struct OpenOrderSamples {
 }
 
 impl OpenOrderSamples {
-    /// Starts with no open order at `start`, in ticks.
+    /// Starts sampling at `start` (ticks), without open orders.
     pub fn new(start: u64) -> Self {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }
 
-    /// Records `open` open orders at `now`, in ticks. A sample that is not later than the last one
-    /// is ignored.
+    /// Records the number of open orders at `now`, in ticks. A sample that is not later than the
+    /// last one is ignored.
     pub fn record(&mut self, now: u64, open: u64) {
         let Some(ticks) = now.checked_sub(self.last_ticks).filter(|ticks| *ticks > 0) else { return };
         let (ticks, last, open_now) = (ticks as f64, self.last_open as f64, open as f64);

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use strategy::schedule::Schedule;
 use system::process;
 
-/// The shared-memory segments of a run, in the launcher. Dropping it removes their names.
+/// The shared-memory segments of a run, as the launcher holds them. Dropping it removes their
+/// names.
 pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
     pub plan: Plan,
@@ -68,7 +69,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Creates only the control segment, with the plan in it: from now on the run can be found and
+    /// Creates the control segment with the plan in it. From now on the run can be found and
     /// cleaned up.
     ///
     /// # Errors
@@ -139,8 +140,8 @@ impl Segments {
         segments
     }
 
-    /// Returns the heap segments that a process of the plan may access, with the rights it would
-    /// have on real ones.
+    /// Returns the heap segments that a process of a simulated run may access, with its access
+    /// rights.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
         for (segment, region) in self.heap.iter().flatten() {
@@ -154,17 +155,17 @@ impl Segments {
         attached
     }
 
-    /// Returns the command channel as an operator has it, if segments are on the heap of this
-    /// process.
+    /// Returns the operators' end of the command channel, if the segments are on this process's
+    /// heap.
     pub fn operator(&self) -> Option<CommandWriter> {
         let mut all = self.heap.iter().flatten();
         let (_, region) = all.find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
         Some(CommandWriter::new(&region.words()))
     }
 
-    /// Creates the sealed segments, which have no names, and writes their descriptors into the
-    /// plan. At `sandbox` no other can be opened by its name, so those that have one are created
-    /// and handed over as well.
+    /// Creates the run's segments without names, and writes their descriptors into the plan. At
+    /// `sandbox` no other can be opened by its name, so those that have one are created and handed
+    /// over as well.
     pub fn create_sealed(&mut self) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             if segment.is_sealed(&self.plan) {
@@ -204,7 +205,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Creates the segments that have names, and copies the schedule into its own.
+    /// Creates the run's segments with names, and copies the schedule into its own.
     pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
         for segment in topology::segments(&self.plan) {
             let words = match self.sealed.remove(&segment.spec.name) {
@@ -282,8 +283,8 @@ impl Segments {
         }
     }
 
-    /// Resets the status block of a dead thread that is restarted, except for the gaps; its stamp
-    /// log stays.
+    /// Resets the status block of a dead thread that is restarted. Counters of its gaps and its
+    /// stamp log stay.
     pub fn reset_thread(&self, thread: usize) {
         self.reset_status(thread, GAPS.start..SPILL.end);
     }
@@ -302,7 +303,7 @@ impl Segments {
         }
     }
 
-    /// Returns the operators' commands, for the run's record.
+    /// Returns the commands that operators gave, for the run's record.
     pub fn commands(&self) -> Vec<record::OperatorCommand> {
         let of = |entry: CommandEntry| record::OperatorCommand {
             number: entry.number,
@@ -321,8 +322,8 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// Returns the descriptors that a helper inherits: the logs, which the reaper only reads and
-    /// the spiller writes, and the control segment.
+    /// Returns the descriptors that a helper process inherits: all logs and the control segment.
+    /// The reaper only reads the logs and the spiller writes them.
     pub(super) fn inherited_by_helper(&self, writes: bool) -> Vec<&File> {
         let access = if writes { Access::Write } else { Access::Read };
         let right = |segment: &RunSegment| match segment.purpose {
@@ -333,8 +334,8 @@ impl Segments {
         self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
     }
 
-    /// Returns how a child finds the control segment: by the run's id, or by an inherited
-    /// descriptor, `fd:N`.
+    /// Returns the address by which a child finds the control segment. It is the run's id, or an
+    /// inherited descriptor, `fd:N`.
     pub fn address(&self) -> String {
         segments::address(&self.plan)
     }
@@ -347,7 +348,7 @@ fn open_own_pidfd() -> io::Result<File> {
     Ok(process::pidfd_open(std::process::id())?.into())
 }
 
-/// Opens the control segment at a child's address: see [`Segments::address`].
+/// Opens the control segment at an address that a child received: see [`Segments::address`].
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }
@@ -382,20 +383,20 @@ impl Drop for Segments {
     }
 }
 
-/// Name prefix of the folders in which bridges to other hosts keep their files: not segments of the
-/// plan, but removed with the run.
+/// Name prefix of the folders in `/dev/shm` in which bridges to other hosts keep their files. They
+/// are not segments of the plan, but removed with the run.
 pub const BRIDGE: &str = "bridge";
 
-/// Returns the bridge folders of a run.
+/// Returns the names of the folders that a run's bridges use.
 pub fn bridges(plan: &Plan) -> Vec<String> {
     let stem = plan.segment_name(&format!("{BRIDGE}-"));
     let names = list_segments().unwrap_or_default();
     names.into_iter().filter(|name| name.starts_with(&stem)).collect()
 }
 
-/// Removes every segment of a run except `left_behind`. The control segment goes last, so that the
-/// run can be found while any of it exists. Opens no descriptor, so that it works when none are
-/// left.
+/// Removes every segment of a run except those in `left_behind`. The control segment goes last, so
+/// that the run can be found while any of it exists. Opens no descriptor, so that it works when
+/// none are left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.name));
     for name in names.filter(|name| !left_behind.contains(name)) {

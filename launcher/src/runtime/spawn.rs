@@ -19,9 +19,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
 
-/// All processes of a run and the helpers. Dropping it kills and reaps whatever still runs.
+/// All processes of a run, and the launcher's helper processes. Dropping it kills and reaps
+/// whatever still runs.
 pub struct Processes {
-    /// In the order of the plan.
+    /// Processes in the order of the plan.
     pub all: Vec<Process>,
     reaper: HelperProcess,
     spiller: Option<HelperProcess>,
@@ -45,9 +46,9 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
 }
 
 impl Processes {
-    /// Starts only the reaper: from now on a killed launcher leaves nothing behind. This process
-    /// becomes the subreaper of the run's orphans: process 1 may be one that reaps none, or this
-    /// one.
+    /// Starts the reaper, before any other process: a launcher that is killed from now on leaves
+    /// nothing. This process becomes the subreaper of the run's orphans: process 1 may be one that
+    /// reaps none, or this one.
     pub fn start_reaper(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
@@ -65,7 +66,7 @@ impl Processes {
         [&self.reaper].into_iter().chain(&self.spiller).map(HelperProcess::process)
     }
 
-    /// Starts the plan's processes, and the spiller before them.
+    /// Starts the processes of the plan, and the spiller before them.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         self.spiller = HelperProcess::spiller(segments)?;
         for index in 0..segments.plan.processes.len() {
@@ -79,8 +80,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a running process exits, `other` becomes readable, or the time is over; then
-    /// updates all exit statuses.
+    /// Sleeps until a process exits, `other` becomes readable, or the time is over. Then updates
+    /// all exit statuses.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         // A caller that passes signals also watches the helpers; any other would be woken by their
         // exit repeatedly.
@@ -104,8 +105,8 @@ impl Processes {
         process::reap_orphans(&own);
     }
 
-    /// Gives every role `grace` to exit, longer while it waits for a core, then kills and reaps the
-    /// rest.
+    /// Gives the run's processes `grace` to exit, then kills and reaps the rest. They get longer
+    /// while they wait for a core.
     pub fn end_roles(&mut self, grace: Duration) {
         self.standbys.end();
         let told = Instant::now();
@@ -122,7 +123,7 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Ends the spiller process; the caller saves the rest of the logs. Returns a note for the
+    /// Ends the spiller, so that the caller can save the rest of the logs. Returns a note for the
     /// user.
     pub fn end_spiller(&mut self) -> Option<String> {
         let mut spiller = self.spiller.take()?;
@@ -130,7 +131,7 @@ impl Processes {
         spiller.exit_note()
     }
 
-    /// Ends the reaper: nothing is left for it to save.
+    /// Ends the reaper, once nothing is left to clean up.
     pub fn end_reaper(&mut self) {
         self.reaper.end();
     }

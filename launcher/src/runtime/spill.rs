@@ -5,7 +5,7 @@
 //! No process waits for the spiller, and it waits for none: the threads of the run only see that
 //! chunks are free again. It polls, moves full chunks and sleeps, on a core of its own if there is
 //! one. If it dies, the launcher starts another one, which continues where it was. It locks the
-//! files that it writes, so that the process that saves a log's tail can tell whether a spiller
+//! files that it writes, so that the process that saves a log's tail can check whether a spiller
 //! still writes it.
 
 use crate::runtime::progress::complain;
@@ -35,7 +35,8 @@ const AFTER_ERROR: Duration = Duration::from_millis(200);
 /// Maximum wait for a spiller's lock before saving a tail: the spiller dies with its launcher.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Moves chunks until it is killed: by the launcher when the run is over, or with it.
+/// Moves full chunks of a run's logs to disk until the launcher kills this process, or until the
+/// launcher dies.
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-spill");
@@ -108,8 +109,8 @@ fn write_front(plan: &Plan, index: usize, log: &ReadOnlyWords, file: &File) -> i
     file.write_all_at(&front, 0)
 }
 
-/// Completes a thread's file: the current front, and the tail still in memory after the moved
-/// chunks. Changes nothing in memory, so it can be repeated.
+/// Completes the saved log of a thread: its header, and the records that are still in memory.
+/// Changes nothing in memory, so it can be repeated.
 ///
 /// # Errors
 /// A failed system call, a spiller that still writes the file, or a file that lacks chunks.

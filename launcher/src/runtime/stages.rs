@@ -69,17 +69,17 @@ use system::scratch::ColumnStore;
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
-/// A run that has ended, with its outcome and its evaluated figures.
+/// A run that has ended, with its outcome and figures.
 pub struct FinishedRun {
     /// The run's folder.
     pub folder: PathBuf,
-    /// How the run ended.
+    /// Outcome of the run.
     pub outcome: RunOutcome,
     /// The evaluated figures.
     pub summary: Summary,
 }
 
-/// Ctrl-C before the first order.
+/// The error that a run was interrupted by Ctrl-C before its first order.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted before the start: nothing was measured")]
 pub struct Interrupted;
@@ -106,14 +106,14 @@ impl RunContext<'_> {
     }
 }
 
-/// A run that can start: planned, checked against the machine, shown, and with a folder.
+/// A run that was planned, checked and shown, and that has a folder.
 pub struct PreparedRun<'a> {
     schedule: Schedule,
     context: RunContext<'a>,
 }
 
-/// A run whose segments and reaper exist: if the launcher is killed from now on, the reaper saves
-/// the logs and removes the rest.
+/// A run whose segments and cleanup process (reaper) exist. If the launcher is killed from now on,
+/// the reaper saves the logs and removes the rest.
 pub struct ArmedRun<'a> {
     processes: Processes,
     _groups: ContainerCgroups<'static>,
@@ -127,7 +127,8 @@ pub struct ArmedRun<'a> {
     context: RunContext<'a>,
 }
 
-/// A run that has ended, with its logs still in memory. Only the reaper and the spiller still run.
+/// A run that has ended, with its logs still in shared memory. Only the reaper and the spiller
+/// still run.
 pub struct EndedRun<'a>(ArmedRun<'a>);
 
 /// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. No process of it is
@@ -139,7 +140,7 @@ pub struct SavedRun<'a> {
 }
 
 impl<'a> PreparedRun<'a> {
-    /// Plans a run, shows the plan and makes the folder.
+    /// Plans a run, shows the plan and creates the run's folder.
     ///
     /// # Errors
     /// [`crate::config::UsageError`] for invalid settings, otherwise the error that occurred; no
@@ -203,7 +204,7 @@ impl<'a> PreparedRun<'a> {
         Ok(Self { schedule, context })
     }
 
-    /// Creates the segments, starts the reaper and creates the cgroups. The reaper starts before
+    /// Creates the run's segments and cgroups, and starts the reaper. The reaper starts before
     /// named segments exist, which a killed launcher would leave behind, and after unnamed ones,
     /// since it inherits the logs.
     pub fn arm(self) -> Result<ArmedRun<'a>> {
@@ -221,7 +222,7 @@ impl<'a> PreparedRun<'a> {
 }
 
 impl<'a> ArmedRun<'a> {
-    /// Starts the processes, lets them trade and ends them.
+    /// Starts the run's processes, lets them trade and ends them.
     ///
     /// # Errors An error before the first order, and [`Interrupted`]. A run that started and failed
     /// is an [`EndedRun`] with a failed outcome.
@@ -242,7 +243,7 @@ impl<'a> ArmedRun<'a> {
 }
 
 impl<'a> EndedRun<'a> {
-    /// Saves the logs and what else is in memory, and removes the segments.
+    /// Saves the run's logs and other results in memory, and removes the segments.
     ///
     /// # Errors
     /// The folder was removed during the run and cannot be recreated: the logs could not be
@@ -286,8 +287,8 @@ impl<'a> EndedRun<'a> {
 }
 
 impl SavedRun<'_> {
-    /// Measures the core-to-core round trips after the run, saves the record, and evaluates the
-    /// run.
+    /// Measures the core-to-core round trips after the run, saves its record, and evaluates its
+    /// logs.
     ///
     /// # Errors
     /// Results that cannot be written. The folder stays with the files so far, and so do logs that

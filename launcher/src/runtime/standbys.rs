@@ -44,7 +44,7 @@ struct PromotedStandby {
     at: Instant,
 }
 
-/// The standbys of a run.
+/// The hot standbys of a run's engine and exchanges.
 #[derive(Default)]
 pub struct Standbys {
     all: Vec<Standby>,
@@ -56,8 +56,8 @@ pub struct Standbys {
 }
 
 impl Standbys {
-    /// Starts a standby for a process unless it has one. A start that fails is tried again after a
-    /// pause: a restart does not need it.
+    /// Starts a hot standby for a process, unless it has one. A start that fails is tried again
+    /// after a pause: a restart does not need it.
     pub fn ensure(&mut self, segments: &Segments, of: usize) {
         let now = Instant::now();
         self.backoffs.resize_with(segments.plan.processes.len(), Backoff::default);
@@ -95,7 +95,8 @@ impl Standbys {
         Some((process, ours))
     }
 
-    /// Promotes the standby of a process. Returns `None` if there is none that runs.
+    /// Promotes the hot standby of a dead process to take its place. Returns `None` if there is
+    /// none that runs.
     pub fn promote(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
@@ -108,7 +109,7 @@ impl Standbys {
         None
     }
 
-    /// Returns the processes whose promoted standbys have not answered in time, each once.
+    /// Returns the processes whose promoted standbys have not taken over in time, each once.
     pub fn take_unresponsive(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
         self.promoted.retain_mut(|told| {
@@ -121,7 +122,7 @@ impl Standbys {
         silent
     }
 
-    /// Updates the exit status of each standby.
+    /// Updates the exit status of each hot standby.
     pub fn poll(&mut self) {
         for spare in &mut self.all {
             // An error shows when the standby is needed.
@@ -129,12 +130,12 @@ impl Standbys {
         }
     }
 
-    /// Returns the process ids of the standbys.
+    /// Returns the process ids of the hot standbys.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
-    /// Ends all standby processes.
+    /// Ends all hot standbys.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }

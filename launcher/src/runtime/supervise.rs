@@ -86,7 +86,7 @@ struct Supervisor<'a> {
     victims: usize,
 }
 
-/// Runs the plan's processes from start to end, and records how it went. `processes` holds the
+/// Runs the plan's processes from start to end, and records how each ended. `processes` holds the
 /// reaper already; of those returned only the reaper and the spiller still run. `faults` are the
 /// faults that the launcher injects by signal.
 ///
@@ -346,14 +346,14 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns the counters of the orchestrator from its thread's segment.
+/// Returns the orchestrator's counters, read from its thread's segment.
 pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCounters> {
     let thread = plan.thread_of(Role::Orchestrator)?;
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
 
-/// Returns a count of everything that the orchestrator has done with orders, including reports of
-/// orders that have more to come.
+/// Returns a number that grows with everything the orchestrator does with orders. It includes
+/// reports of orders that have more to come.
 pub fn progress_count(engine: &AgentCounters) -> u64 {
     use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
     // Includes returned reports: a strategy with little CPU time drains its reports slowly.
@@ -362,7 +362,7 @@ pub fn progress_count(engine: &AgentCounters) -> u64 {
         .fold(0, |sum, &counter| sum.wrapping_add(engine.get(counter)))
 }
 
-/// Returns the orders that were dispatched and are not settled.
+/// Returns the number of orders that were dispatched to venues and are not settled.
 pub fn at_venues(engine: &AgentCounters) -> u64 {
     let [dispatched, settled] =
         [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled].map(|counter| engine.get(counter));

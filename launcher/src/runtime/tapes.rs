@@ -11,8 +11,8 @@ use system::folder::{Draft, OpenDir};
 /// The bit of an id that marks an order of the opening book.
 const RESTING: u64 = venue::RESTING;
 
-/// Saves the tapes as `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. Returns
-/// notes for the user.
+/// Saves the exchanges' trades and last books as `trades-V.csv` and `book-V.csv` for each venue V.
+/// Returns notes for the user.
 pub fn save(
     tapes: &[(u16, ReadOnlyWords)],
     start_ticks: u64,

@@ -6,7 +6,7 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// The account of one process and of its predecessors.
+/// CPU time, memory and start-up time of one process of a run and of its predecessors.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessAccount {
     spawned: Instant,
@@ -20,8 +20,8 @@ impl ProcessAccount {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
 
-    /// Continues a predecessor's account: CPU times add up, the larger memory counts, and the
-    /// start-up is the first one's.
+    /// Adds the figures of the predecessor that this process replaces. CPU times add up, the larger
+    /// memory counts, and the start-up is the first one's.
     #[must_use]
     pub fn continuing(self, earlier: Self) -> Self {
         let usage = ProcessUsage { cpu_ns: None, ..earlier.usage };
@@ -32,14 +32,14 @@ impl ProcessAccount {
         self.usage.startup_ns.is_some()
     }
 
-    /// Records that the process has reached the barrier.
+    /// Records the CPU time of a process when it has reached the start barrier.
     pub fn record_ready(&mut self, pid: u32) {
         self.usage.startup_ns = Some(self.spawned.elapsed().as_nanos() as u64);
         self.usage.startup_cpu_ns = cpu_time(pid);
         self.sample_memory(pid);
     }
 
-    /// Samples the process's memory; nothing if it has exited.
+    /// Records the current memory of the process; nothing if it has exited.
     pub fn sample_memory(&mut self, pid: u32) {
         self.record_status(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     }
@@ -53,8 +53,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Records the CPU time of a process that has exited and is not reaped: the kernel still has
-    /// its account.
+    /// Records the CPU time of a process that has exited and is not reaped.
     pub fn record_exit(&mut self, pid: u32) {
         let used = cpu_time(pid).map(|used| used.saturating_add(self.before_ns));
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);

@@ -33,7 +33,7 @@ pub struct DeleteFlags {
     pub dry_run: bool,
 }
 
-/// Prints the results in a folder.
+/// Prints the runs and experiments in a folder.
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if !flags.folder.is_dir() {
         return Err(
@@ -63,8 +63,8 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Deletes results: all of the named ones, or none if one may not be deleted. Files that bulkhead
-/// did not write stay, with their folder: exit code 1.
+/// Deletes the named runs and experiments: all of them, or none if one may not be deleted. Files
+/// that bulkhead did not write stay, with their folder: exit code 1.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
     let known = |name: &PathBuf| -> Result<_> {
         // A link is not deleted as the folder that it leads to.

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use system::process;
 
-/// Default folder of results.
+/// Name of the default folder of results.
 pub const RUNS: &str = "runs";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -154,7 +154,7 @@ impl ResultEntry {
     }
 }
 
-/// Resolves a user's folder name: a path, or `latest` for the newest run in `runs`.
+/// Resolves the name of a run's folder: a path, or `latest` for the newest run in `runs`.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
         // A link that the user names is followed; those in a folder of results are not.

@@ -21,7 +21,7 @@ const TAGS: &str = "tags";
 const RUNS: &str = "runs";
 const MAKING: &str = "making";
 
-/// Kind of a folder of results.
+/// The kind of a folder of results: a run or an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     Run,
@@ -29,7 +29,7 @@ pub enum FolderKind {
     Experiment,
     /// A survey's folder, with a folder for each of its experiments and runs.
     Survey,
-    /// A journal's folder inside a run's.
+    /// The folder of a journal inside that of a run.
     Journal,
     /// Folder of a planned sweep's runs: contains only folders.
     Runs,
@@ -101,7 +101,7 @@ const TABLES: [&str; 21] = [
     "left-out",
 ];
 
-/// Returns `true` for the name of a file that bulkhead writes into such a folder.
+/// Returns `true` if a name is that of a file that bulkhead writes into this kind of folder.
 pub fn is_owned(kind: FolderKind, name: &str) -> bool {
     let is_draft = name.starts_with('.') && name.ends_with(DRAFT_SUFFIX);
     is_draft

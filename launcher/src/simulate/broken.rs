@@ -34,15 +34,15 @@ thread_local! {
     static DEFECT: Cell<Defect> = const { Cell::new(Defect::Doubles) };
 }
 
-/// Sets the defect of the [`BrokenLink`] rings that this thread attaches from now on.
+/// Sets the defect that rings of this thread have from now on.
 pub(super) fn set(defect: Defect) {
     DEFECT.set(defect);
 }
 
-/// The technique `L` with a defect.
+/// A technique with an injected defect, such as lost messages.
 pub struct BrokenLink<L>(PhantomData<L>);
 
-/// The producer of a [`BrokenLink`].
+/// The sending end of a technique with an injected defect.
 pub struct BrokenProducer<P> {
     inner: P,
     defect: Defect,
@@ -153,8 +153,8 @@ impl LogCorruption {
         }
     }
 
-    /// Corrupts a saved log; `seed` selects the record. Returns `false` if no record fits, and
-    /// leaves the log unchanged.
+    /// Corrupts a saved log, as a check of the simulation; `seed` selects the record. Returns
+    /// `false` if no record fits, and leaves the log unchanged.
     pub fn apply(self, log: &mut Vec<u8>, seed: u64) -> bool {
         if self == LogCorruption::Passes {
             return passes(log, seed);

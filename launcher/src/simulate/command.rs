@@ -65,14 +65,15 @@ fn defect(name: &str) -> Result<Defect, String> {
     Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
 }
 
-/// Totals over many simulated runs. Sums, so that the order of simulation does not matter.
+/// Totals over many simulated runs: orders, deaths, violations. Sums, so that the order of
+/// simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimulationTotals {
-    /// Runs.
+    /// Number of simulated runs.
     pub runs: u64,
-    /// Orders sent.
+    /// Orders sent in all runs together.
     pub sent: u64,
-    /// Orders returned.
+    /// Orders returned in all runs together.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,
@@ -93,7 +94,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds the result of one run to the totals.
+    /// Adds the result of one simulated run.
     pub fn record(&mut self, trial: &Trial) {
         let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
         self.merge(&SimulationTotals {
@@ -111,7 +112,7 @@ impl SimulationTotals {
         });
     }
 
-    /// Adds the totals of another worker thread.
+    /// Adds the totals that another worker thread has collected.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;
@@ -195,7 +196,7 @@ fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
     Ok(if asked.is_empty() { all() } else { asked.to_vec() })
 }
 
-/// Runs `launcher simulate`.
+/// Runs `launcher simulate`: draws seeds, simulates them and reports failures.
 ///
 /// # Errors
 /// [`UsageError`] for a technique that cannot be simulated; an output that cannot be written.

@@ -6,11 +6,11 @@ use shm::memory::SHM_DIR;
 use shm::sync::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 
-/// A folder that is removed on drop.
+/// A temporary folder for the journals of a simulated run, removed on drop.
 pub(super) struct JournalFolder(PathBuf);
 
 impl JournalFolder {
-    /// Creates a new temporary folder.
+    /// Creates a new temporary folder for journals.
     ///
     /// # Errors
     /// The folder cannot be created; the error names it.
@@ -24,7 +24,7 @@ impl JournalFolder {
         Ok(Self(path))
     }
 
-    /// Returns the path of the temporary folder.
+    /// Returns the path of the temporary folder for journals.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }

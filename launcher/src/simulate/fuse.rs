@@ -7,7 +7,7 @@ use protocol::plan::{FaultKind, Plan};
 use std::cell::Cell;
 use std::panic::resume_unwind;
 
-/// Panic payload that unwinds a turn in which a fault fires.
+/// The panic payload that ends a simulated process's work where a crash is injected.
 pub(super) struct InjectedUnwind(pub FaultKind);
 
 thread_local! {
@@ -17,18 +17,17 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the number of clock reads until the simulated process crashes, 0 for unlimited.
+/// Sets the number of clock reads until a simulated process crashes, 0 for unlimited.
 pub(super) fn set(left: u64) {
     LEFT.set(left);
 }
 
-/// Disarms the simulated crash, and returns the clock reads that were left. Returns the reads that
-/// were left.
+/// Cancels the crash of a simulated process, and returns the clock reads that were left.
 pub(super) fn take() -> u64 {
     LEFT.take()
 }
 
-/// Counts a clock read, and crashes the simulated process at the last one.
+/// Counts a clock read of a simulated process, and crashes it at the last one.
 pub(super) fn look() {
     let left = LEFT.get();
     if left > 0 {
@@ -39,12 +38,12 @@ pub(super) fn look() {
     }
 }
 
-/// Sets the time that a recovering process reads.
+/// Sets the time that a recovering simulated process reads.
 pub(super) fn set_now(ticks: u64) {
     NOW.set(ticks);
 }
 
-/// Reads the time that was set for a recovering process.
+/// Reads the time that was set for a recovering simulated process.
 pub(super) fn now(_: &Plan) -> u64 {
     look();
     NOW.get()

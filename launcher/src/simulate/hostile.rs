@@ -33,8 +33,8 @@ named_enum! {
     }
 }
 
-/// Builds the first incarnation of a hostile strategy: it attacks from order `from` on, and counts
-/// the messages it tampered with.
+/// Builds the first incarnation of a hostile strategy, which attacks from order `from` on. It
+/// counts the messages it tampered with.
 ///
 /// # Errors
 /// A segment that does not match the plan.

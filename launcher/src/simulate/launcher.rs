@@ -27,7 +27,7 @@ const SETTLED: u64 = 20_000;
 /// Maximum time without progress, in addition to the longest delay, in ticks.
 const SILENCE: u64 = 20 * LIVENESS_NS;
 
-/// The launcher of a simulated run.
+/// The launcher of a simulated run: the real handling of deaths and faults on a virtual clock.
 pub(super) struct SimulatedLauncher<'a> {
     plan: &'a Plan,
     kind: ScenarioKind,
@@ -50,7 +50,7 @@ pub(super) struct SimulatedLauncher<'a> {
 }
 
 impl<'a> SimulatedLauncher<'a> {
-    /// Creates the launcher of a simulated run, with an open barrier.
+    /// Creates the launcher of a simulated run, with the start barrier open.
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
         let repairs = segments.repairs.clone().expect("every run has them");
@@ -75,7 +75,7 @@ impl<'a> SimulatedLauncher<'a> {
         }
     }
 
-    /// Returns when the launcher needs its next turn at the latest, in ticks.
+    /// Returns the tick at which the launcher needs its next turn at the latest.
     pub fn wake(&self) -> u64 {
         let interrupt = match self.kind {
             ScenarioKind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
@@ -87,7 +87,7 @@ impl<'a> SimulatedLauncher<'a> {
         interrupt.min(fault).min(command).min(restart.map_or(u64::MAX, |ns| START_TICKS + ns))
     }
 
-    /// Polls the run for one turn. Returns how it ended, if it has.
+    /// Lets the launcher poll its simulated processes once. Returns how it ended, if it has.
     ///
     /// # Errors
     /// An incident that cannot be handled.
@@ -161,7 +161,7 @@ impl<'a> SimulatedLauncher<'a> {
         }
     }
 
-    /// Returns `true` if a venue may be slow or silent.
+    /// Returns `true` if the scenario has faults that make a venue slow or silent.
     pub fn has_venue_faults(&self) -> bool {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
@@ -325,13 +325,13 @@ impl<'a> SimulatedLauncher<'a> {
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
-    /// Crashes the simulated machine: no process has another turn.
+    /// Crashes the simulated machine, so that no process runs any more.
     pub fn crash(self, family: &mut SimulatedProcesses<'a>) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
         family.crash();
         self.lists(RunOutcome::Interrupted)
     }
 
-    /// Ends the run: every process has turns until it has ended; the rest is killed.
+    /// Ends the simulated run: every process runs until it has ended; the rest is killed.
     ///
     /// # Errors
     /// A thread panicked.

@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::{fs, io};
 
-/// The drawn properties of a run's machine. From a random stream of its own, so that the rest of
-/// the scenario does not depend on it.
+/// The drawn properties of a simulated run's machine, such as when it crashes. From a random stream
+/// of its own, so that the rest of the scenario does not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MachineScenario {
     pub has_spares: bool,
     pub journal: Journaling,
-    /// When the machine crashes, in nanoseconds after the start.
+    /// Time at which the machine crashes, in nanoseconds after the start.
     pub dies: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl MachineScenario {
     }
 }
 
-/// The machine of a simulated run.
+/// The machine of a simulated run, which can crash with all its processes.
 pub(super) struct SimulatedMachine {
     /// Journal segments as of their last sync.
     on_disk: Mutex<HashMap<PathBuf, Vec<u8>>>,
@@ -103,7 +103,7 @@ impl SimulatedMachine {
         Arc::new(MachineDisk(Arc::downgrade(self)))
     }
 
-    /// Syncs a drawn journal, if any, before a thread's turn.
+    /// Syncs a drawn journal to the simulated disk, if any, before a thread's turn.
     ///
     /// # Errors
     /// The simulated disk failed.
@@ -120,7 +120,7 @@ impl SimulatedMachine {
         synced.map_err(|error| format!("the disk of the simulation: {error}"))
     }
 
-    /// Runs `then` without a disk: nothing it writes is synced.
+    /// Runs `then` without the simulated disk: nothing that it writes is synced.
     pub fn without_disk<T>(&self, then: impl FnOnce() -> T) -> T {
         let before = self.is_over.swap(1, Ordering::Relaxed);
         let done = then();
@@ -128,7 +128,7 @@ impl SimulatedMachine {
         done
     }
 
-    /// Crashes the machine: nothing reaches the disk any more.
+    /// Crashes the machine: nothing that is written afterwards reaches the simulated disk.
     pub fn crash(&self) {
         self.is_over.store(1, Ordering::Relaxed);
     }
@@ -155,7 +155,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Check of the state after a machine crash.
+/// The check of what survived the crash of a simulated machine.
 #[derive(Debug)]
 pub(super) struct PostCrashCheck {
     /// Published reports that do not follow from the journals.
@@ -165,7 +165,8 @@ pub(super) struct PostCrashCheck {
 }
 
 impl PostCrashCheck {
-    /// Checks published reports against the journals. All writers are gone.
+    /// Checks that every published report is in the journals that survived the crash. All writers
+    /// are gone.
     ///
     /// # Errors
     /// A journal that cannot be read.

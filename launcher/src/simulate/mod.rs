@@ -67,18 +67,18 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use system::clock::{Clock as _, VirtualClock};
 
-/// Process id of the launcher in a simulated run. Its processes have the following ids; none exists
-/// in the kernel.
+/// Process id of the launcher in a simulated run, which no real process has. Its processes have the
+/// following ids; none exists in the kernel.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;
 /// Maximum turns of a run.
 const MAX_TURNS: u64 = 5_000_000;
 
-/// A simulated run before it is judged.
+/// A simulated run with its logs, before it is judged.
 #[derive(Debug)]
 pub struct Simulated {
-    /// The scenario.
+    /// The scenario that was simulated.
     pub scenario: Scenario,
     /// The launcher's record of the run.
     pub record: RunRecord,
@@ -96,20 +96,20 @@ pub struct Simulated {
     pub turns: u64,
 }
 
-/// Result of a simulated run.
+/// The result of a simulated run: its figures and every violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The seed.
+    /// The seed of the simulated run.
     pub seed: u64,
-    /// The technique.
+    /// The technique that the run used.
     pub technique: Technique,
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Conditions that did not hold; empty on success.
     pub broken: Vec<String>,
-    /// Orders sent.
+    /// Orders that the strategies sent.
     pub sent: u64,
-    /// Orders returned.
+    /// Orders that returned to their strategies.
     pub returned: u64,
     /// Incarnations that died, were killed or quarantined.
     pub incidents: u64,
@@ -131,7 +131,7 @@ pub struct Trial {
     pub digest: u64,
 }
 
-/// Options of a simulation, in addition to seed and technique.
+/// Options of a simulation, in addition to its seed and technique.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulationOptions {
     /// Only crash-recovery runs, whatever the technique.
@@ -143,7 +143,7 @@ pub struct SimulationOptions {
 }
 
 impl SimulationOptions {
-    /// Draws the scenario of a seed.
+    /// Draws the scenario that belongs to a seed.
     ///
     /// # Errors
     /// The planner refuses the drawn settings: a mistake in either.
@@ -154,7 +154,7 @@ impl SimulationOptions {
     }
 }
 
-/// Simulates and judges the run of a seed.
+/// Simulates the run that belongs to a seed, and judges it.
 ///
 /// # Errors
 /// An error of the simulation itself: a scenario that cannot be planned.
@@ -190,7 +190,7 @@ impl Trial {
 }
 
 impl Simulated {
-    /// Merges the logs and judges the run.
+    /// Merges the logs of the simulated run and checks every invariant.
     pub fn judge(&self) -> Trial {
         let Self { scenario, record, logs, .. } = self;
         let incidents = &record.incidents;
@@ -223,7 +223,7 @@ impl Simulated {
     }
 }
 
-/// Simulates a scenario's run from start to end.
+/// Simulates a scenario from start to end.
 ///
 /// # Errors
 /// The run does not end, or something panicked.

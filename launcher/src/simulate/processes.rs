@@ -57,11 +57,11 @@ fn act(kind: FaultKind, means: &mut FaultContext) {
 enum ThreadMode {
     /// Runs its duty cycle.
     Duty,
-    /// Does nothing: it hangs.
+    /// The thread hangs: it does nothing.
     Hung,
     /// Overwrites memory that its process can write.
     Scribbling(Box<Draws>),
-    /// Has ended.
+    /// The thread has ended.
     Over,
 }
 
@@ -103,7 +103,7 @@ impl SimulatedProcess {
     }
 }
 
-/// All simulated processes of a run.
+/// All processes of a simulated run, driven one turn at a time.
 pub(super) struct SimulatedProcesses<'a> {
     /// Ring ends of the technique.
     ends: BoxedEnds,
@@ -124,7 +124,7 @@ pub(super) struct SimulatedProcesses<'a> {
 }
 
 impl<'a> SimulatedProcesses<'a> {
-    /// Starts every process; none has had a turn.
+    /// Starts every process of a scenario; none has had a turn.
     ///
     /// # Errors
     /// A segment that does not match the plan.
@@ -244,7 +244,7 @@ impl<'a> SimulatedProcesses<'a> {
         Ok(())
     }
 
-    /// Runs one turn of a thread, if it has any. Returns `true` if it did work.
+    /// Runs one duty cycle of a simulated thread, if it is due. Returns `true` if it did work.
     ///
     /// # Errors
     /// The thread panicked.
@@ -340,19 +340,19 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns when the first thread needs its next turn, in ticks, at or after `from`.
+    /// Returns the tick at which the first thread needs its next turn, at or after `from`.
     pub fn wake(&self, from: u64) -> u64 {
         let runs = |actor: &&SimulatedThread| self.children[actor.process].ended.is_none();
         let wakes = self.actors.iter().flatten().filter(runs).map(|actor| actor.wake);
         wakes.filter(|wake| *wake >= from).min().unwrap_or(u64::MAX)
     }
 
-    /// Returns when a thread last did work, in ticks.
+    /// Returns the tick at which a thread last did work.
     pub fn busy(&self, thread: usize) -> u64 {
         self.actors[thread].as_ref().map_or(0, |actor| actor.busy)
     }
 
-    /// Stops or kills a process by signal.
+    /// Stops or kills a simulated process by signal.
     pub fn signal(&mut self, process: usize, kind: FaultKind) {
         if kind == FaultKind::Stop {
             self.struck.push(kind);
@@ -365,7 +365,7 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns `true` if a process was sent SIGKILL and has not ended.
+    /// Returns `true` if a simulated process was sent SIGKILL and has not ended.
     pub fn is_dying(&self) -> bool {
         self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
     }
@@ -376,19 +376,19 @@ impl<'a> SimulatedProcesses<'a> {
         if self.scenario.kind == ScenarioKind::Recovery { self.draws.below(LAST_LOOKS) } else { 0 }
     }
 
-    /// Returns `true` if every process has ended.
+    /// Returns `true` if every simulated process has ended.
     pub fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.ended.is_some())
     }
 
-    /// Kills all running processes immediately.
+    /// Kills all running simulated processes immediately.
     pub fn kill_rest(&mut self) {
         for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
             child.ended = Some((false, "signal 9 (SIGKILL)".into()));
         }
     }
 
-    /// Crashes the machine with all processes.
+    /// Crashes the simulated machine with all its processes.
     pub fn crash(&mut self) {
         self.kill_rest();
         self.machine.crash();
@@ -399,7 +399,7 @@ impl<'a> SimulatedProcesses<'a> {
         Arc::clone(&self.machine)
     }
 
-    /// Returns how each process ended.
+    /// Returns the exit status of each simulated process.
     pub fn exits(&self) -> Vec<ProcessExit> {
         let exit = |child: &SimulatedProcess| ProcessExit {
             process: child.name.clone(),

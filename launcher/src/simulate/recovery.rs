@@ -23,12 +23,12 @@ use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
 
-/// Returns `true` if a seed stands for a crash-recovery run, unless a kind is requested.
+/// Returns `true` if a seed stands for a crash-recovery run, unless the user requested a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
     technique == Technique::from_link::<SpscMux>() && Draws::new(seed, Draws::RESTARTS).below(3) == 0
 }
 
-/// Makes every venue an exchange in its own process, for crash recovery.
+/// Changes the settings of a crash-recovery run: every venue is an exchange in its own process.
 pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
     settings.venue = Some(KindList::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);
@@ -38,7 +38,8 @@ pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
     settings.max_open = Some(Count(1 + draws.below(most)));
 }
 
-/// Draws which roles die or hang, and when; `death` draws a strategy's death.
+/// Draws which roles of a crash-recovery run die or hang, and when. `death` draws a strategy's
+/// death.
 pub(super) fn faults(
     draws: &mut Draws,
     plan: &Plan,
@@ -72,7 +73,7 @@ pub(super) fn faults(
     faults
 }
 
-/// What the exchanges did according to their journals.
+/// The orders, fills and trades of a run's exchanges, read from their journals.
 #[derive(Debug, Default)]
 pub(super) struct JournalAudits {
     /// Orders in the journals, with their number of occurrences.
@@ -86,7 +87,7 @@ pub(super) struct JournalAudits {
 }
 
 impl JournalAudits {
-    /// Adds an exchange's journal and its tape.
+    /// Adds the contents of an exchange's journal and its tape.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
         let is_same = |(trade, taped): &(&Trade, &TapedTrade)| {
@@ -107,7 +108,7 @@ impl JournalAudits {
     }
 }
 
-/// Returns the violations in a run that ended, according to the exchanges' journals.
+/// Returns how the results of a run differ from the exchanges' journals.
 pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     let mut found = Vec::new();
     let Some(audits) = &run.audits else { return vec!["the exchanges' journals cannot be read".into()] };

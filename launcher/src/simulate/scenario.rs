@@ -20,13 +20,13 @@ use shm::ring::spsc_mux::SpscMux;
 use strategy::schedule::{Schedule, Spec, sample};
 use system::clock::ClockSource;
 
-/// Liveness deadline, in nanoseconds of the virtual clock.
+/// Liveness deadline of simulated threads, in nanoseconds of the virtual clock.
 pub(super) const LIVENESS_NS: u64 = 1_000_000;
 
-/// The kind of a scenario.
+/// The kind of a scenario: normal trading, deaths, crash recovery, an attack, or another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioKind {
-    /// Nothing goes wrong.
+    /// A run without faults.
     Peace,
     /// Operators turn kill switches, and a venue may have a fault: the scenario's commands, the
     /// plan's fault.
@@ -41,7 +41,7 @@ pub enum ScenarioKind {
     /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`,
     /// `feign`, `lose`, `hold`.
     Assault(FaultKind),
-    /// One strategy sends invalid messages from an order on.
+    /// One strategy sends invalid messages, beginning with one of its orders.
     Hostile(Attack, u64),
 }
 
@@ -60,33 +60,35 @@ impl ScenarioKind {
     }
 }
 
-/// A run to simulate: a function of seed and technique.
+/// A run to simulate, drawn from a seed: plan, schedule, faults and speeds.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Seed.
+    /// The seed from which the scenario is drawn.
     pub seed: u64,
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
     pub culprits: Vec<u16>,
-    /// The plan.
+    /// The plan of the simulated run.
     pub plan: Plan,
-    /// The orders.
+    /// The orders of the simulated run.
     pub schedule: Schedule,
-    /// What successors get wrong.
+    /// Injected defect of the successors of crashed processes.
     pub mistake: Option<Mistake>,
     /// The engine and exchanges have standbys.
     pub has_standbys: bool,
-    /// When the machine crashes, in nanoseconds after the start, if the run lasts that long.
+    /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
+    /// long.
     pub machine_dies_ns: Option<u64>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
-    /// For each thread of the plan, and the launcher: n, if it gets one in 2^n of its drawn turns.
+    /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
+    /// drawn turns.
     pub(super) slowness: Vec<u64>,
 }
 
-/// Returns `true` if the technique uses only memory, which the simulation has: others would wait
-/// for the kernel, or for their own clock and threads.
+/// Returns `true` if a technique can be simulated: it uses only memory. Others would wait for the
+/// kernel, or for their own clock and threads.
 pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
@@ -100,7 +102,7 @@ pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
 }
 
 impl Scenario {
-    /// Draws a scenario (plan, schedule and faults) from a seed.
+    /// Draws a scenario from a seed: plan, schedule, faults and speeds.
     ///
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
@@ -231,7 +233,7 @@ impl Scenario {
         })
     }
 
-    /// Describes the scenario in one line.
+    /// Describes the scenario in one line for reports.
     pub fn describe(&self) -> String {
         let plan = &self.plan;
         let mut text = format!(

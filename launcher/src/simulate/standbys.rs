@@ -8,7 +8,7 @@ use roles::faults::Draws;
 use roles::{StandbyRole, standby};
 use shm::attached::Attached;
 
-/// A standby process of a simulated run.
+/// A hot standby of a simulated run.
 pub(super) struct StandbyProcess<'a> {
     standby: Box<dyn StandbyRole + 'a>,
     attached: Attached<'a>,
@@ -17,7 +17,7 @@ pub(super) struct StandbyProcess<'a> {
 }
 
 impl<'a> StandbyProcess<'a> {
-    /// Promotes the standby to its role. Returns its segments.
+    /// Promotes the hot standby to the role that it stands by for. Returns its segments.
     pub fn promote(mut self) -> Attached<'a> {
         self.standby.take_over(&mut self.attached);
         self.attached
@@ -33,7 +33,7 @@ impl<'a> StandbyProcess<'a> {
     }
 }
 
-/// All standbys of a simulated run, by the index of their process in the plan.
+/// All hot standbys of a simulated run, by the index of their process in the plan.
 pub(super) struct Standbys<'a> {
     all: Vec<Option<StandbyProcess<'a>>>,
     draws: Draws,
@@ -43,14 +43,14 @@ pub(super) struct Standbys<'a> {
 }
 
 impl<'a> Standbys<'a> {
-    /// Creates the collection without standbys.
+    /// Creates an empty collection of a scenario's hot standbys.
     pub fn new(scenario: &Scenario) -> Self {
         let all = scenario.plan.processes.iter().map(|_| None).collect();
         let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
         Self { all, draws, is_asked: scenario.has_standbys, failed: None }
     }
 
-    /// Checks that no standby process has failed.
+    /// Checks that no simulated hot standby has failed.
     ///
     /// # Errors
     /// A standby could not be started, or stopped following its journal.
@@ -58,8 +58,8 @@ impl<'a> Standbys<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Gives a process's standby a turn, or ends it, if that is drawn. Returns `true` if a new one
-    /// is to be started.
+    /// Lets a process's hot standby run once, or ends it, if that is drawn. Returns `true` if a new
+    /// one is to be started.
     pub fn has_turn(&mut self, process: usize) -> bool {
         if !self.is_asked {
             return false;
@@ -74,7 +74,7 @@ impl<'a> Standbys<'a> {
         false
     }
 
-    /// Starts a standby with its process's segments.
+    /// Starts a hot standby with the segments of the process that it stands by for.
     pub fn start(&mut self, plan: &'a Plan, process: usize, control: &Control, mut attached: Attached<'a>) {
         match standby(plan, &plan.processes[process], control, &mut attached) {
             Ok(standby) => self.all[process] = Some(StandbyProcess { standby, attached, follows: false }),
@@ -82,7 +82,8 @@ impl<'a> Standbys<'a> {
         }
     }
 
-    /// Takes the standby of a process, which may have a last turn; `None` if there is none.
+    /// Takes the hot standby of a dead process out of the collection, to be promoted. It may have a
+    /// last turn; `None` if there is none.
     pub fn promote(&mut self, process: usize) -> Option<StandbyProcess<'a>> {
         let mut spare = self.all[process].take()?;
         if self.draws.below(2) == 0 && !spare.try_step() {

@@ -20,7 +20,7 @@ pub struct WatchFlags {
     pub interval: Nanos,
 }
 
-/// Examples in `watch --help`.
+/// Examples in the help of `launcher watch`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher watch                        the newest active run

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use system::process;
 
-/// Kernel facts about a thread.
+/// State, context switches and CPU time of a thread, according to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelThread {
     /// `R` runs or waits for a core, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` is
     /// dead.
     pub state: char,
-    /// Core that it last ran on.
+    /// Core on which the thread last ran.
     pub core: u32,
     /// Voluntary context switches.
     pub voluntary: u64,

@@ -29,11 +29,11 @@ enum PromptState {
     Limit(String),
 }
 
-/// The action that a key press selects.
+/// The action that a key press in `launcher watch` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     None,
-    /// Quits.
+    /// Quits `launcher watch`.
     Quit,
     /// Sends a command to the engine.
     Give(Command),
@@ -48,13 +48,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Creates the state for a run of `strategies` strategies.
+    /// Creates the key handler of `launcher watch` for a run of `strategies` strategies.
     pub fn new(strategies: u16) -> Self {
         let (asked, message) = (PromptState::Nothing, String::new());
         Self { strategies, selected: 0, prompt: asked, message, answers: channel() }
     }
 
-    /// Returns the state that the view shows.
+    /// Returns the selected strategy, the prompt and the messages for display.
     pub fn shown(&mut self) -> PromptView {
         if let Some(said) = self.answers.1.try_iter().last() {
             self.message = said;
@@ -120,7 +120,7 @@ impl Keys {
         KeyAction::None
     }
 
-    /// Sends a command to a run, and shows the result later.
+    /// Sends an operator's command to a run, without waiting for the result.
     pub fn give(&mut self, run: &str, command: Command) {
         self.message = format!("{}: waits for the engine", text(command));
         let (run, answers) = (run.to_owned(), self.answers.0.clone());

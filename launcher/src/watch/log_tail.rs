@@ -6,7 +6,7 @@ use protocol::record::{RECORD_WORDS, Record};
 use protocol::spill::{CHUNK_RECORDS, LogRing};
 use protocol::status::LOG_OFFSET;
 
-/// How much of a stamp log is read at each poll.
+/// How much of a growing stamp log is read at each poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailMode {
     /// The newest records, up to this number: a sample.
@@ -18,7 +18,7 @@ pub enum TailMode {
 /// How many polls' worth of records may wait to be read.
 const LOOKS_BEHIND: usize = 32;
 
-/// A read position in a stamp log.
+/// A read position in a stamp log that is still being written.
 #[derive(Clone, Debug)]
 pub struct LogTail {
     mode: TailMode,
@@ -26,17 +26,17 @@ pub struct LogTail {
     ring: Option<LogRing>,
     /// The next record to be read.
     next: usize,
-    /// Skipped records.
+    /// Number of records of the log that were skipped.
     pub skipped: u64,
 }
 
 impl LogTail {
-    /// Starts at the beginning of a log; of a spilled one, with its ring.
+    /// Starts reading at the beginning of a stamp log; of one that is moved to disk, with its ring.
     pub const fn new(reading: TailMode, ring: Option<LogRing>) -> Self {
         Self { mode: reading, ring, next: 0, skipped: 0 }
     }
 
-    /// Passes new records of the log to `f`, oldest first. Invalid records are skipped. `chunk`:
+    /// Passes the log's new records to `each`, oldest first. Invalid records are skipped. `chunk`:
     /// the chunk of a spilled log that its thread reports to write.
     pub fn poll(&mut self, log: &SegmentFile, chunk: u64, mut each: impl FnMut(Record)) -> bool {
         let Ok(words) = log.len() else { return false };

@@ -7,7 +7,7 @@ use super::stages::StageRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// State of a run, as observed from outside.
+/// The state of a run, as observed from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservedState {
@@ -32,13 +32,13 @@ impl ObservedState {
         }
     }
 
-    /// Returns `true` if nothing more will change.
+    /// Returns `true` if the run has ended, so that nothing more changes.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Over | Self::Abandoned)
     }
 }
 
-/// A role: its own counters and the kernel's facts about its thread.
+/// A row of `launcher watch`: a role's counters and the kernel's figures of its thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
     /// `strategy-0`, `orchestrator`, `gateway-1`.
@@ -50,22 +50,22 @@ pub struct RoleRow {
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.
     pub state: &'static str,
-    /// Core that it last ran on.
+    /// Core on which the thread last ran.
     pub core: Option<u32>,
     /// Pinned to that core by the plan.
     pub is_pinned: bool,
     /// Orders a second since the last poll: sent, dispatched or received.
     pub rate: Option<f64>,
-    /// Orders in flight, by its own counters; `None` if it does not count them.
+    /// Orders in flight, by the role's own counters; `None` if it does not count them.
     pub in_flight: Option<u64>,
     /// Pushes that found a ring full.
     pub full: u64,
     /// Longest gap between duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Gaps in its log, as far as it was read.
+    /// Gaps in the thread's log, as far as that was read.
     pub gaps: u64,
-    /// Time since its last duty cycle, in nanoseconds; `None` if it had none, or claims one in the
-    /// future.
+    /// Time since the role's last duty cycle, in nanoseconds; `None` if it had none, or claims one
+    /// in the future.
     pub heartbeat_age_ns: Option<u64>,
     /// Voluntary context switches, by the kernel.
     pub voluntary_switches: Option<u64>,
@@ -77,7 +77,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// A ring of the run with its occupancy.
+/// A row of `launcher watch`: a ring of the run with its occupancy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of its segment within the run.
@@ -88,7 +88,7 @@ pub struct RingRow {
     pub capacity: u64,
 }
 
-/// A strategy: its incarnations and positions.
+/// A row of `launcher watch`: a strategy's incarnations, orders and positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyRow {
     pub strategy: u16,
@@ -104,12 +104,12 @@ pub struct StrategyRow {
     pub refused: u64,
     /// Reports that no running incarnation could take.
     pub orphaned: u64,
-    /// Kill switches that apply to it or to all, with their causes.
+    /// Kill switches that apply to the strategy or to all, with their causes.
     pub killed: Vec<String>,
     pub positions: Vec<Position>,
 }
 
-/// An error and its number of occurrences.
+/// A row of `launcher watch`: an error message and how often it occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorRow {
     pub who: String,
@@ -117,7 +117,7 @@ pub struct ErrorRow {
     pub count: u64,
 }
 
-/// A snapshot of a run.
+/// A snapshot of an active run for `launcher watch`: its roles, rings, strategies and errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     pub version: u32,
@@ -126,9 +126,9 @@ pub struct Snapshot {
     pub state: ObservedState,
     /// Time since the start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Isolation level.
+    /// Isolation level of the run.
     pub isolation: String,
-    /// Technique of the contended hand-offs.
+    /// Technique of the submit and completion hand-offs.
     pub technique: String,
     pub planned: u64,
     /// Orders sent, by the strategies' own counters; of a restarted strategy, since its restart.
@@ -155,7 +155,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Version of the JSON format.
+    /// Version of the snapshot's JSON format.
     pub const VERSION: u32 = 1;
 }
 

@@ -12,7 +12,7 @@ const ORDERS: usize = 1 << 20;
 /// Maximum number of accounts: a scribbled log creates no more.
 const ACCOUNTS: usize = 1 << 14;
 
-/// A strategy's position in an instrument.
+/// A strategy's current position in an instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// The instrument, by its index.
@@ -22,7 +22,7 @@ pub struct Position {
     pub fills: u64,
 }
 
-/// Fills and kill switches, from the engine's logs.
+/// Current positions and kill switches, computed from the engine's logs.
 #[derive(Default)]
 pub struct PositionTracker {
     positions: BTreeMap<(u16, u64), (i64, u64)>,
@@ -33,7 +33,7 @@ pub struct PositionTracker {
 }
 
 impl PositionTracker {
-    /// Records an entry of a gateway's or the orchestrator's log.
+    /// Processes a record of a gateway's or the orchestrator's log.
     pub fn observe(&mut self, record: &Record) {
         match record.point {
             Point::Instrument if self.instruments.len() < ORDERS => {
@@ -71,7 +71,7 @@ impl PositionTracker {
         }
     }
 
-    /// Returns a strategy's positions by instrument.
+    /// Returns a strategy's current positions by instrument.
     pub fn positions_of(&self, strategy: u16) -> Vec<Position> {
         let mine = self.positions.range((strategy, 0)..=(strategy, u64::MAX));
         mine.map(|(&(_, instrument), &(net, fills))| Position { instrument, net, fills }).collect()

@@ -111,7 +111,7 @@ impl Sampler {
         }
     }
 
-    /// Remembers the error message of a failed thread, also after its memory is reset.
+    /// Stores the error message of a failed thread, which its restart would erase.
     pub(super) fn failed(&mut self, control: &Control, roles: &[Role], thread: &str, status: &ThreadStatus) {
         let words = printable(&status.error());
         if status.state() != ThreadState::Failed || words.is_empty() || self.own_words.len() >= WORDS {

@@ -30,7 +30,7 @@ struct ThreadTail {
     gaps: u64,
 }
 
-/// The counters at the previous poll, from which rates are computed.
+/// The counters at the previous snapshot, from which rates are computed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RateBaseline {
     pub(super) ticks: u64,
@@ -38,7 +38,7 @@ pub(super) struct RateBaseline {
     pub(super) cpu: u64,
 }
 
-/// A ring's segments: the slots, and the consumer's head if it is separate.
+/// The segments of a ring: the slots, and the consumer's head if that is separate.
 pub(super) type RingParts = (SegmentFile, Option<SegmentFile>);
 
 pub struct Sampler {
@@ -58,7 +58,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a sampler of an active run.
+    /// Creates a sampler that takes snapshots of an active run.
     pub fn new(living: ActiveRunView) -> Self {
         let stages = StageSampler::new(living.plan.ns_per_tick);
         Self {
@@ -79,14 +79,14 @@ impl Sampler {
         &self.run.plan
     }
 
-    /// Returns `true` if the logs hold more records than were read so far, so that another poll
-    /// would find more.
+    /// Returns `true` if the logs hold records that were not read yet, so that another poll would
+    /// find more.
     pub const fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// Polls the run once and returns a snapshot. After the end of the run the last figures stay
-    /// with the final state.
+    /// Takes a snapshot of the run. After the end of the run the last figures stay with the final
+    /// state.
     pub fn poll(&mut self) -> Result<Snapshot> {
         let control = self.run.control()?;
         let life = match control.state() {

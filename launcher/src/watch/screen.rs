@@ -14,12 +14,12 @@ const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 /// Default size of a terminal of unknown size.
 const SIZE: (usize, usize) = (80, 24);
 
-/// The terminal in view mode, restored on drop.
+/// The terminal while `launcher watch` draws on it; restored on drop.
 pub struct Screen;
 
 impl Screen {
-    /// Switches the terminal to view mode: alternate screen, raw input. A panic restores the
-    /// terminal before its message is printed.
+    /// Switches the terminal to the alternate screen and raw input. A panic restores the terminal
+    /// before its message is printed.
     pub fn open() -> io::Result<Self> {
         raw_mode::enter()?;
         let screen = Self;
@@ -37,7 +37,7 @@ impl Screen {
             .map_or(SIZE, |(Width(columns), Height(rows))| (columns.into(), rows.into()))
     }
 
-    /// Draws lines from the top, up to the number of rows.
+    /// Draws lines on the terminal from the top, up to its number of rows.
     pub fn draw(&self, lines: &[StyledLine]) -> io::Result<()> {
         let mut text = String::new();
         for (row, line) in (1..).zip(lines) {

@@ -22,7 +22,7 @@ const MOST_CONTROL_WORDS: usize = 1 << 21;
 /// `O_NONBLOCK`: opening never blocks, whatever kind of file it is.
 const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 
-/// One segment of a run, open for reading.
+/// A segment of an active run, open for reading.
 pub struct SegmentFile(File);
 
 impl SegmentFile {
@@ -30,7 +30,7 @@ impl SegmentFile {
         Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
     }
 
-    /// Copies words from `first` on.
+    /// Copies words of the segment, from the index `first` on.
     pub fn read(&self, first: usize, words: &mut [u64]) -> io::Result<()> {
         let mut bytes = vec![0; words.len() * 8];
         self.0.read_exact_at(&mut bytes, first as u64 * 8)?;
@@ -40,14 +40,14 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Reads one word; `None` if it cannot be read.
+    /// Reads one word of the segment; `None` if it cannot be read.
     pub fn word(&self, at: usize) -> Option<u64> {
         let mut word = [0];
         self.read(at, &mut word).ok()?;
         Some(word[0])
     }
 
-    /// Copies the first words into private memory.
+    /// Copies the first `words` words of the segment into private memory.
     pub fn copy(&self, words: usize) -> io::Result<ReadOnlyWords> {
         let mut copied = vec![0; words];
         self.read(0, &mut copied)?;
@@ -60,14 +60,14 @@ impl SegmentFile {
     }
 }
 
-/// A read-only view of an active run.
+/// A read-only view of an active run's segments, for an observer.
 pub struct ActiveRunView {
     pub plan: Plan,
     control: SegmentFile,
 }
 
 impl ActiveRunView {
-    /// Opens the active run with that id.
+    /// Opens the segments of the active run with this id for reading.
     pub fn open(run: &str) -> Result<Self> {
         let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let control = SegmentFile(open_safely(&name, OpenOptions::new().read(true))?);
@@ -76,23 +76,23 @@ impl ActiveRunView {
         Ok(Self { plan, control })
     }
 
-    /// Copies the control segment without its plan.
+    /// Copies the run's control segment without the plan.
     pub fn control(&self) -> io::Result<Control> {
         Ok(Control::new(self.control.copy(control::PLAN + 1)?))
     }
 
-    /// Reads the plan again: the launcher adds descriptors during setup.
+    /// Reads the run's plan again: the launcher adds descriptors during setup.
     pub fn refresh(&mut self) -> Result<()> {
         self.plan = plan(CONTROL, &self.control)?;
         Ok(())
     }
 
-    /// Returns `true` if the run's launcher or reaper is running: it holds the lock.
+    /// Returns `true` if the run's launcher or reaper is running, since it holds the run's lock.
     pub fn launcher_lives(&self) -> bool {
         lock::is_locked(&self.control.0).unwrap_or(false)
     }
 
-    /// Opens a segment of the run that has that kind.
+    /// Opens a segment of the run for reading, if it has the given kind.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<SegmentFile> {
         let name = self.plan.segment_name(what);
         let handed = self.plan.handles.iter().find(|handle| handle.name == what && !handle.writable);

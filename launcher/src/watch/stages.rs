@@ -27,7 +27,7 @@ pub struct StageRow {
     pub samples: u64,
 }
 
-/// Samples of stage latencies from stamps of recent orders.
+/// Collects stage latencies from the stamps of recent orders.
 pub struct StageSampler {
     ns_per_tick: f64,
     /// The times of the eight points, 0 where not seen.
@@ -43,7 +43,7 @@ impl StageSampler {
         Self { ns_per_tick, orders: HashMap::new(), age: VecDeque::new(), samples }
     }
 
-    /// Records an entry of any thread's log. Only the first report of an order counts.
+    /// Processes a record of any thread's stamp log. Only the first report of an order counts.
     pub fn observe(&mut self, record: &Record) {
         let Some(place) = PATH.iter().position(|point| *point == record.point) else { return };
         let is_of_report = Stage::ALL.iter().any(|stage| {
@@ -103,7 +103,7 @@ impl StageSampler {
         samples.push_back((ticks as f64 * self.ns_per_tick) as u64);
     }
 
-    /// Returns the percentiles, in the order of an order's path.
+    /// Returns p50 and p99 of each stage, in the order of an order's path.
     pub fn rows(&self) -> Vec<StageRow> {
         let names = Stage::ALL.iter().map(|stage| stage.name()).chain([RT_VENUE]);
         let line = |(stage, samples): (&'static str, &VecDeque<u64>)| {

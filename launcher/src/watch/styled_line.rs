@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-/// A line of the terminal view, made of texts with styles.
+/// A line of the terminal view that consists of texts with styles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     /// Texts from left to right.
@@ -38,17 +38,17 @@ pub struct StyledLine {
 }
 
 impl StyledLine {
-    /// Creates a line of one text.
+    /// Creates a terminal line of one text with a style.
     pub fn styled(text: String, style: Style) -> Self {
         Self { parts: vec![(text, style)] }
     }
 
-    /// Returns the number of characters of the line.
+    /// Returns the width of the line in characters.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(text, _)| text.chars().count()).sum()
     }
 
-    /// Appends a line from a column on.
+    /// Appends another line, beginning at a column.
     #[must_use]
     pub fn followed_by(mut self, column: usize, right: Self) -> Self {
         let gap = " ".repeat(column.saturating_sub(self.width()));

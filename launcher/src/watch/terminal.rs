@@ -8,15 +8,15 @@ use std::io::{self, stdin};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// A key that was pressed.
+/// A key pressed in `launcher watch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
-    /// Enter.
+    /// The Enter key.
     Enter,
-    /// Backspace.
+    /// The Backspace key.
     Backspace,
-    /// Escape.
+    /// The Escape key.
     Escape,
     Up,
     Down,

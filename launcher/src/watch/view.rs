@@ -5,7 +5,7 @@ use super::stages::StageRow;
 use super::styled_line::{Style, StyledLine};
 use analysis::numbers::{duration, duration_or_dash, percent, short};
 
-/// The narrowest terminal whose width is used in full.
+/// The narrowest terminal, in columns, whose whole width the display uses.
 pub const NARROW: usize = 60;
 /// From this width on stages and rings are side by side, and roles show all columns.
 const WIDE: usize = 80;
@@ -14,7 +14,7 @@ const ALMOST_FULL: f64 = 7.0 / 8.0;
 /// Column of the rings in the wide layout.
 const RINGS_AT: usize = 47;
 
-/// The state that the view shows in addition to the run: prompt and messages.
+/// The prompt and the messages that `launcher watch` shows in addition to the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptView {
     /// The selected strategy; `None` without keys.
@@ -251,8 +251,8 @@ fn side_by_side(left: Vec<StyledLine>, right: Vec<StyledLine>) -> Vec<StyledLine
     (0..rows).map(row).collect()
 }
 
-/// Formats a snapshot within `width` and `height`. Stages and rings have fixed space; roles,
-/// strategies and errors share the rest.
+/// Formats a snapshot as lines that fit `width` and `height`. Stages and rings have fixed space;
+/// roles, strategies and errors share the rest.
 pub fn lines(snapshot: &Snapshot, shown: &PromptView, width: usize, height: usize) -> Vec<StyledLine> {
     let (stages, errors) = (stages(snapshot), errors(snapshot, width));
     let is_wide = width >= WIDE;
@@ -296,7 +296,7 @@ fn footer(shown: &PromptView, is_over: bool, width: usize) -> StyledLine {
     StyledLine::styled(cut(text, width), Style::Dim)
 }
 
-/// Formats all rows of the terminal: the snapshot and the key help below.
+/// Formats a full screen: the snapshot, and the help on keys below it.
 pub fn frame(snapshot: &Snapshot, shown: &PromptView, (width, height): (usize, usize)) -> Vec<StyledLine> {
     let mut rows = lines(snapshot, shown, width, height);
     rows.resize(height.saturating_sub(1), StyledLine::default());

@@ -41,8 +41,8 @@ impl Core {
         self.settle_report(&report, is_current, out);
     }
 
-    /// Sends a report back to its strategy. Returns its digest, which is computed after the
-    /// hand-over, off the report's path.
+    /// Sends a report of a venue back to its strategy. Returns its digest, which is computed after
+    /// the hand-over, off the report's path.
     #[inline(always)]
     pub(super) fn send_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
@@ -87,8 +87,9 @@ impl Core {
         }
     }
 
-    /// Books the last order sent in the positions: deferred until its gateway, which may share the
-    /// thread, has run. Called before anything reads positions, and at the end of the duty cycle.
+    /// Adds the last order sent to its strategy's position. This is deferred until its gateway,
+    /// which may share the thread, has run. Called before anything reads positions, and at the end
+    /// of the duty cycle.
     #[inline(always)]
     pub(crate) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
@@ -106,13 +107,13 @@ impl Core {
         }
     }
 
-    /// Returns the gateway of a strategy's orders for a venue: there is one per credential.
+    /// Returns the gateway for a strategy's orders to a venue: there is one per credential.
     #[inline(always)]
     pub(crate) fn gateway_index(&self, strategy: usize, venue: u16) -> usize {
         usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))
     }
 
-    /// Returns the remaining budget of an order's strategy and venue; `None` without one.
+    /// Returns how many more orders the plan allows a strategy at a venue; `None` without a limit.
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
         let index = usize::from(order.id.strategy()) * self.plan.venues + usize::from(order.venue);

@@ -5,8 +5,8 @@ use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
 
-/// A notice to supervision or operators, off the path of orders. `ticks` is a time of the run's
-/// clock, `noticed` is in ticks since the run's start.
+/// A message from the engine to the launcher or operators, off the path of orders. `ticks` is a
+/// time of the run's clock, `noticed` is in ticks since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Notice {
@@ -18,7 +18,7 @@ pub enum Notice {
     CommandRefused { number: u32, why: CommandStatus },
     /// Number of orders rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
-    /// An incarnation misbehaved: nothing more is accepted from it.
+    /// An incarnation of a strategy misbehaved: nothing more is accepted from it.
     Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
     /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
     Retired { strategy: u16, epoch: u16, noticed: u64 },
@@ -42,17 +42,16 @@ impl Notice {
     }
 }
 
-/// The receiver of the core's outputs: rings and stamps in the live engine, a ledger in a replica,
-/// a list in tests. An output is never refused; implementations queue what does not fit.
+/// The receiver of the engine's outputs: rings in the live engine, a ledger in a replica, a list in
+/// tests. An output is never refused; implementations queue what does not fit.
 pub trait Effects {
-    /// Stamps an intermediate point of the order's path now, unless the run stamps only the end
-    /// points.
+    /// Logs that an order passes an inner point of its path, unless the run stamps only the ends.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
 
-    /// Logs a point of the order's path now. Returns the time in ticks.
+    /// Logs that an order passes a point of its path now. Returns the time in ticks.
     fn log_now(&mut self, point: Point, id: OrderId, detail: u8) -> u64;
 
-    /// Logs a point with a value that is not a time.
+    /// Logs a record about an order whose value is not a time.
     fn log_value(&mut self, point: Point, id: OrderId, value: u64);
 
     /// Performs the configured extra work of an order (`--work`).
@@ -61,26 +60,26 @@ pub trait Effects {
     /// Sends an order or an instruction to a gateway.
     fn to_gateway(&mut self, gateway: usize, message: &Message);
 
-    /// Stamps a report as returned and sends it to its strategy's current incarnation.
+    /// Sends a report to its strategy's current incarnation, and stamps it.
     fn to_strategy(&mut self, report: &Report, message: &Message);
 
-    /// Removes orders from the queues to gateways that must not be sent any more: see
+    /// Removes orders from the queues to gateways that must not be sent any more. See
     /// [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
-    /// Drops the queue of reports to a strategy whose incarnation is dead.
+    /// Drops the queued reports to a strategy whose incarnation is dead.
     fn close(&mut self, strategy: usize);
 
-    /// Attaches to a strategy's memory, which was reset for its next incarnation.
+    /// Attaches to the reset memory of a strategy's next incarnation.
     fn reopen(&mut self, strategy: usize);
 
-    /// Drops the queue of messages to a gateway whose incarnation is dead.
+    /// Drops the queued messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
-    /// Attaches to a gateway's memory, which was reset for its next incarnation; to its inbox too,
-    /// unless it `keeps_inbox`.
+    /// Attaches to the reset memory of a gateway's next incarnation, and to its inbox unless it
+    /// `keeps_inbox`.
     fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
-    /// Publishes a notice for supervision or operators.
+    /// Publishes a notice for the launcher or operators.
     fn notify(&mut self, notice: Notice);
 }

@@ -121,7 +121,7 @@ impl Core {
         }
     }
 
-    /// Returns `true` if a gateway is dead without a resuming successor.
+    /// Returns `true` if a gateway is dead and no successor resumes its session.
     pub(super) fn is_abandoned(&self, gateway: usize) -> bool {
         self.is_down(gateway) && !self.has_resuming_successor(gateway)
     }

@@ -14,8 +14,8 @@ use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 
-/// An input of the core. `from` and `gateway` identify the peer by the memory it came through, if
-/// only one peer writes that.
+/// An input of the engine's state machine, such as an order, a report or a command. `from` and
+/// `gateway` identify the peer by the memory it came through, if only one peer writes that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
@@ -44,7 +44,8 @@ const NO_PEER: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    /// Encodes the input's journal record and passes it to `take`; `now` in ticks since the start.
+    /// Encodes the input as a journal record, and passes that to `take`. `now` is in ticks since
+    /// the start.
     #[inline(always)]
     pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;

@@ -20,7 +20,8 @@ pub(crate) struct UnconfirmedKill {
     open: u64,
 }
 
-/// Maximum number of concurrent switches: one per command, and one per strategy.
+/// Returns the maximum number of kill switches that are on at once. One per command, and one per
+/// strategy.
 pub(super) const fn max_kills(strategies: usize) -> usize {
     2 * MAX_COMMANDS + strategies
 }

@@ -17,8 +17,8 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Number of avoidable rejections after which a strategy is quarantined. A session enforces its
-/// limits itself, so a correct strategy has none.
+/// Number of rejections that a correct strategy would have avoided, after which it is quarantined.
+/// A session enforces its limits itself, so a correct strategy has none.
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {
@@ -44,7 +44,7 @@ impl Core {
         }
     }
 
-    /// Sends a mass cancel to a gateway, unless it is dead without a successor that resumes its
+    /// Sends a mass cancel to a gateway, unless the gateway is dead without a successor for its
     /// session.
     pub(super) fn send_mass_cancel(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
         if self.is_abandoned(gateway) {
@@ -64,9 +64,9 @@ impl Core {
         }
     }
 
-    /// Handles an order that is not the expected next one of a running strategy. Returns `true` if
-    /// it is accepted. Its sender is quarantined only if the memory identifies it: in a shared ring
-    /// the id may be forged.
+    /// Handles an order that is not the expected next one of a running strategy, such as a
+    /// duplicate. Returns `true` if it is accepted. Its sender is quarantined only if the memory
+    /// identifies it: in a shared ring the id may be forged.
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,
@@ -135,7 +135,8 @@ impl Core {
         out.notify(Notice::Quarantined { strategy: session.strategy, epoch: session.epoch, why });
     }
 
-    /// Counts an avoidable rejection, and quarantines its sender after too many, if it is known.
+    /// Counts a rejection that a correct strategy would have avoided, and quarantines the strategy
+    /// after too many.
     #[cold]
     pub(super) fn record_offense(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
         let why = match reason {

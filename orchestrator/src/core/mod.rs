@@ -32,7 +32,7 @@ use shm::prefetch::prefetch_lines;
 /// Maximum number of a strategy's open orders for which memory is allocated.
 const MAX_OPEN: usize = 1 << 24;
 
-/// The engine's totals since the start of the run.
+/// The engine's totals of orders and reports since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Number of orders sent to gateways and not recalled.
@@ -55,8 +55,8 @@ struct CorePlan {
     resumable: Vec<bool>,
 }
 
-/// The engine's state and decisions. Encoded it is a snapshot: skipped fields come from the plan or
-/// follow from the rest.
+/// The engine's state machine: sessions, positions, risk limits and kill switches. Encoded it is a
+/// snapshot: skipped fields come from the plan or follow from the rest.
 #[derive(Serialize, Deserialize)]
 pub struct Core {
     pub(crate) sessions: Vec<StrategySession>,
@@ -87,7 +87,7 @@ pub struct Core {
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
-    /// Creates a core before its first input.
+    /// Creates the state machine before its first input.
     ///
     /// # Errors
     /// The first invalid limit.
@@ -127,7 +127,7 @@ impl Core {
         (self, self.positions.open_orders())
     }
 
-    /// Restores an untrusted snapshot into a new core, which is unusable after an error.
+    /// Restores an untrusted snapshot into a new state machine, which is unusable after an error.
     ///
     /// # Errors
     /// The part that does not fit this run.
@@ -162,8 +162,8 @@ impl Core {
         Ok(())
     }
 
-    /// Applies one input and produces its effects, in order. `now` is in ticks since the run's
-    /// start.
+    /// Applies one input to the state machine and produces its effects, in order. `now` is in ticks
+    /// since the run's start.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;
@@ -190,7 +190,7 @@ impl Core {
         self.book();
     }
 
-    /// Returns `true` if all indices of an input exist in the run.
+    /// Returns `true` if strategy, gateway and other indices of an input exist in the run.
     pub(crate) fn can_apply(&self, input: &Input) -> bool {
         let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
         let is_gateway = |gateway: u16| usize::from(gateway) < self.gateways.len();
@@ -214,8 +214,8 @@ impl Core {
         self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
     }
 
-    /// Returns `true` if an order queued for its gateway must not be sent: its sender or its
-    /// gateway is dead, or a kill switch stops it.
+    /// Returns `true` if an order in the queue to its gateway must not be sent any more. Its sender
+    /// or its gateway is dead, or a kill switch stops it.
     #[cold]
     pub fn should_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
@@ -238,8 +238,8 @@ impl Core {
         self.positions.seal(log);
     }
 
-    /// Prefetches state for a strategy's next order and report, at most `lines` cache lines of each
-    /// kind.
+    /// Prefetches the state that a strategy's next order and report need, at most `lines` cache
+    /// lines of each kind.
     pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
         let session = &self.sessions[strategy];
         prefetch_lines(session, lines);

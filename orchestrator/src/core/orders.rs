@@ -8,8 +8,8 @@ use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
 
 impl Core {
-    /// Handles one order of a strategy. Its sender is the owner of the memory that it came through;
-    /// only in a shared ring is the id trusted.
+    /// Handles one order of a strategy: checks it and dispatches or rejects it. Its sender is the
+    /// owner of the memory that it came through; only in a shared ring is the id trusted.
     #[inline(always)]
     pub(super) fn handle_order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
         self.book();

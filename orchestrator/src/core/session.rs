@@ -11,7 +11,7 @@ pub(crate) enum SessionState {
     Alive,
     Quarantined,
     Dying {
-        /// When the fence was seen, in ticks since the run's start.
+        /// Time at which the fence was seen, in ticks since the run's start.
         noticed: u64,
     },
     Dead,
@@ -83,7 +83,7 @@ impl StrategySession {
         self.next_order().map_or(self.next, OrderId::sequence)
     }
 
-    /// Returns the id of the session's next order; `None` while none is accepted.
+    /// Returns the id that the strategy's next order must have; `None` while none is accepted.
     pub(crate) fn next_order(&self) -> Option<OrderId> {
         (self.expected != NO_ORDER).then(|| OrderId::from_word(self.expected))
     }

@@ -3,8 +3,9 @@
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};
 
-/// The account of a strategy in an instrument: one cache line. Quantities are in 1e-8 units, prices
-/// in cents, money is price times quantity. All of them wrap rather than stop the engine.
+/// Position, cost and open quantities of a strategy in an instrument: one cache line. Quantities
+/// are in 1e-8 units, prices in cents, money is price times quantity. All of them wrap rather than
+/// stop the engine.
 ///
 /// The merge of a run computes the same from the logged fills, by the rule in `docs/src/risk.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,24 +22,24 @@ pub struct Account {
     pub fills: u64,
     /// Paid minus received.
     pub cost: i128,
-    /// Realised profit.
+    /// Realised profit, in price times quantity.
     pub realised: i128,
 }
 
 impl Account {
-    /// Returns the position with all open buy orders filled.
+    /// Returns the position that all open buy orders would lead to.
     #[inline(always)]
     pub const fn long(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// Returns the position with all open sell orders filled.
+    /// Returns the position that all open sell orders would lead to.
     #[inline(always)]
     pub const fn short(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
     }
 
-    /// Books a fill in the account. Returns the signed quantity.
+    /// Adds a fill to the position. Returns the signed quantity.
     pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
         let signed = match side {
             Side::Buy => quantity.cast_signed(),
@@ -70,7 +71,7 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns realized and unrealized profit together, valued at a price.
+    /// Returns realized and unrealized profit together, valued at `price`.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

@@ -17,7 +17,7 @@ use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// All accounts and all open orders.
+/// Positions and open orders of all strategies.
 #[derive(Serialize, Deserialize)]
 pub struct Positions {
     pub(crate) accounts: Box<[Account]>,
@@ -25,7 +25,7 @@ pub struct Positions {
     pub(crate) strategies: Box<[Requests]>,
 }
 
-/// The number of a strategy's requests that are not settled.
+/// The number of orders, replaces and cancels of a strategy that are not settled.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
     /// Open requests of the running incarnation, cancels included.
@@ -35,7 +35,7 @@ pub(crate) struct Requests {
     orders: OpenOrders,
 }
 
-/// The effect of a report or of a sent order on positions.
+/// The change of a position by a report or by a sent order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The instrument's index.
@@ -51,8 +51,8 @@ pub struct Change {
 }
 
 impl Positions {
-    /// Creates accounts without positions or open orders, with capacity for `max_open` open orders
-    /// of each strategy.
+    /// Creates positions without fills and orders, for at most `max_open` open orders of each
+    /// strategy.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let instruments = instruments.max(1);
         Self {
@@ -69,8 +69,8 @@ impl Positions {
         self.strategies.iter().map(|of| of.orders.save()).collect()
     }
 
-    /// Replaces `fresh` accounts, without open orders, by those of a snapshot. Returns `None` if
-    /// the snapshot is not of these strategies and instruments.
+    /// Replaces the positions by those of a snapshot. `fresh` are accounts without open orders.
+    /// Returns `None` if the snapshot is not of these strategies and instruments.
     pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
         let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
         (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
@@ -87,25 +87,27 @@ impl Positions {
         Some(())
     }
 
-    /// Returns the account of a strategy in an instrument.
+    /// Returns a strategy's position in an instrument.
     #[inline(always)]
     pub fn account(&self, strategy: usize, instrument: u16) -> &Account {
         &self.accounts[strategy * self.instruments + usize::from(instrument)]
     }
 
-    /// Returns the number of unsettled requests of a strategy's running incarnation.
+    /// Returns the number of orders, replaces and cancels of a strategy's running incarnation that
+    /// are not settled.
     #[inline(always)]
     pub fn open(&self, strategy: usize) -> u64 {
         self.strategies[strategy].count
     }
 
-    /// Returns the number of unsettled requests of all running incarnations.
+    /// Returns the number of orders, replaces and cancels of all running incarnations that are not
+    /// settled.
     pub(crate) fn requests(&self) -> u64 {
         self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
     }
 
-    /// Returns `true` if another order of the strategy fits: it does not if several of its
-    /// incarnations died in a row with the maximum of open orders each.
+    /// Returns `true` if there is memory for another open order of the strategy. There is none if
+    /// several of its incarnations died in a row with the maximum of open orders each.
     #[inline(always)]
     pub(crate) fn has_room(&self, strategy: usize) -> bool {
         self.strategies[strategy].orders.has_room()
@@ -116,21 +118,20 @@ impl Positions {
         self.strategies[usize::from(id.strategy())].orders.get(id)
     }
 
-    /// Prefetches the open order that [`Positions::settle`] will need. The strategy is one of the
-    /// run's.
+    /// Prefetches the open order that the report on it will need. The strategy is one of the run's.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         self.strategies[usize::from(id.strategy())].orders.prefetch(id);
     }
 
-    /// Prefetches the accounts of a strategy, at most `lines` cache lines of each kind.
+    /// Prefetches the positions of a strategy, at most `lines` cache lines of each kind.
     pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
         prefetch_lines(&self.strategies[strategy], lines);
         prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
     }
 
-    /// Marks the open orders for which `concerns(strategy, venue, instrument)` as killed. Returns
-    /// how many.
+    /// Marks the open orders that a kill switch concerns: those for which `concerns(strategy,
+    /// venue, instrument)`. Returns how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
         let mark = |(strategy, of): (u16, &mut Requests)| {
@@ -139,7 +140,7 @@ impl Positions {
         strategies.map(mark).sum()
     }
 
-    /// Books a request that is sent to its venue.
+    /// Records an order, replace or cancel that is sent to its venue.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
@@ -166,7 +167,7 @@ impl Positions {
         change
     }
 
-    /// Returns the ids of a strategy's requests that are open at a venue.
+    /// Returns a strategy's orders, replaces and cancels that are open at a venue.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
         let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
@@ -174,15 +175,15 @@ impl Positions {
         open
     }
 
-    /// Forgets the unsettled requests of a strategy's last incarnation. Its orders are open until
-    /// the venue reports otherwise.
+    /// Forgets the unsettled replaces and cancels of a strategy's dead incarnation. Its orders are
+    /// open until the venue reports otherwise.
     pub(crate) fn reopen(&mut self, strategy: usize) {
         self.strategies[strategy].count = 0;
     }
 
-    /// Books a venue's report on a request. `is_current`: it is about a request of the running
-    /// incarnation; fills of earlier incarnations count all the same. Returns `None` if the
-    /// instrument does not exist.
+    /// Records a venue's report on an order: fills change the position. `is_current`: it is about a
+    /// request of the running incarnation; fills of earlier incarnations count all the same.
+    /// Returns `None` if the instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = usize::from(report.id.strategy());
@@ -209,7 +210,7 @@ impl Positions {
         Some(change)
     }
 
-    /// Removes a request whose last report has arrived, or that never reached its venue.
+    /// Removes an order that is completed, or that never reached its venue.
     #[inline]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
         let strategy = usize::from(id.strategy());
@@ -266,7 +267,7 @@ impl Positions {
         }
     }
 
-    /// Logs every account with activity: a record for each [`PositionField`].
+    /// Logs every position with activity, with a record for each [`PositionField`].
     pub(crate) fn seal(&self, log: &mut StampLog) {
         for (index, account) in self.accounts.iter().enumerate() {
             if (account.fills, account.open_buy, account.open_sell) == (0, 0, 0) {

@@ -11,21 +11,21 @@ use super::table::Table;
 use protocol::wire::OrderId;
 use shm::prefetch::prefetch;
 
-/// The open orders of a strategy. Allocated once: the capacity comes from the plan, not from a
-/// snapshot.
+/// All open orders of one strategy, found by their ids. Allocated once: the capacity comes from the
+/// plan, not from a snapshot.
 #[derive(Default)]
 pub struct OpenOrders {
     window: Slots,
     others: Table,
 }
 
-/// The saved form of [`OpenOrders`] in a snapshot: the orders in the window, and the others. Their
-/// location decides when another order does not fit.
+/// The form in which a snapshot holds a strategy's open orders: those in the window of recent ones,
+/// and the others. Their location decides when another order does not fit.
 pub(crate) type SavedOrders = [Vec<OpenOrder>; 2];
 
 impl OpenOrders {
-    /// Creates a strategy's table of open orders, without any. In the window `capacity` orders fit,
-    /// if none stays open while as many come after it.
+    /// Creates memory for a strategy's open orders. In the window `capacity` orders fit, if none
+    /// stays open while as many come after it.
     pub(crate) fn new(capacity: usize) -> Self {
         let window = Slots::new(capacity.max(4).next_power_of_two());
         Self { window, others: Table::new(capacity) }
@@ -35,8 +35,7 @@ impl OpenOrders {
         [self.window.all().collect(), self.others.all()]
     }
 
-    /// Inserts the orders of a snapshot into an empty table. Returns `None` if they cannot be
-    /// there.
+    /// Inserts the open orders of a snapshot. Returns `None` if they cannot be there.
     pub(crate) fn restore(&mut self, [window, others]: &SavedOrders) -> Option<()> {
         window.iter().all(|order| self.try_insert_in_window(*order)).then_some(())?;
         let insert = |order: &OpenOrder| self.get(order.id()).is_none() && self.others.try_insert(*order);
@@ -64,7 +63,7 @@ impl OpenOrders {
         if order.is_of(id) { Some(order) } else { self.others.get(id) }
     }
 
-    /// Adds an order that is not in the table. Dropped unless [`OpenOrders::has_room`].
+    /// Adds an open order that is not present. Dropped unless [`OpenOrders::has_room`].
     #[inline]
     pub(crate) fn insert(&mut self, order: OpenOrder) {
         if !self.try_insert_in_window(order) {
@@ -88,7 +87,7 @@ impl OpenOrders {
         if self.window.orders[index].is_of(id) { Some(self.window.take(index)) } else { self.others.take(id) }
     }
 
-    /// Returns an open order for changes except of its id.
+    /// Returns an open order to change it, except its id.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
         let index = self.index(id);
@@ -96,8 +95,8 @@ impl OpenOrders {
         if order.is_of(id) { Some(order) } else { self.others.get_mut(id) }
     }
 
-    /// Marks the orders for which `is_meant(venue, instrument)` returns `true` as killed. Returns
-    /// how many.
+    /// Marks the open orders that a kill switch concerns: those for which `is_meant(venue,
+    /// instrument)`. Returns how many.
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         self.window.mark(&is_meant) + self.others.slots.mark(&is_meant)
     }
@@ -123,8 +122,8 @@ mod tests {
         mark: |orders, killed| orders.mark(|venue, instrument| (venue, instrument) == (2, killed)),
     };
 
-    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says
-    /// else.
+    /// Orders come, change, are killed and go, with ids that come again; `Err`: the difference from
+    /// a map.
     fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
         let mut orders = OpenOrders::new(20);
         let mut map = HashMap::new();

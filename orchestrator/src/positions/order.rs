@@ -3,7 +3,7 @@
 use protocol::wire::{OrderId, Side};
 use serde::{Deserialize, Serialize};
 
-/// The kind of an open request: a new order, a replace or a cancel.
+/// The kind of an open request: new order, replace or cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Order(Side),
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// An order that is on its way to its venue or open there: two to a cache line.
+/// An order, replace or cancel that is on its way to its venue or open there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(32))]
 pub struct OpenOrder {
@@ -27,14 +27,14 @@ pub struct OpenOrder {
     pub(crate) venue: u16,
     pub(crate) replaces: u16,
     pub(crate) kind: Kind,
-    /// A kill switch cancels it.
+    /// A kill switch cancels the order.
     pub(crate) is_killed: bool,
 }
 
 const _: () = assert!(size_of::<OpenOrder>() == 32);
 
 impl OpenOrder {
-    /// The key of a free slot, which no order has.
+    /// The value of a slot without an open order.
     pub(super) const FREE: Self =
         Self { key: u64::MAX, ..Self::new(OrderId::from_word(0), Kind::Other, 0, 0, 0) };
 
@@ -56,7 +56,7 @@ impl OpenOrder {
         self.key == Self::FREE.key
     }
 
-    /// Returns the maximum quantity that can still be filled.
+    /// Returns the maximum quantity of the order that can still be filled.
     #[inline(always)]
     pub(crate) const fn reserved(&self) -> u64 {
         if self.wanted > self.leaves { self.wanted } else { self.leaves }

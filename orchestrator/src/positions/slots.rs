@@ -10,7 +10,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Creates at least `capacity` free slots, a power of two.
+    /// Creates at least `count` free slots for open orders, a power of two.
     pub(super) fn new(count: usize) -> Self {
         // Written, so that no page is touched for the first time later; zeroes alone would not be
         // written.
@@ -36,13 +36,13 @@ impl Slots {
         std::mem::replace(&mut self.orders[index], OpenOrder::FREE)
     }
 
-    /// Iterates over all orders with the indices of their slots.
+    /// Iterates over all open orders in the slots.
     pub(super) fn all(&self) -> impl Iterator<Item = OpenOrder> {
         indexes(&self.taken).map(|index| self.orders[index])
     }
 
-    /// Marks the orders for which `is_meant(venue, instrument)` returns `true` as killed. Returns
-    /// how many.
+    /// Marks the open orders that a kill switch concerns: those for which `is_meant(venue,
+    /// instrument)`. Returns how many.
     pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = 0;
         for index in indexes(&self.taken) {

@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates a table for `capacity` orders, with an equal number of slots to spare.
+    /// Creates a hash table for `capacity` open orders, with an equal number of slots to spare.
     pub(super) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two();
         Self { slots: Slots::new(slots), shift: u64::BITS - slots.trailing_zeros(), len: 0 }
@@ -55,7 +55,7 @@ impl Table {
         self.find(id).map(|index| &mut self.slots.orders[index])
     }
 
-    /// Adds an order that is not in the table. Returns `false` if the table is full.
+    /// Adds an open order that is not in the hash table. Returns `false` if the table is full.
     #[inline]
     pub(super) fn try_insert(&mut self, order: OpenOrder) -> bool {
         let has_room = self.has_room();
@@ -95,7 +95,7 @@ impl Table {
         Some(order)
     }
 
-    /// Iterates over all orders of the table.
+    /// Returns all open orders of the hash table.
     pub(super) fn all(&self) -> Vec<OpenOrder> {
         let mut all: Vec<OpenOrder> = self.slots.all().collect();
         all.sort_unstable_by_key(|order| order.key);

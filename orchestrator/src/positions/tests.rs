@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What the venue knows of an order: everything, one map.
+/// The venue's state of an order: everything, in one map.
 #[derive(Clone, Copy, Debug)]
 struct AtVenue {
     side: Side,
@@ -24,8 +24,8 @@ fn settle(positions: &mut Positions, report: &Report) {
     positions.settle(report, true).unwrap();
 }
 
-/// A venue and a strategy that send each other what `steps` say; what the positions should be is
-/// added up from the reports. `Err`: how they differ.
+/// A venue and a strategy that send each other the messages of `steps`; what the positions should
+/// be is added up from the reports. `Err`: how they differ.
 fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
     let mut positions = Positions::new(1, 2, 64);
     let mut venue: BTreeMap<u64, AtVenue> = BTreeMap::new();

@@ -29,8 +29,8 @@ impl OrderKey {
     }
 }
 
-/// The last orders of a strategy, for the duplicate check. Their hashes fill one cache line, which
-/// alone is read for most orders.
+/// The last orders of a strategy, to find duplicates. Their hashes fill one cache line, which alone
+/// is read for most orders.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct RecentOrders {
@@ -47,7 +47,7 @@ impl Default for RecentOrders {
 }
 
 impl RecentOrders {
-    /// Returns `true` if an equal order was added at most `window` ticks ago.
+    /// Returns `true` if an equal order was added at most `window` ticks before `now`.
     #[inline(always)]
     pub(crate) fn contains(&self, order: &Order, now: u64, window: u64) -> bool {
         let key = OrderKey::new(order);

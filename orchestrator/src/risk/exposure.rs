@@ -108,7 +108,7 @@ impl Exposures {
         }
     }
 
-    /// Sets a credential's exposure limit in cents, before [`Exposures::recompute`].
+    /// Sets a credential's exposure limit in cents; [`Exposures::recompute`] follows.
     pub(crate) fn set(&mut self, credential: usize, control: RiskControl, cents: u64) {
         let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
         match control {
@@ -246,8 +246,8 @@ impl Risk {
         }
     }
 
-    /// Books a fill at `price`, which changed the reference price by `moved`. Returns a strategy
-    /// that exceeds its loss limit and is not killed yet.
+    /// Updates strategies' profits by a fill at `price`, which changed the reference price by
+    /// `moved`. Returns a strategy that exceeds its loss limit and is not killed yet.
     #[cold]
     pub(super) fn book_loss(
         &mut self,

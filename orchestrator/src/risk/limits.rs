@@ -16,7 +16,7 @@ const CENT: u128 = 100_000_000;
 /// Default window of rejections in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// Why a limit cannot be set.
+/// The error that a limit cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// The setting is invalid in every run.
@@ -27,13 +27,13 @@ pub enum SettingError {
     NoSuch(Scope),
 }
 
-/// The limits of a strategy in an instrument: one cache line, which checks only read.
+/// The limits of a strategy in an instrument, in one cache line.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {
     pub max_position: i64,
     pub max_quantity: u64,
-    /// In price times quantity.
+    /// Maximum value of an order, in price times quantity.
     pub max_value: u128,
     pub max_fills: u64,
     pub is_restricted: bool,
@@ -71,7 +71,7 @@ impl AccountLimits {
     }
 }
 
-/// Converts a limit in cents to price times quantity; `None` if the limit is off.
+/// Converts a limit in cents to units of price times quantity; `None` if the limit is off.
 pub(crate) fn money(cents: u64) -> Option<u128> {
     (cents != OFF).then(|| u128::from(cents) * CENT)
 }
@@ -111,12 +111,12 @@ pub(crate) struct StrategyRow {
     pub kills_on_death: bool,
     pub messages: RateLimit,
     kill_messages: RateLimit,
-    /// In ticks; 0: off.
+    /// Time window of the check for duplicate orders, in ticks; 0: off.
     pub duplicate_window: u64,
     pub recent: RecentOrders,
-    /// In price times quantity.
+    /// Maximum loss of the strategy, in price times quantity.
     pub max_loss: Option<u128>,
-    /// At reference prices, in price times quantity; maintained while a loss limit is set.
+    /// Profit at reference prices, in price times quantity; maintained while a loss limit is set.
     pub profit: i128,
     pub rejections: u64,
     max_rejections: u64,
@@ -192,7 +192,7 @@ impl Risk {
         }
     }
 
-    /// Sets a limit for a scope. Open orders and positions stay, and count.
+    /// Sets a risk limit for a scope. Open orders and positions stay, and count.
     ///
     /// # Errors
     /// If the setting is invalid; nothing is changed.

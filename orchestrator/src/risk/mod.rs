@@ -26,7 +26,8 @@ use shm::prefetch::prefetch_lines;
 use std::hint::select_unpredictable;
 use switches::is_any_on;
 
-/// The parameters of core and controls.
+/// The number of strategies, instruments and venues, and the limits, from which an engine is
+/// created.
 #[derive(Clone, Debug)]
 pub struct RiskSetup<'a> {
     /// Number of strategies.
@@ -57,8 +58,8 @@ pub struct RiskSetup<'a> {
 }
 
 impl RiskSetup<'_> {
-    /// Returns a setup with one credential, one unrestricted instrument, no limit but open orders,
-    /// and ticks of a nanosecond.
+    /// Returns settings without limits but that of open orders: one credential, one unrestricted
+    /// instrument. A tick is a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
@@ -76,7 +77,7 @@ impl RiskSetup<'_> {
     }
 }
 
-/// The risk controls with their limits and state.
+/// The pre-trade risk controls of all strategies, with their limits and state.
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
     pub(crate) strategies: Box<[StrategyRow]>,
@@ -100,7 +101,7 @@ pub(crate) struct RiskPlan {
 }
 
 impl Risk {
-    /// Creates the controls of a run.
+    /// Creates the risk controls of a run from its settings.
     ///
     /// # Errors
     /// The first invalid setting.
@@ -158,7 +159,7 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order against all controls at `now`, in ticks since the start. An order that
+    /// Checks an order against all risk controls at `now`, in ticks since the start. An order that
     /// passes takes a token from each bucket and is remembered for the duplicate check.
     ///
     /// # Errors
@@ -239,7 +240,7 @@ impl Risk {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// Books the effect of a sent order or a report. Returns a strategy that exceeds its loss
+    /// Updates the controls by a sent order or a report. Returns a strategy that exceeds its loss
     /// limit.
     #[inline]
     pub fn book(

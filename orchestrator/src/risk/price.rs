@@ -5,8 +5,8 @@ use protocol::limits::{OFF, RiskControl};
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
 
-/// An instrument's rules and reference price. Band and collar are one range, so that a price costs
-/// two comparisons.
+/// The price rules of an instrument, and its reference price. Band and collar are one range, so
+/// that a price costs two comparisons.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Listing {
@@ -54,7 +54,7 @@ impl Listing {
         self.set_range();
     }
 
-    /// Records a trade of the instrument as its reference price. Returns the change of the
+    /// Sets the instrument's reference price to that of a trade. Returns the change of the
     /// reference price.
     #[inline]
     pub(crate) fn record_trade(&mut self, price: i64) -> i64 {

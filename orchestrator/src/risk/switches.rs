@@ -34,8 +34,7 @@ impl Risk {
         }
     }
 
-    /// Returns `true` if a kill switch stops an order that passed the controls before; cancels are
-    /// never stopped.
+    /// Returns `true` if a kill switch stops an order that other controls accept; never a cancel.
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
         matches!(order.operation, Operation::New | Operation::Replace)

@@ -1,4 +1,4 @@
-//! Fences and repairs: what the launcher and the engine tell each other.
+//! Fences and repairs: what the launcher and the engine publish for each other.
 
 use super::*;
 use protocol::control::{ControlWriter, PLAN};

@@ -297,7 +297,7 @@ fn a_group_says_the_same() {
     assert_eq!(play(&acts, &deaths[..12], group, Successor::Careful), Ok(12));
 }
 
-/// It stops for good and says why; what is not refused goes on as ever.
+/// The engine stops for good and reports why; without a refusal it continues as always.
 #[test]
 fn failed_sync_stops_engine_with_reason() {
     let (acts, _) = load();

@@ -10,7 +10,7 @@ pub struct Standby {
     follower: Option<JournalFollower<Replica>>,
     how: Successor,
     turns: usize,
-    /// All segments that there ever were: what the journal said before it was cut behind snapshots.
+    /// All segments that there ever were: the journal's contents before it was cut after snapshots.
     archive: tempfile::TempDir,
     pub snapshots: usize,
 }

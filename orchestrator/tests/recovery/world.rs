@@ -69,7 +69,7 @@ pub enum Successor {
     HasDamagedSnapshot,
     /// Has followed its predecessor.
     Follows,
-    /// Has followed it, and believes that all that it gave has gone out.
+    /// Has followed it, and counts all outputs that it gave as sent.
     ForgetsWhatItGave,
 }
 

@@ -68,13 +68,13 @@ named_enum! {
 }
 
 impl FaultKind {
-    /// The exit code of a process that got all resources it tried to get.
+    /// The exit code of a faulty process that got all resources it tried to take.
     pub const EXIT_GOT: i32 = 40;
 
-    /// The exit code of a process that was refused the resources.
+    /// The exit code of a faulty process that was refused resources.
     pub const EXIT_REFUSED: i32 = 41;
 
-    /// Returns `true` if the fault takes resources of the whole machine: its exit code shows how
+    /// Returns `true` if the fault takes resources of the whole machine. Its exit code shows how
     /// far it got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct PlanVersion;
 
 impl PlanVersion {
-    /// The version of this program.
+    /// The version of the plan's format that this program reads and writes.
     pub const CURRENT: u32 = 2;
 }
 

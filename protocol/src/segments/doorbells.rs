@@ -33,8 +33,8 @@ pub fn listener(
     Ok(listener)
 }
 
-/// Returns the doorbell to ring after sending to a role, if its thread parks. Agents that share
-/// `from`'s thread need none: each runs before the thread idles.
+/// Returns the doorbell to ring after sending to a role, if the role's thread parks. Agents that
+/// share `from`'s thread need none: each runs before the thread idles.
 ///
 /// # Errors
 /// As [`Attached::region`].

@@ -10,10 +10,10 @@ use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
 
-/// The epoch of a gateway that is not restarted, and whose session is not resumed.
+/// The epoch that is stored for a gateway which stays down for the rest of the run.
 pub const GIVEN_UP: u16 = u16::MAX;
 
-/// The engine's counts for one gateway since the start of the run.
+/// The engine's counts of orders and reports for one gateway since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayCounts {
     /// Orders that were closed with an unknown state at the venue.
@@ -26,18 +26,19 @@ pub struct GatewayCounts {
     pub last_report: u64,
 }
 
-/// The engine's report about the repair of one gateway.
+/// The engine's report that it has closed the orders of a dead gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GatewayRepair {
     /// The last epoch whose repair is complete.
     pub repaired: Option<u16>,
-    /// When the engine saw the fence, in ticks.
+    /// Time at which the engine saw the fence, in ticks.
     pub noticed_ticks: u64,
-    /// When the repair was complete, in ticks.
+    /// Time at which the repair was complete, in ticks.
     pub repaired_ticks: u64,
     /// The counts at that time.
     pub counts: GatewayCounts,
-    /// Number of messages that were pushed into its inbox, or queued for it, at that time.
+    /// Number of messages that were pushed into the gateway's inbox, or queued for it, at that
+    /// time.
     pub inbox_end: u64,
 }
 
@@ -54,7 +55,7 @@ const fn word_offset(gateway: u16, word: usize) -> usize {
 }
 
 impl ControlWriter {
-    /// Reports that a gateway's incarnation is dead: its venue is down for the engine.
+    /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -62,7 +63,7 @@ impl ControlWriter {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
 
-    /// Reports that a gateway's next incarnation accepts orders.
+    /// Publishes that a gateway's next incarnation accepts orders.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -82,7 +83,7 @@ impl ControlWriter {
 }
 
 impl Control {
-    /// Returns the gateway's current incarnation.
+    /// Returns the current incarnation of a gateway, and whether it is dead.
     ///
     /// # Panics
     /// If `gateway` is not below [`MAX_GATEWAYS`].
@@ -93,8 +94,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that the repair after the gateway's dead incarnation `epoch` is complete.
-    /// `repair.repaired` is not read.
+    /// Reports that the repair after a gateway's dead incarnation is complete. `repair.repaired` is
+    /// not read.
     pub fn set_gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);

@@ -4,21 +4,21 @@
 //! OrderId   63       58 57      50 49          40 39      32 31                        0
 //!          │ 0        │ strategy │ epoch        │ 0        │ sequence                  │
 //!          └──────────┴──────────┴──────────────┴──────────┴───────────────────────────┘
-//! The zeros are room for what a stamp says besides the order: see `stamps`.
+//! The zeros are space for a stamp's other fields: see `stamps`.
 //! ```
 
 use super::{MAX_STRATEGIES, MAX_VENUES, WireError};
 
-/// The largest sequence of a strategy in one epoch (32 bits).
+/// The largest sequence number of a strategy's orders in one epoch (32 bits).
 pub const MAX_SEQUENCE: u64 = (1 << 32) - 1;
 
-/// The last epoch of a strategy: after that many restarts it stays down.
+/// The last epoch of a strategy, after which it is not restarted.
 pub const MAX_EPOCH: u16 = (1 << EPOCH_BITS) - 1;
 
 const EPOCH_BITS: u32 = 10;
 const EPOCH_SHIFT: u32 = 40;
 const STRATEGY_SHIFT: u32 = EPOCH_SHIFT + EPOCH_BITS;
-/// Width of an id in bits: the higher bits of a word hold the code of a stamp.
+/// Width of an order id in bits; the higher bits of a stamp's word hold its code.
 pub(crate) const ID_WIDTH: u32 = STRATEGY_SHIFT + 8;
 
 /// The bits of a word that an order id uses.
@@ -33,18 +33,19 @@ const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// Creates an order id from its three parts. Bits that do not fit their field are dropped.
+    /// Creates an order id from strategy, epoch and sequence. Bits that do not fit their field are
+    /// dropped.
     #[inline]
     pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
         Self((strategy << STRATEGY_SHIFT) | (epoch << EPOCH_SHIFT) | (sequence & MAX_SEQUENCE))
     }
-    /// Returns the id in a word; other bits are ignored.
+    /// Decodes an order id from a word; other bits are ignored.
     #[inline]
     pub const fn from_word(word: u64) -> Self {
         Self(word & ID_BITS)
     }
-    /// Returns the id as a word below 2^58. Bits 32 to 39 are zero.
+    /// Encodes the order id as a word below 2^58. Bits 32 to 39 are zero.
     #[inline]
     pub const fn word(self) -> u64 {
         self.0
@@ -59,7 +60,7 @@ impl OrderId {
     pub const fn epoch(self) -> u16 {
         (self.0 >> EPOCH_SHIFT) as u16 & MAX_EPOCH
     }
-    /// Returns the number among the strategy's orders, from 0 without gaps.
+    /// Returns the order's number among those of the strategy's incarnation, from 0 without gaps.
     #[inline]
     pub const fn sequence(self) -> u64 {
         self.0 & MAX_SEQUENCE

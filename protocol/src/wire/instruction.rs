@@ -4,7 +4,7 @@ use super::order::OrderWords;
 use super::{Message, Order, OrderId, WireError};
 use zerocopy::transmute;
 
-/// A message from the orchestrator to a gateway.
+/// A message from the orchestrator to a gateway: an order, a mass cancel or another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// A strategy's order.
@@ -24,12 +24,12 @@ pub struct CancelScope {
 }
 
 impl CancelScope {
-    /// Makes the scope of all orders of an incarnation and of earlier ones.
+    /// Creates the scope of all orders of a strategy's incarnation and of earlier ones.
     pub const fn for_strategy(strategy: OrderId) -> Self {
         Self { strategy: Some(strategy), instrument: None }
     }
 
-    /// Returns `true` if the scope includes an order.
+    /// Returns `true` if a mass cancel of this scope affects an order.
     #[inline]
     pub const fn contains(&self, id: OrderId, instrument: u16) -> bool {
         let by_strategy = match self.strategy {
@@ -69,7 +69,7 @@ impl Instruction {
         }
     }
 
-    /// Validates and decodes a message.
+    /// Decodes and validates an instruction from a message.
     ///
     /// # Errors
     /// As [`Order::from_message`].

@@ -20,14 +20,14 @@ pub use terms::{OrderCondition, OrderTerms, OrderType, SelfTrade, TimeInForce};
 
 use thiserror::Error;
 
-/// Maximum number of strategies of a run: the size of the field, and the limit of a scan.
+/// Maximum number of strategies of a run, limited by the order id's field.
 pub const MAX_STRATEGIES: usize = 256;
 /// Maximum number of venues of a run.
 pub const MAX_VENUES: usize = 64;
 /// Maximum number of gateways and exchanges of a run: a gateway for each venue and credential.
 pub const MAX_GATEWAYS: usize = 64;
 
-/// An invalid message on a ring, which no correct peer sends.
+/// The error that a message on a ring is invalid, as no correct peer sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The code of the operation is unknown.

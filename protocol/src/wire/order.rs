@@ -5,7 +5,7 @@ use super::{Message, OrderId, WireError};
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// The operation that an order requests.
+/// The operation that an order requests: new, cancel, replace or mass cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A new order.
@@ -19,7 +19,7 @@ pub enum Operation {
     MassCancel,
 }
 
-/// The side of a new order.
+/// The side of an order: buy or sell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Side {
     /// A bid.
@@ -78,7 +78,7 @@ pub struct Order {
     pub price: i64,
     /// Quantity in 1e-8 units; the new open quantity for a replace; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel or a replace: the sequence of the target order (same strategy). Else 0.
+    /// The sequence of the order that a cancel or a replace targets (same strategy). Else 0.
     pub target: u64,
     /// The further terms of a new order; the default for other operations.
     pub terms: OrderTerms,
@@ -114,8 +114,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl Order {
-    /// Makes a buy order of quantity 0 at price 0, without delay, for instrument 0: a base for
-    /// struct update syntax.
+    /// Creates a buy order of quantity 0 at price 0, without delay, as a base for struct update
+    /// syntax. It is for instrument 0.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         Self {
             id,
@@ -173,7 +173,7 @@ impl Order {
         })
     }
 
-    /// Validates and decodes a message.
+    /// Decodes and validates an order from a message.
     ///
     /// # Errors
     /// An unknown code. Venue, instrument and id are checked by the orchestrator.

@@ -4,7 +4,7 @@ use super::{Message, Order, OrderId, Side, WireError};
 use crate::reject::Reject;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// The status of an order in a report: the subset of FIX ExecType and OrdStatus that is used here.
+/// The status of an order in a report, a subset of FIX ExecType and OrdStatus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OrderStatus {
     /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
@@ -14,26 +14,26 @@ pub enum OrderStatus {
     /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy is
     /// dead.
     Cancelled,
-    /// The venue has accepted it (FIX New).
+    /// The venue has accepted the order (FIX New).
     Accepted,
     /// A part is executed.
     PartiallyFilled,
-    /// The venue, such as an exchange, refused it.
+    /// The venue, such as an exchange, refused the order.
     Refused,
-    /// It now has the price and the open quantity of the report.
+    /// The order now has the price and the open quantity of the report.
     Replaced,
-    /// Its time in force is over.
+    /// The order's time in force is over.
     Expired,
     /// A stop order became active.
     Triggered,
     /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
     Restated,
-    /// For a cancel, a replace or a mass cancel: it was carried out.
+    /// A cancel, a replace or a mass cancel was carried out.
     Done,
 }
 
 impl OrderStatus {
-    /// Every status, in the order of the codes, which begin at 1.
+    /// All order statuses, in the order of their codes, which begin at 1.
     pub const ALL: [OrderStatus; 11] = [
         OrderStatus::Filled,
         OrderStatus::Rejected,
@@ -74,8 +74,8 @@ pub struct Report {
     pub instrument: u16,
     /// The status of the order.
     pub status: OrderStatus,
-    /// For a rejection: the reason's code (`protocol::reject::Reject`). For a venue's report: the
-    /// venue's own code, or 0.
+    /// The code of the reason for a rejection (`protocol::reject::Reject`). For a venue's report:
+    /// the venue's own code, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,
@@ -126,12 +126,12 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// A placeholder message, which is neither an order nor a report: used where two rings must have
-/// the same number of messages.
+/// A message that is neither an order nor a report, used where two rings must have equal numbers of
+/// messages.
 pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
-    /// Makes the only report of an order that was fully filled at its own price.
+    /// Creates the only report on an order that was fully filled at its own price.
     pub const fn full_fill(order: &Order) -> Self {
         Self {
             id: order.id,
@@ -149,7 +149,7 @@ impl Report {
         }
     }
 
-    /// Makes the report of an order that never reached its venue.
+    /// Creates the report on an order that was rejected before it reached its venue.
     pub const fn rejected(order: &Order, reason: Reject) -> Self {
         Self {
             status: OrderStatus::Rejected,
@@ -160,14 +160,15 @@ impl Report {
         }
     }
 
-    /// Returns the detail of a report's stamp t5: its number, and in the highest bit whether more
-    /// reports of its order follow. Zero for a single report.
+    /// Returns the detail of the report's stamp t5: its number, and whether more reports of its
+    /// order follow. That is in the highest bit. Zero for a single report.
     #[inline]
     pub const fn detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }
     }
 
-    /// Returns the number and `is_last` of the report with this detail of its t5.
+    /// Decodes the detail of a t5 stamp: the report's number, and whether it is the order's last
+    /// one.
     #[inline]
     pub const fn parse_detail(detail: u8) -> (u8, bool) {
         (detail & !MORE, detail & MORE == 0)
@@ -193,7 +194,7 @@ impl Report {
         })
     }
 
-    /// Validates and decodes a message.
+    /// Decodes and validates a report from a message.
     ///
     /// # Errors
     /// An unknown code.

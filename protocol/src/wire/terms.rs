@@ -9,7 +9,7 @@ macro_rules! codes {
         pub enum $name { $($(#[$each])* $variant = $code,)+ }
 
         impl $name {
-            /// Every value, in the order of the codes, which begin at 0.
+            /// All values of the enum, in the order of their codes, which begin at 0.
             pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
 
             #[inline]
@@ -77,13 +77,14 @@ codes! {
     }
 }
 
-/// The optional parameter of an order. A message has one word for it, so an order has at most one.
+/// The optional parameter of an order, such as a stop price or the displayed quantity. A message
+/// has one word for it, so an order has at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderCondition {
     /// No parameter.
     #[default]
     None,
-    /// For a stop order: the price that triggers it, in the units of [`super::Order::price`].
+    /// The price that triggers a stop order, in the units of [`super::Order::price`].
     StopPrice(i64),
     /// Iceberg order: the maximum quantity shown at once, in the units of
     /// [`super::Order::quantity`].
@@ -130,8 +131,8 @@ impl OrderCondition {
     }
 }
 
-/// The terms of an order besides price and quantity. The default is a plain limit order. A `delay`
-/// venue ignores them.
+/// The terms of an order besides price and quantity, such as its type and time in force. The
+/// default is a plain limit order. A `delay` venue ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OrderTerms {
     /// The type of the order.

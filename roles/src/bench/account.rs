@@ -6,7 +6,7 @@ use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
 use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
-/// A figure of every agent's account.
+/// A field in the result segment of every benchmark agent.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub enum Field {
@@ -33,12 +33,12 @@ const OWN: usize = HEADER_WORDS + 48;
 const KIND: SegmentKind =
     SegmentKind::new(41, "bench-account", &[("count", Field::Count as usize), ("own", OWN)]);
 
-/// State of an agent that is ready and waits for the start.
+/// State of a benchmark agent that is ready and waits for the start.
 pub const READY: u64 = 1;
-/// State of an agent whose loop has ended and whose figures are all stored.
+/// State of a benchmark agent whose loop has ended and whose results are all stored.
 pub const DONE: u64 = 2;
 
-/// Returns the specification of a memory segment of a benchmark.
+/// Returns the specification of a benchmark's memory segment, of `words` words.
 pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     SegmentSpec {
         name: what,
@@ -52,7 +52,8 @@ pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
     }
 }
 
-/// Returns the specification of an agent's account with `own_words` own words.
+/// Returns the specification of an agent's result segment. `own_words` is the size of the part that
+/// is specific to the benchmark.
 pub fn segment(agent: usize, own_words: usize) -> SegmentSpec {
     memory(segment_name(agent), OWN + own_words, KIND)
 }
@@ -61,12 +62,12 @@ fn segment_name(agent: usize) -> String {
     format!("account-{agent}")
 }
 
-/// The agent's writing end of its account.
+/// A benchmark agent's writing end of its result segment.
 #[derive(Clone)]
 pub struct AgentAccount(AtomicWords);
 
 impl AgentAccount {
-    /// Attaches the account of a benchmark's agent.
+    /// Attaches the result segment of a benchmark agent.
     ///
     /// # Errors
     /// A segment is missing or not this agent's.
@@ -74,19 +75,19 @@ impl AgentAccount {
         Ok(Self(attached.region(&segment_name(agent), KIND)?.words()))
     }
 
-    /// Creates an agent's record of times and counts in ordinary memory, for tests.
+    /// Creates an agent's result segment on the heap, for tests.
     pub fn on_heap(own_words: usize) -> Self {
         Self(Region::heap(OWN + own_words).words())
     }
 
-    /// Stores a figure of the agent.
+    /// Stores a field of the agent's results.
     #[inline(always)]
     pub fn set(&self, field: Field, value: u64) {
         // Relaxed: published by the Release store of the state.
         self.0[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the number of events that this agent has sent or received.
+    /// Adds to the number of events that the agent has sent or received.
     #[inline(always)]
     pub fn add(&self, more: u64) {
         // Relaxed: this agent is the only writer.
@@ -94,8 +95,8 @@ impl AgentAccount {
         word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Stores a word of the part of the account that is specific to the benchmark. Ignores an index
-    /// outside of it: a broken queue may deliver more events than were sent.
+    /// Stores a word of the results that are specific to the benchmark. Ignores an index outside of
+    /// it: a broken queue may deliver more events than were sent.
     #[inline(always)]
     pub fn set_own(&self, word: usize, value: u64) {
         // Relaxed: published by the Release store of the state.
@@ -104,44 +105,45 @@ impl AgentAccount {
         }
     }
 
-    /// Returns the part of the account that is specific to the benchmark.
+    /// Returns the words of the results that are specific to the benchmark.
     pub fn own(&self) -> AtomicWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }
 
-    /// Publishes the state and all figures stored before.
+    /// Publishes the agent's state together with all results stored before.
     pub fn set_state(&self, state: u64) {
         // Release: pairs with the Acquire load in `AccountView::state`.
         self.0[Field::State as usize].store(state, Ordering::Release);
     }
 
-    /// Returns the launcher's reading end of the account.
+    /// Returns the launcher's reading end of the result segment.
     pub fn view(&self) -> AccountView {
         AccountView::new(self.0.clone())
     }
 }
 
-/// The launcher's reading end of an account. The agent may have stored anything.
+/// The launcher's reading end of a benchmark agent's result segment. The agent may have stored
+/// anything.
 pub struct AccountView(ReadOnlyWords);
 
 impl AccountView {
-    /// Reads the segment of an account.
+    /// Creates the reading end of a result segment.
     pub fn new(words: AtomicWords) -> Self {
         Self(words.into())
     }
 
-    /// Loads how far the benchmark's process is: 0 (starting), [`READY`] or [`DONE`].
+    /// Loads the agent's state: 0 (starting), [`READY`] or [`DONE`].
     pub fn state(&self) -> u64 {
         // Acquire: pairs with the Release store in `AgentAccount::set_state`.
         self.0.load(Field::State as usize, Ordering::Acquire)
     }
 
-    /// Loads a figure of the agent.
+    /// Loads a field of the agent's results.
     pub fn get(&self, field: Field) -> u64 {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// Returns the part of the account that is specific to the benchmark.
+    /// Returns the words of the results that are specific to the benchmark.
     pub fn own(&self) -> ReadOnlyWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }

@@ -5,15 +5,15 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Phase in which the agents prepare.
+/// Phase of a benchmark in which its agents prepare.
 pub const PREPARE: u64 = 0;
-/// Phase in which the agents run.
+/// Phase of a benchmark in which its agents run.
 pub const GO: u64 = 1;
-/// Phase in which sources start no new work.
+/// Phase of a benchmark in which its producing agents start no new work.
 pub const LAST: u64 = 2;
-/// Phase in which all sources have ended, and the other agents drain and end.
+/// Phase of a benchmark in which all producing agents have ended, and the others drain and end.
 pub const DRAIN: u64 = 3;
-/// Phase in which all agents end immediately.
+/// Phase of a benchmark in which all agents end immediately.
 pub const STOP: u64 = 4;
 
 /// Maximum number of agents of a benchmark.
@@ -29,16 +29,16 @@ const PLAN: usize = PIDS + MAX_AGENTS;
 pub const KIND: SegmentKind =
     SegmentKind::new(40, "bench-control", &[("phase", PHASE), ("pids", PIDS), ("plan", PLAN)]);
 
-/// Returns the size in words of a segment for a plan of `plan_bytes` bytes.
+/// Returns the size in words of a control segment with a plan of `plan_bytes` bytes.
 pub const fn segment_words(plan_bytes: usize) -> usize {
     PLAN + 1 + plan_bytes.div_ceil(8)
 }
 
-/// The launcher's writing end of the control segment.
+/// The launcher's writing end of a benchmark's control segment.
 pub struct ControlSegment(AtomicWords);
 
 impl ControlSegment {
-    /// Writes the plan into the segment, after its header.
+    /// Writes a benchmark's plan into its control segment, after the header.
     pub fn new(words: AtomicWords, plan: &[u8]) -> Self {
         // Relaxed: the agents' processes start afterwards.
         words[PLAN].store(plan.len() as u64, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl ControlSegment {
         self.0[PIDS + agent].store(pid.into(), Ordering::Release);
     }
 
-    /// Starts the benchmark at tick `tick`.
+    /// Publishes that the benchmark starts at tick `tick`.
     pub fn start(&self, tick: u64) {
         // Relaxed: published by the phase.
         self.0[START].store(tick, Ordering::Relaxed);
@@ -69,18 +69,19 @@ impl ControlSegment {
         self.0[PHASE].store(phase, Ordering::Release);
     }
 
-    /// Returns the agents' reading end of the segment.
+    /// Returns the agents' reading end of the control segment.
     pub fn view(&self) -> ControlView {
         ControlView(self.0.clone().into())
     }
 }
 
-/// An agent's reading end of the control segment.
+/// An agent's reading end of a benchmark's control segment.
 #[derive(Clone)]
 pub struct ControlView(ReadOnlyWords);
 
 impl ControlView {
-    /// Reads a segment whose header was checked. Returns `None` if it is too short.
+    /// Creates the reading end of a control segment whose header was checked. Returns `None` if it
+    /// is too short.
     pub fn new(view: ReadOnlyWords) -> Option<Self> {
         (view.len() > PLAN).then_some(Self(view))
     }
@@ -93,19 +94,19 @@ impl ControlView {
         self.0.load(PHASE, Ordering::Acquire)
     }
 
-    /// Returns the tick at which the run starts.
+    /// Returns the tick at which the benchmark starts.
     pub fn start_ticks(&self) -> u64 {
         self.0.load(START, Ordering::Relaxed)
     }
 
-    /// Returns the PID of an agent; `None` if it has no process yet.
+    /// Returns the process id of an agent; `None` if it has no process yet.
     pub fn pid(&self, agent: usize) -> Option<u32> {
         // Acquire: pairs with the Release store in `ControlSegment::set_pid`.
         let pid = self.0.load(PIDS + agent, Ordering::Acquire);
         u32::try_from(pid).ok().filter(|pid| *pid != 0)
     }
 
-    /// Returns the plan as JSON.
+    /// Returns the plan of the benchmark, as JSON.
     pub fn plan(&self) -> Vec<u8> {
         let length = usize::try_from(self.0.load(PLAN, Ordering::Relaxed)).unwrap_or(usize::MAX);
         let words = PLAN + 1..self.0.len();

@@ -21,7 +21,7 @@ const LEAK: usize = 1 << 20;
 /// and cursors.
 const HEAD_WORDS: u64 = 64;
 
-/// The state and resources that faults of a strategy need.
+/// The state and resources that an injected fault of a strategy needs.
 pub struct FaultContext {
     /// Index of the strategy.
     strategy: u16,
@@ -46,8 +46,8 @@ pub struct FaultContext {
 }
 
 impl FaultContext {
-    /// Creates the context of a strategy's faults; `is_unlimited`: its process's memory is not
-    /// limited yet.
+    /// Creates the state of a strategy's injected faults. `is_unlimited`: its process's memory is
+    /// not limited yet.
     pub const fn new(strategy: u16, is_unlimited: bool, surroundings: Surroundings) -> Self {
         Self {
             strategy,
@@ -71,14 +71,15 @@ impl FaultContext {
         }
     }
 
-    /// Leaks some memory, if leaking.
+    /// Leaks some memory, if the injected fault is a leak.
     pub fn leak(&self) {
         if self.leaks {
             std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
         }
     }
 
-    /// Takes more of the shared resource, if exhausting one. Exits once it has all or is refused.
+    /// Takes more of a shared resource, if the injected fault exhausts one. Exits once it has all
+    /// or is refused.
     pub fn take_resources(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(ResourceGrab::step) {
             fault::exit(if has_all { FaultKind::EXIT_GOT } else { FaultKind::EXIT_REFUSED })
@@ -86,8 +87,8 @@ impl FaultContext {
     }
 }
 
-/// Performs an injected fault. Returns only if the strategy continues: after a stop, leaking,
-/// flooding, dropping orders, holding a slot, or with overwritten headers.
+/// Executes an injected fault in the strategy's process. Returns only if the strategy continues:
+/// after a stop, leaking, flooding, dropping orders, holding a slot, or with overwritten headers.
 pub fn perform(kind: FaultKind, means: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -131,7 +132,7 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
     }
 }
 
-/// Writes forged values into the thread's own status block.
+/// Writes forged values into the faulty thread's own status block.
 pub fn forge_status(kind: FaultKind, means: &FaultContext) {
     let Some(status) = &means.status else { return };
     match kind {
@@ -146,7 +147,7 @@ fn hang() -> ! {
     }
 }
 
-/// Overwrites the headers of all writable regions.
+/// Overwrites the headers of all regions that the faulty process can write.
 pub fn forge_headers(writable: &[AtomicWords]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
         word.store(u64::MAX, Ordering::Relaxed);
@@ -175,8 +176,8 @@ fn scribble(means: &FaultContext) -> ! {
     }
 }
 
-/// Overwrites one word with a value to which cursors, sequences and lengths are sensitive, or a
-/// random one.
+/// Overwrites a word of writable memory with a dangerous or random value. Cursors, sequences and
+/// lengths are sensitive to it.
 pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;

@@ -3,14 +3,14 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Random numbers for faults, reproducible from a seed on every machine.
+/// A random number generator for faults and simulations, reproducible from a seed on every machine.
 #[derive(Clone, Debug)]
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// The random stream of the targets of signals.
+    /// The random stream that draws which process receives a signal.
     pub const SIGNALS: u64 = 1;
-    /// The random stream of the planner.
+    /// The random stream of the run's planner.
     pub const PLANNING: u64 = 2;
     /// The random stream of the addresses and values that a scribbling strategy writes.
     pub const SCRIBBLES: u64 = 3;
@@ -31,7 +31,7 @@ impl Draws {
     /// The random stream of the standbys and the disk of a simulated run.
     pub const STANDBYS: u64 = 11;
 
-    /// Creates the random stream of one concern from a seed.
+    /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead faults, v1.....";

@@ -10,7 +10,8 @@ pub use draws::Draws;
 
 use protocol::plan::{Fault, FaultKind, FaultTime};
 
-/// Returns `true` if the launcher performs the fault by signal; otherwise the strategy does.
+/// Returns `true` if the launcher injects the fault by a signal; otherwise the strategy does it
+/// itself.
 pub const fn is_by_signal(fault: &Fault) -> bool {
     matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, FaultTime::At { .. }))
 }

@@ -35,14 +35,15 @@ const FLOOD_BATCH: usize = 1024;
 /// Delay of the flood's orders at their venue: long, so that the limit of open orders is exceeded.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
-/// The steps of a push at which a fault can abandon it: the slot is claimed, the message not
+/// The steps of a push at which a fault can abandon it. The slot is claimed, the message not
 /// visible yet.
 pub const HOLD_STEPS: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
 
-/// Performs a fault of a strategy. Returns only if the strategy continues.
+/// A function that executes an injected fault of a strategy. Returns only if the strategy
+/// continues.
 pub type FaultAction = fn(FaultKind, &mut FaultContext);
 
-/// The faults that one strategy inflicts on itself.
+/// The faults that one strategy inflicts on itself, from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnFaults {
     strategy: u16,
@@ -58,7 +59,8 @@ pub struct OwnFaults {
 }
 
 impl OwnFaults {
-    /// Returns the faults of an incarnation of a strategy; `None`: none.
+    /// Returns the faults that an incarnation of a strategy inflicts on itself; `None` if there are
+    /// none.
     pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
@@ -84,7 +86,7 @@ impl OwnFaults {
         Some(Self { strategy, venues, is_thread, at, pushes, surroundings })
     }
 
-    /// Wraps the technique's producer with the faults within its pushes.
+    /// Wraps the technique's producer so that faults occur within its pushes.
     pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
         let means = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
@@ -100,7 +102,8 @@ impl OwnFaults {
         })))
     }
 
-    /// Wraps the strategy's agent, whose session has a clone of `producer`, with the timed faults.
+    /// Wraps the strategy's agent so that faults occur at their times. Its session has a clone of
+    /// `producer`.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
         FaultyAgent { agent, producer, at: self.at }
     }
@@ -121,13 +124,13 @@ struct FaultyState {
     act: FaultAction,
 }
 
-/// A technique's producer with faults at steps of a push.
+/// A technique's producer whose pushes may be abandoned or hang at a step, as a fault requests.
 #[derive(Clone)]
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
-    /// Passes the memory that the process can write, for scribbling, and its thread's status, for
-    /// forging.
+    /// Gives the injected faults the memory that the process can write, and its thread's status
+    /// block.
     pub fn arm(&self, writable: Vec<AtomicWords>, status: StatusWriter) {
         let mut shared = self.shared();
         (shared.means.writable, shared.means.status) = (writable, Some(status));
@@ -209,7 +212,7 @@ impl FaultyState {
     }
 }
 
-/// A strategy's agent with timed faults.
+/// A strategy's agent into which faults are injected at their times.
 pub struct FaultyAgent<A> {
     agent: A,
     producer: FaultyProducer,

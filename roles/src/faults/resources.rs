@@ -15,34 +15,34 @@ use std::path::PathBuf;
 use system::descriptors;
 use system::fault::{self, ChildCrowd};
 
-/// Number of processes that the fault starts: twice a container's limit.
+/// Number of processes that a resource fault starts: twice a container's limit.
 pub const PROCESSES: usize = 256;
-/// Number of files that the fault opens: four times the limit of a process in a container.
+/// Number of files that a resource fault opens: four times the limit of a process in a container.
 pub const FILES: usize = 4096;
-/// Mebibytes that the fault writes to disk: one and a half times a container's limit.
+/// Mebibytes that a resource fault writes to disk: one and a half times a container's limit.
 pub const DISK_MIB: usize = 96;
-/// Number of child processes with [`CHILD_BYTES`] each: together a quarter more than a container's
-/// memory limit.
+/// Number of child processes that a memory fault starts: together a quarter more than a container's
+/// limit. Each has [`CHILD_BYTES`].
 pub const CHILDREN: usize = 80;
-/// Memory of each child in bytes: little, so that starting one in a duty cycle does not seem to
-/// hang.
+/// Memory of each child process of a memory fault, in bytes. Little, so that starting one in a duty
+/// cycle does not seem to hang.
 pub const CHILD_BYTES: usize = 8 << 20;
 
 /// Bytes by which a segment is extended.
 const GROWTH: u64 = 1 << 20;
 
-/// The parts of a strategy's environment that resource faults need.
+/// The properties of a strategy's process on which resource faults depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// The run's directory.
     pub folder: PathBuf,
     /// PID of the launcher.
     pub launcher: u32,
-    /// Paths of its own segments, if they have names.
+    /// Paths of the strategy's own segments, if they have names.
     pub own: Vec<PathBuf>,
 }
 
-/// The exhaustion of a shared resource, in steps.
+/// A fault that takes all of a shared resource, in steps.
 pub struct ResourceGrab {
     kind: FaultKind,
     surroundings: Surroundings,
@@ -54,13 +54,13 @@ pub struct ResourceGrab {
 }
 
 impl ResourceGrab {
-    /// Creates the fault with nothing taken yet.
+    /// Creates the resource fault, which has taken nothing yet.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory }
     }
 
-    /// Takes more of the resource. Returns `Some(true)` once it has all, `Some(false)` once it is
-    /// refused.
+    /// Takes more of the shared resource. Returns `Some(true)` once it has all, `Some(false)` once
+    /// it is refused.
     pub fn step(&mut self) -> Option<bool> {
         let (each, all) = match self.kind {
             FaultKind::Forkbomb => (16, PROCESSES),

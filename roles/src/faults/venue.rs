@@ -36,7 +36,7 @@ struct FaultWindow {
     until_ns: u64,
 }
 
-/// A venue with injected faults.
+/// A venue into which faults are injected, such as delays or lost reports.
 pub struct FaultyVenue<V> {
     venue: V,
     windows: Vec<FaultWindow>,
@@ -72,7 +72,7 @@ impl FaultState {
 }
 
 impl<V: Venue> FaultyVenue<V> {
-    /// Wraps the venue of a gateway, which holds at most `max_held` orders, with the plan's faults.
+    /// Wraps a gateway's venue with the faults of the plan. It holds at most `max_held` orders.
     pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
             (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == context.venue => {

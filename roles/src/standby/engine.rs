@@ -15,7 +15,7 @@ use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use system::clock::Timebase;
 
-/// The standby of the engine.
+/// The replica of the engine in a hot standby.
 pub(super) struct EngineStandby {
     core: Option<Core>,
     stamps: Stamps,

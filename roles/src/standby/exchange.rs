@@ -12,7 +12,7 @@ use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup};
 
-/// The standby of a venue's exchange.
+/// The replica of a venue's exchange in a hot standby.
 pub(super) struct ExchangeStandby {
     venue: u16,
     market: Option<MarketSetup>,

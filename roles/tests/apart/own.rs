@@ -140,8 +140,7 @@ impl Producer for Steps {
 
 #[test]
 fn held_slot_stays_and_strategy_continues() {
-    // From its order on, at the first step at which a place is held, or at the step that the fault
-    // says.
+    // From its order on, at the first step at which a place is held, or at the fault's own step.
     for (step, last) in [(Step::Entered, Step::Claimed), (Step::Written, Step::Written)] {
         let hold = fault(FaultKind::HoldClaim, FaultTime::Push { order: 2, step });
         let faults = OwnFaults::for_strategy(&plan(&[hold]), 1, 0).unwrap();

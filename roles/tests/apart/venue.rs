@@ -1,4 +1,4 @@
-//! A venue that has faults: nothing is lost, and what it says is called what it is.
+//! A venue that has faults: nothing is lost, and each of its reports is classified correctly.
 
 use gateway::{CancelSweep, DelayVenue, Reports, ReportsFull, Venue, VenueContext};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
@@ -71,7 +71,7 @@ fn late_kill_switch_cancels_are_marked_withdrawn() {
     let (filled, cancelled) = (OrderStatus::Filled, OrderStatus::Cancelled);
     let withdrawn = [1, 2].map(|sequence| (sequence, cancelled, WITHDRAWN));
     assert_eq!(told(FaultKind::Slow), (0, [&[(0, filled, 0)][..], &withdrawn].concat()));
-    // It takes what it is to cancel, and says nothing.
+    // It takes the cancels, and reports nothing.
     assert_eq!(told(FaultKind::Mute), (0, vec![]));
     // What was open when the session went down, the venue has cancelled by itself.
     let down = Reject::VenueDown.code();

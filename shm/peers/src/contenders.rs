@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 /// One way to publish a value from one thread to others.
 pub trait Contender<const W: usize> {
-    /// The writing end.
+    /// The writing end of the published value.
     type Writer: Send;
-    /// The reading end.
+    /// The reading end of the published value.
     type Reader: Send;
 
-    /// Creates a fresh value and returns both of its ends.
+    /// Creates a value and returns its writing and its reading end.
     fn pair() -> (Self::Writer, Self::Reader);
 
-    /// Makes `value` the newest value.
+    /// Publishes `value` as the newest value.
     fn write(writer: &mut Self::Writer, value: &[u64; W]);
 
-    /// Copies the newest value. How often it had to begin again.
+    /// Copies the newest published value; returns how often it had to begin again.
     fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32;
 }
 

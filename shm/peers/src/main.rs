@@ -34,7 +34,8 @@ struct Times {
     again_paced: f64,
 }
 
-/// Nanoseconds that it takes, and the mean of what it says, until the moment is over.
+/// Measures a function for a short time. Returns the nanoseconds of a call, and the mean of its
+/// results.
 fn time(mut once: impl FnMut() -> u32) -> (f64, f64) {
     let (begun, mut count, mut said) = (Instant::now(), 0_u64, 0_u64);
     loop {

@@ -2,10 +2,10 @@
 
 use super::{ReadError, Reader, Stamp};
 
-/// Result of polling a log.
+/// The result of polling a board as a log: an entry, nothing new, or a number of missed entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPoll {
-    /// Nothing now.
+    /// The log has no new entry now.
     Empty,
     /// The next entry, in order.
     Entry(Stamp),
@@ -14,7 +14,7 @@ pub enum LogPoll {
     Missed(u64),
 }
 
-/// A reader's position in a board that is read as a log: its version is the number of entries read
+/// A reader's position in a board that is read as a log. Its version is the number of entries read
 /// and missed.
 pub struct LogReader {
     reader: Reader,
@@ -23,8 +23,8 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Follows a cell as a log: returns every version after `seen`, in order, and the number
-    /// missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
+    /// Reads a cell of a board as a log from the version `seen` on: every version in order, and the
+    /// number missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -35,18 +35,18 @@ impl Reader {
 }
 
 impl LogReader {
-    /// Returns the last version that was read or missed.
+    /// Returns the version of the last entry that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Returns the number of words of an entry.
+    /// Returns the number of words of the log's entries.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }
 
-    /// Copies the next entry into `into`; see [`LogPoll`]. Wait-free: as many loads as the value
-    /// has words, plus four.
+    /// Copies the next entry into `into`, or returns that there is none or how many were missed.
+    /// Wait-free: as many loads as the value has words, plus four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has

@@ -142,7 +142,7 @@ pub enum BoardError {
         BoardShape::MAX_SLOTS
     )]
     Shape {
-        /// How many cells.
+        /// The requested number of cells.
         cells: usize,
         /// Words of a value.
         words: usize,
@@ -160,12 +160,12 @@ pub enum BoardError {
         "cell {cell} has version {found}, which no writer reaches: the board was scribbled over, make it anew"
     )]
     Version {
-        /// Which cell.
+        /// The requested cell.
         cell: usize,
         /// The finding, for the message.
         found: u64,
     },
-    /// Memory that is not a board's.
+    /// The memory is not a board's.
     #[error("not a board: {0}")]
     Header(#[from] HeaderError),
     /// A segment that cannot be made or attached.
@@ -173,8 +173,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// Creates a board's memory with its header on the heap, for both ends in one process, and for
-/// tests.
+/// Creates a board's memory with its header on the heap, for tests and for both ends in one
+/// process.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
@@ -191,7 +191,7 @@ pub fn heap(shape: BoardShape) -> AtomicWords {
     words
 }
 
-/// Creates a board on the heap and returns both ends; the reader can be cloned.
+/// Creates a board on the heap and returns its writing and its reading end.
 ///
 /// # Panics
 /// Never: a fresh board has a good header.

@@ -7,7 +7,7 @@ use crate::memory::{AtomicWords, Region};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
-/// The writing end of a named board. Dropping it removes the name; attached
+/// The writing end of a board under a name in `/dev/shm`. Dropping it removes the name; attached
 /// readers keep the memory. A killed process leaves the board as it is: see
 /// [`NamedWriter::succeed`].
 pub struct NamedWriter {
@@ -24,7 +24,8 @@ fn segment(name: &str) -> Result<String, BoardError> {
 }
 
 impl NamedWriter {
-    /// Creates a board under a name, mode 0600. Leftovers of a crashed writer are removed first.
+    /// Creates a board under a name in `/dev/shm`, mode 0600. Leftovers of a crashed writer are
+    /// removed first.
     ///
     /// # Errors [`BoardError::Name`]; a name that is taken; too little room. Nothing is left over
     /// then.
@@ -87,7 +88,7 @@ impl Drop for NamedWriter {
 }
 
 impl Reader {
-    /// Attaches a reading end to the board with that name, on pages that it cannot write.
+    /// Attaches a reading end to the board with this name, on pages that it cannot write.
     ///
     /// # Errors
     /// No board has that name yet; [`BoardError::Name`]; the file is not a board of this build.

@@ -5,12 +5,12 @@ use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// The version and time of a board's value.
+/// The version of a board's value and the time at which it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
     pub version: u64,
-    /// When the writer wrote it, in ticks of its clock.
+    /// Time at which the writer wrote the value, in ticks of its clock.
     pub ticks: u64,
 }
 
@@ -24,7 +24,7 @@ pub enum ReadError {
         "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
     )]
     Overtaken {
-        /// How often it was tried.
+        /// Number of attempts to read.
         tries: u32,
     },
     /// The version went backwards: no honest writer does that.
@@ -48,7 +48,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Attaches a reading end to a board that has its header.
+    /// Attaches a reading end to a board whose header is already written.
     ///
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.
@@ -113,8 +113,8 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// Reads as [`Reader::try_read`] does, and calls `at` with the index of each word before it is
-    /// loaded, and once after the last one, so that tests can let the writer run there.
+    /// Reads as [`Reader::try_read`] does, and calls `at` before each load and after the last one.
+    /// It receives the index of the word, so that tests can let the writer run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -140,7 +140,7 @@ impl Reader {
         }
     }
 
-    /// Returns `true` if a copied version was not overwritten while it was copied: the cell's
+    /// Returns `true` if a copied version was not overwritten while it was copied. The cell's
     /// version was `after`, and the writer of version v + slots, which uses the same slot, begins
     /// only after v + slots − 1 was published.
     #[inline(always)]
@@ -149,8 +149,8 @@ impl Reader {
         after.wrapping_sub(version) < self.shape.slots() as u64 - 1
     }
 
-    /// Copies the slot of a version, and returns its time and the cell's version afterwards, which
-    /// shows whether the copy is whole.
+    /// Copies the slot of a version, and returns its time and the cell's version after the copy.
+    /// That shows whether the copy is whole.
     #[inline(always)]
     pub(super) fn copy(
         &self,

@@ -41,8 +41,8 @@ impl BoardShape {
     /// Maximum number of slots of a cell.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Creates a shape of `cells` cells of which readers want the newest value. The number of slots
-    /// is [`BoardShape::slots_for`].
+    /// Creates the shape of a board of `cells` cells, of which readers want the newest value. The
+    /// number of slots is [`BoardShape::slots_for`].
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -50,8 +50,8 @@ impl BoardShape {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
-    /// Creates a shape of one cell that is read as a log: a reader may be up to `slots` − 1 entries
-    /// late before it misses some.
+    /// Creates the shape of a board with one cell that is read as a log. A reader may be up to
+    /// `slots` − 1 entries late before it misses some.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -59,8 +59,8 @@ impl BoardShape {
         Self::with_slots(1, words, slots)
     }
 
-    /// Creates a shape of `cells` values of `words` words with `slots` slots each, a power of two
-    /// from 2.
+    /// Creates the shape of a board with `cells` cells of `words` words and `slots` slots each. The
+    /// number of slots is a power of two from 2.
     ///
     /// # Errors
     /// [`BoardError::Shape`]: a number that boards do not have.
@@ -83,8 +83,8 @@ impl BoardShape {
         Ok(Self { cells, words, slots, first, slot, cell })
     }
 
-    /// Returns the default number of slots of a cell for values of `words` words. The reasons are
-    /// in the module's documentation, "Sizes".
+    /// Returns the default number of slots of a board's cell for values of `words` words. The
+    /// reasons are in the module's documentation, "Sizes".
     pub const fn slots_for(words: usize) -> usize {
         match words {
             ..=2 => 2,
@@ -93,12 +93,12 @@ impl BoardShape {
         }
     }
 
-    /// Returns the number of cells.
+    /// Returns the number of cells of the board.
     pub const fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Returns the number of words of a value.
+    /// Returns the number of words of a value on the board.
     pub const fn words(&self) -> usize {
         self.words
     }
@@ -108,12 +108,12 @@ impl BoardShape {
         self.slots
     }
 
-    /// Returns the size of the segment in words.
+    /// Returns the size of the board's segment in words.
     pub const fn segment_words(&self) -> usize {
         CELLS + self.cells * self.cell
     }
 
-    /// Returns the offset in the segment of a cell's version.
+    /// Returns the offset of a cell's version in the board's segment.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -123,8 +123,7 @@ impl BoardShape {
         CELLS + cell * self.cell
     }
 
-    /// Returns the offset in the segment of the slot of a cell's version: the time of the write,
-    /// then the value.
+    /// Returns the offset in the segment of the slot that holds a version of a cell.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -135,8 +134,8 @@ impl BoardShape {
         self.version_at(cell) + self.first + slot * self.slot
     }
 
-    /// Writes the header into a fresh segment of zeros. The caller provides creator, run and index;
-    /// the shape provides the rest.
+    /// Writes the board's header into a fresh segment of zeros. The caller provides creator, run
+    /// and index; the shape provides the rest.
     ///
     /// # Panics
     /// If the segment has not [`BoardShape::segment_words`] words.
@@ -164,8 +163,8 @@ impl BoardShape {
         if promised == found { Ok(()) } else { Err(HeaderError::Size { promised, found }) }
     }
 
-    /// Reads the shape from a segment's header and checks it: copied once, and not read from shared
-    /// memory again.
+    /// Reads and checks the shape in the header of a board's segment. It is copied once, and not
+    /// read from shared memory again.
     ///
     /// # Errors
     /// What is wrong with the header; a shape that boards do not have or that does not fit the

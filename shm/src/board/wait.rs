@@ -16,14 +16,14 @@ pub enum Wait {
     Sleep,
 }
 
-/// The longest sleep before a reader polls by itself.
+/// The longest sleep before a waiting reader polls by itself.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 /// Number of polls between two reads of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits up to `timeout` for a version of the cell other than `seen`, and returns it; `seen` if
+    /// Waits up to `timeout` for a newer version of a cell than `seen`, and returns it; `seen` if
     /// none came.
     ///
     /// # Panics

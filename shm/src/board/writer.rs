@@ -5,8 +5,8 @@ use crate::memory::AtomicWords;
 use crate::sync::{Ordering, fence};
 use core::ops::ControlFlow;
 
-/// The writing end of a board. One at a time: a successor is attached when its predecessor's death
-/// is certain.
+/// The writing end of a board, of which there is one at a time: a successor is attached when its
+/// predecessor's death is certain.
 pub struct Writer {
     words: AtomicWords,
     shape: BoardShape,
@@ -15,13 +15,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The largest version, so that numbers do not overflow: a board written every nanosecond gets
-    /// there in more than two years. A larger version in a board means that it was overwritten.
+    /// The largest version of a cell; a board written every nanosecond gets there in more than two
+    /// years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
-    /// Attaches the writing end to a board that has its header: the first writer, or the successor
-    /// of a crashed one. Continues after the last version of each cell; a value that a crashed
-    /// writer had not finished is lost.
+    /// Attaches the writing end to a board whose header is already written. The first writer, or
+    /// the successor of a crashed one. Continues after the last version of each cell; a value that
+    /// a crashed writer had not finished is lost.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -90,9 +90,9 @@ impl Writer {
         self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }
 
-    /// Writes as [`Writer::write`] does, and calls `at` before each store with the store's number
-    /// from 0: the time, the words, the version. Its `Break` leaves the write there, as a death
-    /// does, and gives `None`: for tests, models and benches.
+    /// Writes as [`Writer::write`] does, and calls `at` before each store with the store's number.
+    /// Store 0 is the time, then come the words, then the version. Its `Break` leaves the write
+    /// there, as a death does, and gives `None`: for tests, models and benches.
     ///
     /// # Panics
     /// As [`Writer::write`].
@@ -133,7 +133,7 @@ impl Writer {
         Some(version)
     }
 
-    /// Wakes the readers that sleep until the cell has a newer value: a system call, whose time
+    /// Wakes the readers that sleep until the cell has a newer value, by a system call. Its time
     /// grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
     ///
     /// # Panics

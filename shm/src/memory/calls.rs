@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Converts the result of a call that returns -1 and sets `errno` on an error.
+/// Converts the result of a system call that returns -1 and sets `errno` on an error.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -21,8 +21,8 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Waits until the descriptor is readable, at most for `timeout`, rounded up to milliseconds. May
-/// return early.
+/// Waits until a file descriptor is readable, at most for `timeout`, rounded up to milliseconds.
+/// May return early.
 pub(crate) fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     let millis = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
     let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };

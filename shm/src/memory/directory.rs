@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// Creates a directory, mode 0700.
+/// Creates a directory in `/dev/shm`, mode 0700.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).
@@ -21,13 +21,13 @@ pub fn create(name: &str) -> Result<(), RegionError> {
     })
 }
 
-/// Returns the path of a directory.
+/// Returns the path of a directory in `/dev/shm`.
 pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a directory with its contents, after the files next to it: the directory is the last to
-/// go. Links are removed and not followed.
+/// Removes a directory with its contents; the directory itself goes last. Before it go the files
+/// next to it. Links are removed and not followed.
 ///
 /// # Errors
 /// What the system refused. Files that are already gone are ignored.

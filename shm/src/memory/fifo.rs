@@ -3,7 +3,7 @@
 use super::calls::{c_string, checked};
 use super::{RegionError, SHM_DIR};
 
-/// Creates a FIFO, mode 0600.
+/// Creates a named pipe in `/dev/shm`, mode 0600.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).

@@ -7,10 +7,10 @@
 //!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment
 //!       4  kind           what the segment is: [`SegmentKind::code`]
-//!       5  capacity       slots, records or entries; what the kind says
+//!       5  capacity       slots, records or entries, by the kind
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
-//!       8  creator start  /proc/PID/stat field 22: tells the creator from a later process
+//!       8  creator start  /proc/PID/stat field 22: distinguishes it from a later process
 //!       9  run            hash of the run's id
 //!      10  index          whose it is among its kind (a thread's index in the plan)
 //!   11–15  zero
@@ -24,19 +24,20 @@
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// Words in a header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches pairs).
+/// Words in a segment's header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches
+/// pairs).
 pub const HEADER_WORDS: usize = 16;
 
-/// Index of the header word that numbers the segments of one kind: [`Header::index`].
+/// Index of the header word with the segment's number among those of its kind: [`Header::index`].
 pub const INDEX: usize = 10;
 
 /// The first word of every segment: `bulkhead` in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
-/// The version of the formats; raised with every change that the layout hash cannot see.
+/// The version of all segment formats; raised with every change that the layout hash cannot see.
 pub const VERSION: u64 = 3;
 
-/// FNV-1a over bytes (Fowler, Noll, Vo), the hash of layouts and run ids.
+/// Hashes bytes with FNV-1a (Fowler, Noll, Vo), for layouts and run ids.
 pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     let mut i = 0;
     while i < bytes.len() {
@@ -46,10 +47,11 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     hash
 }
 
-/// The initial value of FNV-1a.
+/// The initial value of an FNV-1a hash.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A kind of segment: each layout has a constant of this type next to the offsets that it names.
+/// A kind of segment: its code, its name and its layout. Each layout has a constant of this type
+/// next to the offsets that it names.
 ///
 /// The fingerprint covers every name, offset and size that two processes must agree on. Change a
 /// layout and processes of the two builds refuse each other.
@@ -57,16 +59,16 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 pub struct SegmentKind {
     /// Code of the kind, unique among the kinds of a run.
     pub code: u64,
-    /// For people.
+    /// The name of the kind in error messages.
     pub name: &'static str,
     /// The hash of its layout, and of what all segments have in common.
     pub layout: u64,
-    /// Whether its pages are touched when it is mapped: not for a reserve, which grows by the pages
-    /// that are used.
+    /// Whether a segment's pages are touched when it is mapped: not for a reserve, which grows by
+    /// the pages that are used.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
-    /// Words in each; `None`: as the creator chose.
+    /// Words of each slot, record or entry; `None`: as the creator chose.
     pub slot_words: Option<usize>,
 }
 
@@ -82,13 +84,13 @@ impl SegmentKind {
         Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
 
-    /// Marks the kind as a reserve, whose pages are not touched when it is mapped.
+    /// Marks the kind as memory whose pages are not touched when a segment is mapped.
     #[must_use]
     pub const fn reserve(self) -> Self {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size of the segment's slots, which begin after `offset` words.
+    /// Sets the size of the slots in segments of this kind, which begin after `offset` words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }
@@ -109,15 +111,15 @@ pub enum HeaderError {
     /// The memory is not one of bulkhead's segments, or not complete yet.
     #[error("wrong magic {0:#018x}: not a bulkhead segment, or its creator died before it was complete")]
     Magic(u64),
-    /// Another format.
+    /// The segment has another format.
     #[error("format version {0}, this build reads version {VERSION}: use the launcher that wrote it")]
     Version(u64),
-    /// Another layout of the same version.
+    /// The segment has another layout of the same version.
     #[error("layout hash {found:#018x}, this build has {expected:#018x}: use the launcher that wrote it")]
     Layout {
-        /// This build's.
+        /// The layout hash of this build.
         expected: u64,
-        /// In the header.
+        /// The layout hash in the header.
         found: u64,
     },
     /// A kind other than the requested one.
@@ -131,40 +133,40 @@ pub enum HeaderError {
     /// The header promises another size than there is.
     #[error("header promises {promised} bytes, there are {found}: cut short or overwritten")]
     Size {
-        /// In the header.
+        /// The size that the header states, in bytes.
         promised: u64,
-        /// In the file.
+        /// The size of the file, in bytes.
         found: u64,
     },
-    /// A geometry that cannot be.
+    /// The capacity, words and bytes that the header states do not fit together.
     #[error("impossible geometry: capacity {capacity}, {slot_words} words each, in {bytes} bytes")]
     Geometry {
-        /// Slots, records or entries.
+        /// Number of slots, records or entries.
         capacity: u64,
-        /// Words in each.
+        /// Words of each slot, record or entry.
         slot_words: u64,
-        /// In the whole segment.
+        /// Bytes of the whole segment.
         bytes: u64,
     },
-    /// From another run.
+    /// The segment is from another run.
     #[error("belongs to another run")]
     OtherRun,
 }
 
-/// The header, decoded and checked.
+/// The decoded and checked header at the start of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Kind of the segment: [`SegmentKind::code`].
     pub kind: SegmentKind,
     /// Bytes of the whole segment (of a saved log: of the segment that it was saved from).
     pub bytes: u64,
-    /// Slots, records or entries.
+    /// Number of slots, records or entries.
     pub capacity: u64,
-    /// Words in each.
+    /// Words of each slot, record or entry.
     pub slot_words: u64,
     /// Process id of the creator.
     pub creator_pid: u32,
-    /// When that process started (clock ticks since boot).
+    /// Time at which the creator's process started (clock ticks since boot).
     pub creator_start: u64,
     /// [`run_hash`] of the run's id.
     pub run: u64,
@@ -178,7 +180,8 @@ pub const fn run_hash(run: &str) -> u64 {
 }
 
 impl Header {
-    /// Decodes copied words and checks magic, version, layout and kind. The caller checks sizes.
+    /// Decodes a header's words and checks magic, version, layout and kind. The caller checks
+    /// sizes.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -213,8 +216,8 @@ impl Header {
         if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
     }
 
-    /// Writes the header into a fresh segment, the magic last (Release: pairs with the Acquire in
-    /// [`Header::read`]), so that a reader of the magic sees everything written before it.
+    /// Writes the header into a fresh segment, the magic last: a reader of the magic sees
+    /// everything before it. Release: pairs with the Acquire in [`Header::read`].
     ///
     /// # Panics
     /// If `words` is shorter than a header.

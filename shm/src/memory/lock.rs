@@ -32,8 +32,8 @@ pub fn lock_shared(file: &File) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, &mut byte(libc::F_RDLCK, OWNER_BYTE))
 }
 
-/// Takes the lock exclusively until the file is closed; returns `false` if another open file holds
-/// it. The file must be open for writing.
+/// Takes the exclusive lock of a file until the file is closed. Returns `false` if another open
+/// file holds it. The file must be open for writing.
 ///
 /// # Errors
 /// What the system refused.
@@ -41,8 +41,9 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     try_lock_byte(file, OWNER_BYTE)
 }
 
-/// Takes the lock of one byte exclusively until the file is closed; returns `false` if another open
-/// file holds it. Byte 0 is the owner's: see [`try_lock`]. The file must be open for writing.
+/// Takes the exclusive lock of one byte of a file until the file is closed. Returns `false` if
+/// another open file holds it. Byte 0 is the owner's: see [`try_lock`]. The file must be open for
+/// writing.
 ///
 /// # Errors
 /// What the system refused.
@@ -54,8 +55,8 @@ pub(crate) fn try_lock_byte(file: &File, at: u64) -> io::Result<bool> {
     }
 }
 
-/// Returns `true` if another open file holds the lock. Takes no lock: two concurrent queries do not
-/// see each other.
+/// Returns `true` if another open file holds the lock of the file. Takes no lock: two concurrent
+/// queries do not see each other.
 ///
 /// # Errors
 /// What the system refused.
@@ -63,7 +64,7 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
     is_byte_locked(file, OWNER_BYTE)
 }
 
-/// Returns `true` if another open file holds the lock of that byte.
+/// Returns `true` if another open file holds the lock of one byte of the file.
 ///
 /// # Errors
 /// What the system refused.

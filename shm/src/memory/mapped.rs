@@ -56,8 +56,8 @@ fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
 }
 
 impl Region {
-    /// Creates a named segment of zeroed words: exclusively, mode 0600, with its memory reserved
-    /// and prefaulted.
+    /// Creates a named segment of zeroed words, with its memory reserved and its pages touched.
+    /// Exclusively, mode 0600.
     ///
     /// # Errors [`RegionError::NoRoom`], or what the system refused (the name exists, no
     /// permission). Nothing is left over then.
@@ -65,8 +65,9 @@ impl Region {
         Self::create_mapped(name, words, true)
     }
 
-    /// Creates a named segment as [`Region::create`] does, but not prefaulted: reserved, so that
-    /// touching it cannot fail, and mapped page by page as it is touched, at one minor fault each.
+    /// Creates a named segment as [`Region::create`] does, but without touching its pages. They are
+    /// reserved, so that touching them cannot fail, and mapped one by one as they are touched, at
+    /// one minor fault each.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -88,7 +89,7 @@ impl Region {
         mapped.map(|map| from_map(map, true)).inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 
-    /// Maps a named segment for reading and writing, prefaulted.
+    /// Maps a named segment for reading and writing, and touches its pages.
     ///
     /// # Errors
     /// What the system refused: most often the segment is gone because the run has ended.
@@ -96,7 +97,7 @@ impl Region {
         Self::open_mapped(name, true)
     }
 
-    /// Maps a named segment as [`Region::open`] does, but not prefaulted: see
+    /// Maps a named segment as [`Region::open`] does, but without touching its pages: see
     /// [`Region::create_reserve`].
     ///
     /// # Errors
@@ -111,7 +112,7 @@ impl Region {
         Self::map(name, &file, prefault)
     }
 
-    /// Maps a named segment read-only, prefaulted.
+    /// Maps a named segment for reading only, and touches its pages.
     ///
     /// # Errors
     /// As [`Region::open`].
@@ -128,7 +129,7 @@ impl Region {
         Ok(Self::memfd_and_file(name, words, true)?.0)
     }
 
-    /// Creates an anonymous region as [`Region::memfd`] does, and returns its file as well: its
+    /// Creates an anonymous region as [`Region::memfd`] does, and returns its file too. The file's
     /// size can be sealed and its descriptor handed over.
     ///
     /// # Errors
@@ -159,10 +160,10 @@ impl Region {
         Ok(from_map(map, true))
     }
 
-    /// Maps every page for writing now, so that no later store faults. Its words keep their values;
-    /// pages of a file count as written afterwards. Other threads may use the region concurrently,
-    /// and map other regions: the process's memory map is locked for a few pages at a time. Words
-    /// on the heap have their pages already.
+    /// Touches every page of the region for writing now, so that no later store faults. Its words
+    /// keep their values; pages of a file count as written afterwards. Other threads may use the
+    /// region concurrently, and map other regions: the process's memory map is locked for a few
+    /// pages at a time. Words on the heap have their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
@@ -176,7 +177,7 @@ impl Region {
         }
     }
 
-    /// Maps an open file read-only, prefaulted.
+    /// Maps an open file for reading only, and touches its pages.
     ///
     /// # Errors
     /// What the system refused.
@@ -185,8 +186,8 @@ impl Region {
         Ok(from_map(map, false).words().into())
     }
 
-    /// Creates the control segment, the one that a run is found by. It appears under its name
-    /// whole: reserved, and locked for as long as this process has it mapped
+    /// Creates the control segment, under whose name other processes find the run. It appears under
+    /// its name whole: reserved, and locked for as long as this process has it mapped
     /// ([`lock::lock_shared`]). It is never visible unlocked while its creator lives. Its name
     /// outlives the region: the launcher unlinks it last.
     ///
@@ -203,7 +204,7 @@ impl Region {
     }
 }
 
-/// Reserves unnamed memory in `/dev/shm`, mode 0600.
+/// Creates a file of reserved memory in `/dev/shm` without a name, mode 0600.
 pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
@@ -212,7 +213,7 @@ pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     Ok(file)
 }
 
-/// Links unnamed memory under a name, which must be free.
+/// Gives a nameless file of memory a name in `/dev/shm`, which must be free.
 pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
     let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
     let link = |from: CString, to: CString| {
@@ -237,8 +238,8 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
 }
 
-/// Opens the file with a segment's name: follows no link, does not block on a FIFO, and refuses a
-/// file that is not memory or belongs to another user.
+/// Opens the file with a segment's name, which must be memory of this user. Follows no link and
+/// does not block on a FIFO.
 ///
 /// # Errors
 /// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this

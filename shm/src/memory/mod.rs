@@ -30,8 +30,8 @@ pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};
 
-/// Directory of named segments.
+/// The directory of named segments: `/dev/shm`.
 pub const SHM_DIR: &str = "/dev/shm";
 
-/// Words of a cache line: the longest of this architecture's CPUs.
+/// Words of a cache line, the longest that CPUs of this architecture have.
 pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

@@ -22,8 +22,8 @@ pub struct OwnedSegment {
 }
 
 impl OwnedSegment {
-    /// Creates a segment of zeroed words, mode 0600, and maps it. Other processes see it only once
-    /// `fill` has written to it and it is locked.
+    /// Creates a named segment of zeroed words, mode 0600, maps it and holds its lock. Other
+    /// processes see it only once `fill` has written to it and it is locked.
     ///
     /// # Errors As [`Region::create`]. Nothing is left over then.
     pub fn create(
@@ -47,7 +47,7 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner has died; `None` if another process holds it or has
+    /// Takes the lock of a segment whose owner has died. `None` if another process holds it or has
     /// just removed the name.
     ///
     /// # Errors
@@ -60,12 +60,12 @@ impl OwnedSegment {
         Ok((is_ours && owned.is_named()).then_some(owned))
     }
 
-    /// Returns the open file, readable and writable.
+    /// Returns the segment's open file, readable and writable.
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns `true` if the name still refers to this segment: it may have been removed by hand
+    /// Returns `true` if the segment's name still refers to it: it may have been removed by hand
     /// and created again.
     pub fn is_named(&self) -> bool {
         let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
@@ -73,7 +73,7 @@ impl OwnedSegment {
         matches!((named, self.file.metadata().map(identity)), (Ok(named), Ok(ours)) if named == ours)
     }
 
-    /// Removes the name if it refers to this segment.
+    /// Removes the segment's name if it still refers to this segment.
     ///
     /// # Errors
     /// What the system refused.

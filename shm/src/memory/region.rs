@@ -41,7 +41,7 @@ pub enum RegionError {
         name: String,
         /// The operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The segment exists, but its header is not the expected one.
@@ -57,7 +57,7 @@ pub enum RegionError {
 /// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
 /// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {
-    /// On the heap: for tests, for loom and for Miri.
+    /// Memory on the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
@@ -121,7 +121,7 @@ impl Region {
         })
     }
 
-    /// Returns a region of its own that consists of `len` words of this one, from `offset` on.
+    /// Returns a region that consists of `len` words of this one, from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this region.
@@ -137,8 +137,8 @@ impl Region {
         AtomicWords { start: self.start, len: self.len, region: Arc::clone(self) }
     }
 
-    /// Sets the header that checks use from now on instead of the one in memory. The first one that
-    /// is given stays.
+    /// Sets the header that later checks use instead of the one in shared memory. The first one
+    /// that is given stays.
     ///
     /// # Errors The region does not have the size that the header states.
     #[cfg(not(loom))]
@@ -152,7 +152,7 @@ impl Region {
     }
 }
 
-/// A slice of a region's words: a handle that keeps the region alive and derefs to its words.
+/// A slice of a region's words that may be written, and that keeps the region alive.
 #[derive(Clone)]
 pub struct AtomicWords {
     start: NonNull<AtomicU64>,
@@ -167,7 +167,7 @@ unsafe impl Send for AtomicWords {}
 unsafe impl Sync for AtomicWords {}
 
 impl AtomicWords {
-    /// Returns the `len` words from `offset` on.
+    /// Returns the slice's `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
@@ -177,8 +177,8 @@ impl AtomicWords {
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
 
-    /// Returns the checked header of the segment: the plan's, if the segment was attached by a
-    /// plan, else the one in memory.
+    /// Returns the segment's checked header: the plan's, if it was attached by a plan, else the one
+    /// in memory.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -192,13 +192,13 @@ impl AtomicWords {
         }
     }
 
-    /// Sets the header as [`Region::set_header`] does.
+    /// Sets the header that later checks use, as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.region.set_header(header)
     }
 
-    /// Returns `true` if a page of the region was lost and replaced by zeros in this process: see
+    /// Returns `true` if a page of the region was lost and replaced by zeros in this process. See
     /// [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
@@ -224,8 +224,8 @@ impl Deref for AtomicWords {
     }
 }
 
-/// A read-only slice of a region's words: the type gives no way to store, and the pages may be
-/// mapped without write permission.
+/// A slice of a region's words that may only be read. The type gives no way to store, and the pages
+/// may be mapped without write permission.
 ///
 /// From such pages the standard library promises Relaxed loads of a word. One that is to acquire is
 /// therefore followed by a fence, which costs no instruction on x86-64.
@@ -248,7 +248,7 @@ impl ReadOnlyWords {
         self.0.is_lost()
     }
 
-    /// Returns the number of words.
+    /// Returns the number of words of the slice.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
@@ -257,7 +257,7 @@ impl ReadOnlyWords {
 }
 
 impl ReadOnlyWords {
-    /// Returns the `len` words from `offset` on.
+    /// Returns the slice's `len` words from `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window.
@@ -265,7 +265,7 @@ impl ReadOnlyWords {
         ReadOnlyWords(self.0.slice(offset, len))
     }
 
-    /// Returns the checked header as [`AtomicWords::header`] does.
+    /// Returns the segment's checked header, as [`AtomicWords::header`] does.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -273,14 +273,14 @@ impl ReadOnlyWords {
         self.0.header(expected)
     }
 
-    /// Sets the header as [`Region::set_header`] does.
+    /// Sets the header that later checks use, as [`Region::set_header`] does.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         self.0.set_header(header)
     }
 
-    /// Returns the first word for a wait on it together with other words; only for this crate,
-    /// which does not store there.
+    /// Returns the slice's first word, for a wait on it together with other words. Only for this
+    /// crate, which does not store there.
     pub(crate) fn futex(&self) -> &AtomicU64 {
         &self.0[0]
     }
@@ -296,8 +296,8 @@ impl ReadOnlyWords {
         futex::wait(&self.0[index], expected, timeout);
     }
 
-    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its index:
-    /// a writer may change them concurrently.
+    /// Copies words that a writer may change concurrently, each Relaxed, calling `at` before each
+    /// load. It copies from `offset` on, and `at` receives the index.
     ///
     /// # Panics
     /// If they are not inside this window.

@@ -23,7 +23,7 @@ pub enum Access {
     Write,
 }
 
-/// A segment that a process is handed as an open descriptor instead of a name.
+/// A segment that a process inherits as an open descriptor instead of opening it by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handle {
@@ -35,7 +35,7 @@ pub struct Handle {
     pub writable: bool,
 }
 
-/// A segment's memory in the launcher: both descriptors, which children can inherit.
+/// The launcher's two descriptors, writable and read-only, of a segment that children inherit.
 pub struct Shared {
     /// The segment's name within the run.
     pub what: String,
@@ -44,8 +44,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates a sealed segment of zeroed words. `what` is its name within the run, `name` its full
-    /// name, for messages and for `/proc`.
+    /// Creates a segment of zeroed words in sealed memory, without a name. `what` is its name
+    /// within the run, `name` its full name, for messages and for `/proc`.
     ///
     /// # Errors
     /// Not enough memory, or what the system refused.
@@ -58,8 +58,8 @@ impl Shared {
         Self::create_with(0, what, name, words, prefault)
     }
 
-    /// Creates a segment as [`Shared::create`] does, but one that only its creator can write: no
-    /// other process can map it for writing afterwards, not even with the write descriptor.
+    /// Creates a segment as [`Shared::create`] does, but one that no other process can map for
+    /// writing, not even with the write descriptor.
     ///
     /// # Errors
     /// As [`Shared::create`].
@@ -96,8 +96,7 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// Creates a segment that also has a name and is read-only for every child: the control
-    /// segment.
+    /// Creates a named segment that every child maps read-only: the control segment.
     ///
     /// # Errors
     /// What the system refused.
@@ -105,8 +104,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// Creates a segment that also has a name, and that a process with the write descriptor may
-    /// write.
+    /// Creates a named segment that a process with its write descriptor may write.
     ///
     /// # Errors
     /// What the system refused.
@@ -115,7 +113,7 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
     }
 
-    /// Returns the descriptor for an access right.
+    /// Returns the descriptor of the segment for an access right.
     pub fn file(&self, access: Access) -> &File {
         match access {
             Access::Read => &self.read,
@@ -123,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Returns both descriptors as the plan lists them.
+    /// Returns both descriptors of the segment, as the plan lists them.
     pub fn handles(&self) -> [Handle; 2] {
         [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
             name: self.what.clone(),
@@ -140,12 +138,13 @@ fn add_seals(memory: &File, seals: i32) -> io::Result<()> {
     flags(memory.as_raw_fd(), libc::F_ADD_SEALS, seals).map(drop)
 }
 
-/// Makes the size of anonymous memory final.
+/// Seals the size of anonymous memory, so that it cannot change.
 pub(crate) fn seal_size(memory: &File) -> io::Result<()> {
     add_seals(memory, SIZE_SEALS)
 }
 
-/// Returns `true` if the size of anonymous memory is final. An error if it is another kind of file.
+/// Returns `true` if the size of anonymous memory is sealed. An error if it is another kind of
+/// file.
 pub(crate) fn is_size_sealed(memory: &File) -> io::Result<bool> {
     Ok(flags(memory.as_raw_fd(), libc::F_GET_SEALS, 0)? & SIZE_SEALS == SIZE_SEALS)
 }
@@ -155,9 +154,9 @@ pub(crate) fn is_size_sealed(memory: &File) -> io::Result<bool> {
 /// that panicked left nothing half done.
 static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
-/// Lets the children that are started while `start` runs inherit these descriptors and the standard
-/// three, and no others: not even those that this process inherited by accident, from a shell for
-/// example. Children started afterwards do not inherit them.
+/// Starts children that inherit these descriptors and the standard three, and no others. Not even
+/// those that this process inherited by accident, from a shell for example. Children started
+/// afterwards do not inherit them.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is
 /// therefore let through; a thread that concurrently starts a child by other means
@@ -195,7 +194,7 @@ fn close_others_on_exec() {
 /// The first number that is not a standard stream's.
 const MIN_INHERITED_FD: i32 = 3;
 
-/// Takes an inherited descriptor of the plan: see [`take_inherited`].
+/// Takes ownership of an inherited descriptor that the plan lists: see [`take_inherited`].
 ///
 /// # Errors
 /// As [`take_inherited`].
@@ -203,7 +202,7 @@ pub fn take(handle: &Handle) -> io::Result<File> {
     Ok(take_inherited(handle.fd)?.into())
 }
 
-/// Takes an inherited descriptor, which must be open and must not be close-on-exec.
+/// Takes ownership of an inherited descriptor, which must be open and must not be close-on-exec.
 ///
 /// The number may come from shared memory or a command line, so the number alone proves nothing.
 /// The flag does: a descriptor that came through `exec` cannot have it, and the standard library

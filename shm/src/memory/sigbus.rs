@@ -72,8 +72,8 @@ static PAGE: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Guard(usize);
 
 impl Guard {
-    /// Registers a mapping of `bytes` bytes. Returns `None` if the table is full or the mapping is
-    /// larger than 1 TiB: then SIGBUS in it has its default action.
+    /// Registers a mapping with the SIGBUS handler. Returns `None` if the table is full or the
+    /// mapping is larger than 1 TiB: then SIGBUS in it has its default action.
     pub(super) fn new(start: usize, bytes: usize, is_writable: bool) -> Option<Self> {
         let (first, units) = ((start / UNIT) as u64, bytes.div_ceil(UNIT) as u64);
         if units == 0 || units >= CLAIMED || first >= 1 << (u64::BITS - LEN_BITS) {
@@ -110,7 +110,7 @@ impl Drop for Guard {
     }
 }
 
-/// Returns how many pages of regions were replaced in this process; 0 if nothing was lost.
+/// Returns how many lost pages were replaced by zeros in this process.
 pub fn faults() -> u64 {
     // Relaxed: a count; see `Guard::is_lost`.
     FAULTS.load(Ordering::Relaxed)
@@ -188,7 +188,7 @@ fn replace(address: usize) -> bool {
     if mapped == libc::MAP_FAILED {
         return false;
     }
-    // Relaxed: read by the thread that made the access, or by one that hears of it from there.
+    // Relaxed: read by the thread that made the access, or by one that it notifies.
     entry.flags.fetch_or(LOST, Ordering::Relaxed);
     FAULTS.fetch_add(1, Ordering::Relaxed);
     true

@@ -7,11 +7,11 @@ use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// One word of a region, which is accessed without a bounds check.
+/// A word of a region that is accessed without a bounds check.
 pub struct Word(AtomicWords);
 
 impl Word {
-    /// Creates a pointer to one word of a slice.
+    /// Creates a pointer to one word of a slice, after a bounds check.
     ///
     /// # Panics
     /// If it is outside.
@@ -36,11 +36,11 @@ impl Deref for Word {
 pub(crate) struct Slot<const M: usize> {
     /// The message.
     pub(crate) message: [AtomicU64; M],
-    /// Which message that is.
+    /// The sequence of the message in the slot.
     pub(crate) sequence: AtomicU64,
 }
 
-/// Contiguous slots of a ring, a power of two of them: every position maps to one.
+/// Contiguous slots of a ring, a power of two in number, so that every position maps to one.
 pub(crate) struct Slots<const M: usize> {
     /// `mask + 1` slots.
     words: AtomicWords,
@@ -48,7 +48,7 @@ pub(crate) struct Slots<const M: usize> {
 }
 
 impl<const M: usize> Slots<M> {
-    /// Creates slots from a whole slice.
+    /// Creates ring slots that fill a whole slice.
     ///
     /// # Panics
     /// If it is not a power of two of slots.
@@ -64,7 +64,7 @@ impl<const M: usize> Slots<M> {
         self.mask
     }
 
-    /// Returns the slot of a position.
+    /// Returns the slot of a position in the ring.
     #[inline(always)]
     pub(crate) fn slot(&self, position: u64) -> &Slot<M> {
         let index = (position & self.mask) as usize;
@@ -76,13 +76,13 @@ impl<const M: usize> Slots<M> {
 }
 
 impl<const M: usize> Slot<M> {
-    /// Loads the sequence of a slot whose page may not be writable.
+    /// Loads the sequence of a ring slot whose page may not be writable.
     #[inline(always)]
     pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
         load_read_only(&self.sequence, ordering)
     }
 
-    /// Writes a message without the sequence that publishes it.
+    /// Writes a message into the slot without the sequence that publishes it.
     #[inline(always)]
     pub(crate) fn write(&self, message: &[u64; M]) {
         for (word, value) in self.message.iter().zip(message) {
@@ -115,7 +115,7 @@ pub(crate) struct Cursor<const M: usize> {
 unsafe impl<const M: usize> Send for Cursor<M> {}
 
 impl<const M: usize> Cursor<M> {
-    /// Makes a cursor at position 0.
+    /// Creates a read position at the start of a ring.
     ///
     /// # Panics
     /// As [`Slots::new`].
@@ -130,27 +130,28 @@ impl<const M: usize> Cursor<M> {
         self.slots.mask()
     }
 
-    /// Moves to the slot of a position. The address needs a mask, a shift and a sum: in a stream
-    /// each poll waits for the word before it, so their latency is part of every message's time.
+    /// Moves the read position to the slot of a position. The address needs a mask, a shift and a
+    /// sum: in a stream each poll waits for the word before it, so their latency is part of every
+    /// message's time.
     #[inline(always)]
     pub(crate) fn go_to(&mut self, position: u64) {
         self.at = NonNull::from(self.slots.slot(position));
     }
 
-    /// Returns the slot of the cursor.
+    /// Returns the slot at the read position.
     #[inline(always)]
     pub(crate) fn slot(&self) -> &Slot<M> {
         // SAFETY: it is one of the slots, whose memory they keep wherever this was moved.
         unsafe { self.at.as_ref() }
     }
 
-    /// Returns the slot of any position.
+    /// Returns the slot of any position, without moving the cursor.
     #[inline(always)]
     pub(crate) fn slot_of(&self, position: u64) -> &Slot<M> {
         self.slots.slot(position)
     }
 
-    /// Prefetches the slot after the cursor's (after the last one: whatever is there).
+    /// Prefetches the slot after the cursor's; after the last slot, the memory that follows.
     #[inline(always)]
     pub(crate) fn prefetch_next(&self) {
         prefetch_ahead(self.slot(), size_of::<Slot<M>>());

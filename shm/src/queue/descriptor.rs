@@ -44,10 +44,10 @@ const CONSUMER: usize = READY + 1;
 const ENDS: usize = CONSUMER + 1;
 const FILE_WORDS: usize = 2;
 
-/// The name of the descriptor within its queue.
+/// The name of the descriptor's segment within its queue.
 pub(super) const DESCRIPTOR: &str = "about";
 
-/// An end of a queue, and the place in the descriptor that names the process attached to it.
+/// An end of a queue: the consumer, or a producer by its index.
 #[derive(Clone, Copy)]
 pub(super) enum QueueEnd {
     Consumer,
@@ -62,7 +62,7 @@ impl QueueEnd {
         }
     }
 
-    /// Returns the byte of the descriptor's file that the process attached to a typed end locks.
+    /// Returns the byte of the descriptor's file that the owner of a queue's end locks.
     pub(super) const fn lock_byte(self) -> u64 {
         match self {
             Self::Consumer => 1,
@@ -89,7 +89,7 @@ impl ListedFile {
         Self { name: run_hash(&spec.name), kind: spec.kind.code << 8 | place }
     }
 
-    /// Returns `true` if the file is listed under that name within the queue.
+    /// Returns `true` if the file is listed under a name within the queue.
     pub(super) fn is_named(self, what: &str) -> bool {
         self.name == run_hash(what)
     }
@@ -116,12 +116,12 @@ impl ListedFile {
     }
 }
 
-/// Contents of a queue's descriptor, copied when a handle is made.
+/// Contents of a queue's descriptor segment, copied when a handle is made.
 #[derive(Clone)]
 pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
     run: u64,
-    /// Messages that it has room for.
+    /// Number of messages that fit into the queue.
     pub(super) capacity: u64,
     pub(super) producers: usize,
     /// Hash of the technique's name.
@@ -134,7 +134,7 @@ pub(super) struct QueueDescriptor {
 }
 
 impl QueueDescriptor {
-    /// Describes a queue that this process creates.
+    /// Creates the descriptor of a queue that this process creates.
     pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
         let creator_pid = std::process::id();
         Self {
@@ -171,7 +171,7 @@ impl QueueDescriptor {
         Header { kind, bytes: words as u64 * 8, capacity, slot_words, creator_pid, creator_start, run, index }
     }
 
-    /// Writes everything except the attached processes and the ready flag.
+    /// Writes the descriptor into its segment, without attached processes and the ready flag.
     pub(super) fn write(&self, words: &AtomicWords) {
         // Relaxed: the name of a new segment, or the word `ready`, shows them.
         words[PRODUCERS].store(self.producers as u64, Ordering::Relaxed);
@@ -185,7 +185,7 @@ impl QueueDescriptor {
         self.header_of(KIND, self.segment_words(), self.capacity, 0, 0).write(words);
     }
 
-    /// Reads the descriptor of the queue of that name.
+    /// Reads the descriptor of the queue called `name`.
     ///
     /// # Errors
     /// What is wrong with the header; numbers that do not fit the segment.
@@ -214,7 +214,7 @@ impl QueueDescriptor {
         Ok(Self { run, capacity, producers, technique, message_bytes, files, creator_pid, creator_start })
     }
 
-    /// Returns `true` if the segment with these first words belongs to the queue and has that kind
+    /// Returns `true` if a segment with these first words belongs to the queue and has this kind
     /// and size.
     pub(super) fn owns(&self, words: &[u64; HEADER_WORDS], kind: u64, bytes: u64) -> bool {
         Header::creator(words).is_some() && [words[3], words[4], words[9]] == [bytes, kind, self.run]
@@ -233,7 +233,7 @@ pub(super) fn is_ready(words: &AtomicWords) -> bool {
     words[READY].load(Ordering::Acquire) == 1
 }
 
-/// Records that this process attaches to an end.
+/// Stores in the descriptor that this process attaches to an end of the queue.
 ///
 /// # Errors
 /// The id of the process that has attached before.
@@ -243,22 +243,22 @@ pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
-/// Records that this process attaches to an end in place of its previous owner.
+/// Stores in the descriptor that this process replaces the previous owner of an end.
 pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
     // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
 
-/// Records that the end is free.
+/// Stores in the descriptor that an end of the queue is free.
 pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {
     // Release: pairs with the Acquire in `claim_end`.
     words[end.word()].store(0, Ordering::Release);
 }
 
-/// State of an end, as the descriptor records it.
+/// State of a queue's end in its descriptor: free, attached by a process, or retired.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndState {
-    /// No process has it, or the last one has left in order.
+    /// No process has attached the end, or the last one has left in order.
     Free,
     /// Attached by a process of that id, which may have crashed.
     Attached(u64),
@@ -268,7 +268,7 @@ pub(super) enum EndState {
 
 const RETIRED: u64 = u64::MAX;
 
-/// Reads the state of an end.
+/// Reads from the descriptor whether an end of the queue is free, attached or retired.
 pub(super) fn end_state(words: &AtomicWords, end: QueueEnd) -> EndState {
     // Acquire: pairs with the Release stores of the states.
     match words[end.word()].load(Ordering::Acquire) {
@@ -278,13 +278,13 @@ pub(super) fn end_state(words: &AtomicWords, end: QueueEnd) -> EndState {
     }
 }
 
-/// Records that the consumer no longer polls a producer.
+/// Stores in the descriptor that the consumer no longer polls a producer.
 pub(super) fn retire_end(words: &AtomicWords, index: usize) {
     // Release: a successor of the consumer that sees it sees a drained ring.
     words[QueueEnd::Producer(index).word()].store(RETIRED, Ordering::Release);
 }
 
-/// The processes that have attached, as the segment names them.
+/// The ids of the processes attached to a queue's ends, as its descriptor lists them.
 pub(super) struct AttachedPeers {
     pub(super) words: AtomicWords,
     pub(super) producers: usize,

@@ -4,8 +4,8 @@ use crate::memory::RegionError;
 use crate::ring::PeerFault;
 use thiserror::Error;
 
-/// Maximum number of producers of a queue: `linked` has a limited number of bits for the owner of a
-/// block.
+/// Maximum number of producers of a queue, limited by the block owners of `linked`. It has a
+/// limited number of bits for the owner of a block.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Errors of creating or opening a queue, and of attaching its ends.
@@ -26,7 +26,7 @@ pub enum QueueError {
     Home {
         /// Name of the technique.
         technique: &'static str,
-        /// Where it was requested.
+        /// The place where the technique was to run: on the heap or between processes.
         where_: &'static str,
     },
     /// The queue is of another technique.
@@ -68,7 +68,7 @@ pub enum QueueError {
     Attached {
         /// `consumer`, or `producer` and its index.
         end: String,
-        /// The process that has attached it, as the queue's memory says.
+        /// The process that has attached the end, according to the queue's memory.
         pid: u64,
     },
     /// Every producer's end is attached, or was left by a crashed process.
@@ -114,7 +114,7 @@ pub enum QueueError {
     NoSpace {
         /// The segment that did not fit.
         segment: String,
-        /// Its size in bytes.
+        /// The size of the memory in bytes.
         bytes: u64,
     },
     /// A segment of the queue cannot be created or attached.
@@ -140,6 +140,6 @@ impl From<RegionError> for QueueError {
 pub struct ProducerFault {
     /// Index of the producer.
     pub producer: usize,
-    /// The violation.
+    /// The violation of the protocol.
     pub fault: PeerFault,
 }

@@ -88,7 +88,7 @@ fn first_words(full: &str) -> Option<[u64; HEADER_WORDS]> {
     Some(bytes.map(u64::from_le_bytes))
 }
 
-/// Returns the names of this user's queues in `/dev/shm` whose creators have died.
+/// Returns the names of this user's queues whose creators have died, from `/dev/shm`.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
@@ -103,7 +103,7 @@ pub fn dead() -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the names of the files in `/dev/shm` that [`remove`] would remove.
+/// Returns the names of the files of a dead queue that [`remove`] would remove.
 ///
 /// # Errors
 /// As [`remove`].

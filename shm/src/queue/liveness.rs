@@ -5,8 +5,9 @@ use super::error::QueueError;
 use super::technique_queue::Queue;
 use super::waking_mux::WakingMux;
 
-/// State of a producer of a queue. Liveness is exact: the kernel releases the lock of a producer's
-/// end when its process ends, which is visible in every PID namespace.
+/// State of a queue's producer: free, attached, dead or retired. Liveness is exact: the kernel
+/// releases the lock of a producer's end when its process ends, which is visible in every PID
+/// namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProducerState {
@@ -23,7 +24,7 @@ pub enum ProducerState {
         /// Id that its process had, in its own PID namespace.
         pid: u64,
     },
-    /// The receiver does not poll it any more: [`renew`](super::Receiver::renew).
+    /// The receiver does not poll the producer any more: [`renew`](super::Receiver::renew).
     Retired,
 }
 

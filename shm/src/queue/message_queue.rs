@@ -11,10 +11,10 @@ use super::waking_mux::WakingMux;
 use core::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Number of producers of a queue made by [`mpsc`].
+/// Number of producers of a queue that [`mpsc`] creates.
 pub const MPSC_PRODUCERS: usize = 16;
 
-/// Creates a queue of one producer under a name.
+/// Creates a queue of one producer and one consumer under a name.
 ///
 /// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
@@ -27,7 +27,8 @@ pub fn spsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, Qu
     mpsc_of(name, 1, capacity)
 }
 
-/// Creates a queue of up to [`MPSC_PRODUCERS`] producers under a name.
+/// Creates a queue of several producers and one consumer under a name, for up to [`MPSC_PRODUCERS`]
+/// producers.
 ///
 /// Each producer has a ring of its own with room for `capacity` messages, so that no producer can
 /// block or damage another's messages. Messages of one producer arrive in order. Otherwise as
@@ -39,7 +40,7 @@ pub fn mpsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, Qu
     mpsc_of(name, MPSC_PRODUCERS, capacity)
 }
 
-/// Creates a queue of up to `producers` producers under a name: see [`mpsc`].
+/// Creates a queue of up to `producers` producers and one consumer under a name.
 ///
 /// # Errors
 /// As [`spsc`]; [`QueueError::Producers`].
@@ -52,7 +53,7 @@ pub fn mpsc_of<T: Message>(
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
-/// Creates a queue of up to `producers` producers without a name: in sealed memory, which exists as
+/// Creates a queue of up to `producers` producers in sealed memory, without a name. It exists as
 /// long as a process has it open or mapped. Nothing of it is in `/dev/shm`.
 ///
 /// Another process attaches with the descriptors of [`MessageQueue::fds`].
@@ -77,8 +78,8 @@ pub fn sealed<T: Message>(producers: usize, capacity: u32) -> Result<MessageQueu
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
-/// Opens the queue of these descriptors, those of [`MessageQueue::fds`] in their order, to attach
-/// an end of it. They are not trusted: seals, sizes and headers are checked first.
+/// Opens the sealed queue that another process created, given the two descriptors of
+/// [`MessageQueue::fds`]. They are not trusted: seals, sizes and headers are checked first.
 ///
 /// Needs `/proc`: each end opens the pipe again, with flags of its own.
 ///
@@ -95,7 +96,7 @@ fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
     u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))
 }
 
-/// Opens the queue that another process has created under a name, to attach an end of it.
+/// Opens a queue that another process has created under a name.
 ///
 /// # Errors
 /// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;
@@ -118,20 +119,21 @@ const fn message_bytes<T>() -> u64 {
     if size_of::<T>() == 0 { u64::MAX } else { size_of::<T>() as u64 }
 }
 
-/// A handle of a typed queue, from which its ends are attached. Ends outlive their handle.
+/// A handle of a queue of typed messages, from which its ends are attached. Ends outlive their
+/// handle.
 pub struct MessageQueue<T> {
     queue: Queue<WakingMux>,
     message: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Message> MessageQueue<T> {
-    /// Returns the name by which other processes open it; `None` if it is [`sealed`].
+    /// Returns the queue's name, by which other processes open it; `None` if it is [`sealed`].
     pub fn name(&self) -> Option<&str> {
         self.queue.name()
     }
 
-    /// Returns the descriptors by which other processes open a [`sealed`] queue, its memory and its
-    /// pipe; `None` if it has a name.
+    /// Returns the two descriptors by which other processes open a [`sealed`] queue; `None` if it
+    /// has a name. They are its memory and its pipe.
     ///
     /// Send duplicates of them over a Unix socket (`SCM_RIGHTS`), or let a child inherit them:
     /// [`inherited_by`](crate::memory::sealed::inherited_by), and in the child
@@ -141,7 +143,7 @@ impl<T: Message> MessageQueue<T> {
         self.queue.fds()
     }
 
-    /// Returns the states of all producers, in the order of their indices.
+    /// Returns the states of all producers of the queue, in the order of their indices.
     ///
     /// # Errors
     /// What the system refused.
@@ -157,7 +159,7 @@ impl<T: Message> MessageQueue<T> {
         self.queue.is_end_locked(QueueEnd::Consumer)
     }
 
-    /// Attaches a sender as the first free producer.
+    /// Attaches a sender to the queue as the first free producer.
     ///
     /// # Errors
     /// [`QueueError::NoFreeProducer`]; segments that are missing or damaged.
@@ -176,9 +178,9 @@ impl<T: Message> MessageQueue<T> {
         Err(QueueError::NoFreeProducer { name: self.queue.label().into(), producers: self.queue.producers() })
     }
 
-    /// Attaches a sender in place of a crashed producer, and continues after its last message. What
-    /// the crashed one had pushed arrives; a message that it was pushing does not. The receiver
-    /// does not need to do anything.
+    /// Attaches a sender in place of a crashed producer, which continues after its last message.
+    /// What the crashed one had pushed arrives; a message that it was pushing does not. The
+    /// receiver does not need to do anything.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments
@@ -202,8 +204,8 @@ impl<T: Message> MessageQueue<T> {
         self.attach_receiver(false)
     }
 
-    /// Attaches the receiver in place of a crashed one. Every message that was not taken arrives,
-    /// in order; the message that the crashed receiver was taking may arrive again.
+    /// Attaches the queue's receiver in place of a crashed one. Every message that was not taken
+    /// arrives, in order; the message that the crashed receiver was taking may arrive again.
     ///
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.

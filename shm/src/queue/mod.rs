@@ -50,7 +50,7 @@
 //! let mut receiver = queue.receiver()?;
 //! let mut sender = queue.sender()?;
 //! sender.push(&1)?;
-//! // The sender's process ends, or is killed (`producers` says that it is dead then).
+//! // The sender's process ends, or is killed (`producers` then reports it as dead).
 //! drop(sender);
 //! let mut successor = queue::open::<u64>(&name)?.inherit(0)?;
 //! successor.push(&2)?;

@@ -11,7 +11,8 @@ pub(super) fn segment_name(queue: &str, what: &str) -> String {
     format!("{PREFIX}{queue}.{what}")
 }
 
-/// Refuses queue names that are empty, too long or not usable as a file name in `/dev/shm`.
+/// Returns an error for a queue name that is empty, too long or unusable as a file name in
+/// `/dev/shm`.
 pub(super) fn check_name(name: &str) -> Result<(), QueueError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);

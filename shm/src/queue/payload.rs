@@ -22,19 +22,19 @@ const SLOT_BYTES: usize = MESSAGE_WORDS * 8;
 /// Bytes of a slot after its part number.
 const PART_BYTES: usize = SLOT_BYTES - 8;
 
-/// A type that can be sent through a queue: plain data without padding, pointers or invalid values,
-/// of at most [`MAX_MESSAGE_BYTES`]. Derive the three traits with `zerocopy`.
+/// A type that can be sent through a queue: plain data of at most [`MAX_MESSAGE_BYTES`]. It has no
+/// padding, pointers or invalid values. Derive the three traits with `zerocopy`.
 pub trait Message: FromBytes + IntoBytes + Immutable {}
 
 impl<T: FromBytes + IntoBytes + Immutable> Message for T {}
 
-/// Returns the number of slots of a message.
+/// Returns the number of ring slots that a message of type `T` takes.
 pub(super) const fn slots<T>() -> usize {
     const { assert!(size_of::<T>() <= MAX_MESSAGE_BYTES, "a message has at most MAX_MESSAGE_BYTES bytes") };
     if size_of::<T>() <= SLOT_BYTES { 1 } else { size_of::<T>().div_ceil(PART_BYTES) }
 }
 
-/// Returns a message of one slot as its words.
+/// Encodes a message that fits one slot as the slot's words.
 #[inline(always)]
 pub(super) fn to_slot<T: Message>(message: &T) -> Slot {
     let mut slot = [0; MESSAGE_WORDS];
@@ -42,13 +42,13 @@ pub(super) fn to_slot<T: Message>(message: &T) -> Slot {
     slot
 }
 
-/// Returns the message in the words of one slot.
+/// Decodes the message in the words of one slot.
 #[inline(always)]
 pub(super) fn from_slot<T: Message>(slot: &Slot) -> T {
     T::read_from_bytes(&slot.as_bytes()[..size_of::<T>()]).expect("the size is that of the type")
 }
 
-/// Returns the slots of a large message, in order.
+/// Splits a large message into the words of its slots, in order.
 pub(super) fn parts<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Slot> {
     message.as_bytes().chunks(PART_BYTES).enumerate().map(|(part, bytes)| {
         let mut slot = [0; MESSAGE_WORDS];
@@ -58,7 +58,7 @@ pub(super) fn parts<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Sl
     })
 }
 
-/// The parts of a large message that have arrived so far from one producer.
+/// Collects the slots of a large message as they arrive from one producer.
 #[derive(Default)]
 pub(super) struct Partial(Vec<u8>);
 
@@ -83,7 +83,7 @@ impl Partial {
         message
     }
 
-    /// Drops the parts that have arrived.
+    /// Drops the collected slots of an incomplete message.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

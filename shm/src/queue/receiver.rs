@@ -15,8 +15,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Instant;
 
-/// The receiving end of a queue, which polls its producers in turn. Dropping it leaves the messages
-/// that it has not taken to the next receiver.
+/// The receiving end of a queue of typed messages, which polls its producers in turn. Dropping it
+/// leaves the messages that it has not taken to the next receiver.
 ///
 /// Its file descriptor becomes readable for a message that is pushed after
 /// [`Receiver::prepare_wait`]: register it with epoll, or with tokio's `AsyncFd`.
@@ -114,9 +114,9 @@ impl<T: Message> Receiver<T> {
         }
     }
 
-    /// Arms the file descriptor, so that it becomes readable when a message is pushed. Returns
-    /// `true` if the queue is empty: wait until the descriptor is readable, then pop until `None`.
-    /// Returns `false` if there is a message already.
+    /// Arms the queue's file descriptor, so that it becomes readable when a message is pushed.
+    /// Returns `true` if the queue is empty: wait until the descriptor is readable, then pop until
+    /// `None`. Returns `false` if there is a message already.
     ///
     /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
     /// wake-up leaves the message unannounced until the next push.
@@ -134,7 +134,7 @@ impl<T: Message> Receiver<T> {
         self.last_producer
     }
 
-    /// Returns the states of all producers, in the order of their indices.
+    /// Returns the states of all producers of the queue, in the order of their indices.
     ///
     /// # Errors
     /// What the system refused.
@@ -142,7 +142,7 @@ impl<T: Message> Receiver<T> {
         producer_states(&self.queue)
     }
 
-    /// Stops polling a dead producer. Returns `false` while it has messages to pop.
+    /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// What stands for the name of a queue in sealed memory, in its headers and in messages.
+/// The stand-in for the name of a queue without one, in its headers and in error messages.
 pub(super) const SEALED: &str = "sealed";
-/// Name of its memory in `/proc`.
+/// The name in `/proc` of the memory of a queue without a name.
 pub(super) const MEMORY: &str = "bulkhead-queue.sealed";
 
 /// The memory and the pipe of a queue without a name.
@@ -19,19 +19,19 @@ pub(super) struct SealedMemory {
 }
 
 impl SealedMemory {
-    /// Opens the pipe, for an end of the queue.
+    /// Opens the queue's pipe for one of its ends.
     pub(super) fn open_pipe(&self) -> Result<File, QueueError> {
         Ok(wake::reopen_pipe(&self.pipe).map_err(os("open its pipe again"))?)
     }
 
-    /// Makes a second handle of the same memory and pipe.
+    /// Returns a second handle of the queue's memory and pipe.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let pipe = self.pipe.try_clone().map_err(os("duplicate its pipe"))?;
         Ok(Self { region: Arc::clone(&self.region), pipe })
     }
 }
 
-/// Makes an error of the operating system name the memory.
+/// Converts an I/O error of a queue's unnamed memory to a [`RegionError`].
 pub(super) fn os(what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     move |source| RegionError::Os { name: MEMORY.into(), what, source }
 }

@@ -12,7 +12,8 @@ use crate::ring::{Full, Link as _, Producer as _};
 use core::marker::PhantomData;
 use std::fs::File;
 
-/// The sending end of a queue. Dropping it frees its producer; messages that were pushed arrive.
+/// The sending end of a queue of typed messages. Dropping it frees its producer; messages that were
+/// pushed arrive.
 pub struct Sender<T> {
     ring: SpscMuxProducer,
     waker: Waker,
@@ -82,7 +83,8 @@ impl<T: Message> Sender<T> {
         self.ring.0.free_slots() == self.ring.0.capacity()
     }
 
-    /// Returns the index of this producer: [`Receiver::last_producer`](super::Receiver) names it.
+    /// Returns the index of this producer, as [`Receiver::last_producer`](super::Receiver) returns
+    /// it.
     pub const fn index(&self) -> usize {
         self.index
     }

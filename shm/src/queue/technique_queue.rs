@@ -79,7 +79,7 @@ impl Source for QueueSource {
     }
 }
 
-/// Returns the descriptor of a new queue.
+/// Returns the descriptor of a new queue of the technique `T`.
 pub(super) fn describe<T: Link>(
     name: &str,
     producers: usize,
@@ -190,7 +190,7 @@ impl<T: Link> Queue<T> {
             SegmentPlace::Memory | SegmentPlace::Reserve => {
                 let (header, prefault) = (self.descriptor.header(spec), spec.place == SegmentPlace::Memory);
                 // It appears with its header, or a creator that dies in here would leave a file
-                // that nobody knows.
+                // that no cleanup recognizes.
                 let (_, region) =
                     OwnedSegment::create(&full, spec.words, prefault, |words| header.write(words))?;
                 self.attached.adopt(&spec.name, region);
@@ -207,13 +207,13 @@ impl<T: Link> Queue<T> {
     ///
     /// # Errors
     /// There is none, or not yet; it is of another technique, or of another build's layout; or its
-    /// words say what no creator writes.
+    /// words are not what a creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         let queue = Self::open_any(name)?;
         if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
     }
 
-    /// Opens a queue as [`Queue::open`] does, whatever the size of its messages.
+    /// Opens a queue as [`Queue::open`] does, for messages of any size.
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
@@ -247,7 +247,7 @@ impl<T: Link> Queue<T> {
         QueueError::Technique { name: self.label().into(), technique: T::INFO.name }
     }
 
-    /// Returns another handle of the queue, with the geometry of this one.
+    /// Returns another handle of the queue.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let (name, spec) = (self.label(), &self.spec);
         if let (Some(file), Some(sealed)) = (&self.file, &self.sealed) {
@@ -259,13 +259,13 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the queue's name for messages.
+    /// Returns the queue's name for error messages.
     pub(super) fn label(&self) -> &str {
         let unnamed = if self.sealed.is_some() { SEALED } else { "on the heap" };
         self.name.as_deref().unwrap_or(unnamed)
     }
 
-    /// Opens what wakes the receiver, for an end of the queue.
+    /// Opens the FIFO that wakes the receiver, for an end of the queue.
     pub(super) fn open_fifo(&self) -> Result<File, QueueError> {
         match &self.sealed {
             Some(sealed) => sealed.open_pipe(),
@@ -273,8 +273,8 @@ impl<T: Link> Queue<T> {
         }
     }
 
-    /// Takes the lock of an end until the returned file is closed; `None` if another process or
-    /// handle has it.
+    /// Takes the lock of a queue's end until the returned file is closed. `None` if another process
+    /// or handle has it.
     pub(super) fn lock_end(&self, end: QueueEnd) -> Result<Option<File>, QueueError> {
         let Some(file) = &self.file else { return Ok(None) };
         let file = reopen(file, self.label())?;
@@ -282,7 +282,7 @@ impl<T: Link> Queue<T> {
         Ok(is_ours.then_some(file))
     }
 
-    /// Returns `true` if the process that attached to an end still has it.
+    /// Returns `true` if the process that attached to an end of the queue still runs and has it.
     pub(super) fn is_end_locked(&self, end: QueueEnd) -> Result<bool, QueueError> {
         let Some(file) = &self.file else { return Ok(false) };
         lock::is_byte_locked(file, end.lock_byte()).map_err(self.failed("ask for the lock of its end"))
@@ -293,7 +293,7 @@ impl<T: Link> Queue<T> {
         move |source| RegionError::Os { name, what, source }.into()
     }
 
-    /// Returns the name by which other processes open it; `None` without a name.
+    /// Returns the queue's name, by which other processes open it; `None` without a name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -303,7 +303,7 @@ impl<T: Link> Queue<T> {
         self.spec.producers
     }
 
-    /// Attaches the sending end of a producer; only once, until [`Queue::renew`].
+    /// Attaches the sending end of the producer with this index, only once until [`Queue::renew`].
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::Attached`]; memory that is not there or damaged.
@@ -316,8 +316,7 @@ impl<T: Link> Queue<T> {
         Ok(producer.inspect_err(|_| descriptor::free_end(&self.words, end))?)
     }
 
-    /// Drops this handle as the death of its process would: the lock is released and the names
-    /// stay.
+    /// Drops this handle without cleaning up, as the death of its process would: the names stay.
     #[cfg(any(test, feature = "fixtures"))]
     pub fn abandon(mut self) {
         self.owned = None;
@@ -328,7 +327,7 @@ impl<T: Link> Queue<T> {
         if index < producers { Ok(()) } else { Err(QueueError::Producer { index, producers }) }
     }
 
-    /// Attaches the receiving end at the start of the queue; only once. A successor of a crashed
+    /// Attaches the receiving end at the start of the queue, only once. A successor of a crashed
     /// consumer uses [`Queue::resume`].
     ///
     /// # Errors
@@ -350,9 +349,9 @@ impl<T: Link> Queue<T> {
         Ok(consumer)
     }
 
-    /// Frees the end of a producer whose death is certain. Returns `true` when a successor can
-    /// attach, `false` while messages are still to be taken: pop and call it again. The module's
-    /// documentation has the whole protocol.
+    /// Frees the end of a dead producer, with its memory reset, for a new producer. Returns `true`
+    /// when a successor can attach, `false` while messages are still to be taken: pop and call it
+    /// again. The module's documentation has the whole protocol.
     ///
     /// Repairs what the dead producer left ([`Consumer::retire`]), resets its memory, restores
     /// the headers of all segments, and takes from its index again ([`Consumer::revive`]), in this

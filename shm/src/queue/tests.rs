@@ -92,7 +92,7 @@ fn dead_creators_queue_is_replaced_despite_live_pid() {
     check::<ArrayQueue>();
 }
 
-/// Its process id says nothing here, as that of a creator in another PID namespace.
+/// Its process id has no meaning here, like that of a creator in another PID namespace.
 #[test]
 fn live_creators_queue_stays_despite_unknown_pid() {
     let name = name("unknown");

@@ -17,12 +17,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 
-/// Name of the flag's segment within the queue.
+/// Name of the segment with the receiver's wait flag, within the queue.
 pub(super) const FLAG: &str = "queue.wake";
-/// Name of the FIFO within the queue.
+/// Name of the FIFO that wakes the receiver, within the queue.
 pub(super) const FIFO: &str = "queue.fifo";
 
-/// Maximum time from a message to the end of a wait whose wake-up a killed sender did not send.
+/// Maximum time that a receiver sleeps although a killed sender left a message without waking it.
 pub const MAX_WAIT: Duration = Duration::from_millis(100);
 
 /// Bytes read from the FIFO after a wait: senders write one each, a hostile one any number.
@@ -33,7 +33,7 @@ fn open_both_ways(path: &str, flags: i32) -> io::Result<File> {
     File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK | flags).open(path)
 }
 
-/// Opens the FIFO of a queue with a name.
+/// Opens the FIFO that wakes the receiver of a queue with a name.
 pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
     let open = || {
         let fifo = open_both_ways(&format!("{SHM_DIR}/{name}"), libc::O_NOFOLLOW)?;
@@ -44,7 +44,7 @@ pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
     open().map_err(|source| RegionError::Os { name: name.into(), what: "open it", source })
 }
 
-/// Opens a pipe again: the flags of the result are not shared with other processes.
+/// Opens a pipe again, so that its flags are not shared with other processes.
 ///
 /// # Errors
 /// It is not a pipe; what the system refused.
@@ -55,7 +55,7 @@ pub(super) fn reopen_pipe(pipe: &File) -> io::Result<File> {
     open_both_ways(&format!("/proc/self/fd/{}", pipe.as_raw_fd()), 0)
 }
 
-/// The sender's side: wakes the receiver.
+/// The sender's end of the wake-up: wakes the receiver.
 pub(super) struct Waker {
     flag: ReadOnlyWords,
     fifo: File,
@@ -89,7 +89,7 @@ impl Waker {
     }
 }
 
-/// The receiver's side: waits for a sender.
+/// The receiver's end of the wake-up: sleeps until a sender wakes it.
 pub(super) struct Waiter {
     listener: Listener,
     fifo: File,
@@ -102,8 +102,8 @@ impl Waiter {
         Ok(Self { listener, fifo, is_armed: false })
     }
 
-    /// Asks senders for a wake-up. The receiver must check its rings after this and before it
-    /// waits.
+    /// Sets the flag that asks senders for a wake-up. The receiver must check its rings after this
+    /// and before it waits.
     pub(super) fn arm(&mut self) {
         if !self.is_armed {
             self.listener.arm();
@@ -111,7 +111,8 @@ impl Waiter {
         }
     }
 
-    /// Ends a wait, and empties the FIFO. Does nothing if the flag is not armed.
+    /// Clears the flag that asks senders for a wake-up, and empties the FIFO. Does nothing if the
+    /// flag is not armed.
     #[inline]
     pub(super) fn disarm(&mut self) {
         if self.is_armed {

@@ -7,7 +7,7 @@ use crate::memory::{RegionError, SegmentKind};
 use crate::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
 use crate::ring::{EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo};
 
-/// A ring for each producer, whose ends always continue where the last ones stopped.
+/// The technique of typed queues: an SPSC ring for each producer, and a wake-up of the receiver.
 pub(super) struct WakingMux;
 
 impl Link for WakingMux {

@@ -6,7 +6,7 @@ use crate::attached::Attached;
 use crate::memory::{AtomicWords, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
-    /// Attaches the sending end of a contended hand-off.
+    /// Attaches a producer's end of a link with several producers, which the technique `T` carries.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -14,7 +14,8 @@ impl Attached<'_> {
         T::producer(spec, index, self)
     }
 
-    /// Attaches the receiving end of a contended hand-off.
+    /// Attaches the consumer's end of a link with several producers, which the technique `T`
+    /// carries.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -22,7 +23,7 @@ impl Attached<'_> {
         T::consumer(spec, self)
     }
 
-    /// Attaches the sending end of a 1→1 link.
+    /// Attaches the sending end of a link with one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -33,7 +34,7 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// Attaches the receiving end of a 1→1 link.
+    /// Attaches the receiving end of a link with one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -43,7 +44,8 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// Attaches a receiving end in place of a crashed one: see [`spsc::Consumer::resume_parts`].
+    /// Attaches a receiving end of a link with one producer in place of a crashed one. See
+    /// [`spsc::Consumer::resume_parts`].
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -53,7 +55,8 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// Attaches a sending end in place of a crashed one: see [`spsc::Producer::resume_parts`].
+    /// Attaches a sending end of a link with one producer in place of a crashed one. See
+    /// [`spsc::Producer::resume_parts`].
     ///
     /// # Errors
     /// As [`Attached::region`].

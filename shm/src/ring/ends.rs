@@ -5,7 +5,7 @@ use super::step::Step;
 use core::ops::ControlFlow;
 use thiserror::Error;
 
-/// A violation of the protocol by a peer, found in the memory that it can write.
+/// A violation of the hand-off's protocol by a peer, found in the memory that it can write.
 ///
 /// All of its fields are words. A narrower one would be at the offset of a message's first word in
 /// the `Result` of a pop: the compiler then copies that word in two halves and reads it whole, and
@@ -31,7 +31,7 @@ pub enum PeerFault {
         /// The number of the message that the slot was to hold.
         position: u64,
     },
-    /// A block's link leads to no block that could follow it.
+    /// A block's link leads to no block that could follow the block.
     #[error("invalid link {link:#x} behind block {block}")]
     InvalidLink {
         /// The link as it was read.
@@ -50,7 +50,7 @@ pub enum PeerFault {
     /// The kernel delivered bytes that are not a message.
     #[error("{bytes} bytes that are no message")]
     Framing {
-        /// How many bytes, since the last such fault was taken.
+        /// Number of bytes since the last such fault was taken.
         bytes: usize,
     },
     /// A process that is none of the producers has connected, or one that has its connection
@@ -69,19 +69,19 @@ pub enum PeerFault {
     },
 }
 
-/// Allocation counts of a technique that allocates.
+/// The numbers of memory blocks that a technique has used for the first time and again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// Blocks that were used for the first time: memory that the run had not touched before.
     pub fresh: u64,
-    /// How often a block was used again.
+    /// Number of times a block was used again.
     pub reused: u64,
 }
 
-/// The sending end of a hand-off. One thread at a time.
+/// The sending end of a queue that carries a hand-off, one for each producer. One thread at a time.
 pub trait Producer: Send {
-    /// Pushes a message into the ring, or returns [`Full`]. Never blocks, and never panics whatever
-    /// the peers wrote.
+    /// Pushes a message into the queue, or returns [`Full`]. Never blocks, and never panics
+    /// whatever the peers wrote.
     ///
     /// Release: the consumer that pops the message sees everything this thread did before.
     ///
@@ -92,7 +92,7 @@ pub trait Producer: Send {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step, so that faults can be
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step. So faults can be
     /// injected and models can kill the producer there. `Break` abandons the push as a crash at
     /// that step would, and returns [`Full`]; such a producer is never used again. Compiled for an
     /// `at` that always continues, it is `try_push`. A technique whose pushes show only their
@@ -106,7 +106,7 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Pushes the first of these messages, up to as many as fit. Returns their number. It has the
+    /// Pushes the first of some messages, up to as many as fit. Returns their number. It has the
     /// guarantees of single pushes. A technique may be faster than single pushes, and may publish
     /// several messages at once.
     ///
@@ -116,27 +116,28 @@ pub trait Producer: Send {
         messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
     }
 
-    /// Clears the announcement of the last push, between two pushes. Used to find the owner of a
-    /// slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's own words do not identify
-    /// it, since every producer can overwrite them. It is one store; an agent calls it at the end
-    /// of a duty cycle with work, not with each push.
+    /// Clears the producer's announcement of the slot that it wrote last, between two pushes. Used
+    /// to find the owner of a slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's
+    /// own words do not identify it, since every producer can overwrite them. It is one store; an
+    /// agent calls it at the end of a duty cycle with work, not with each push.
     fn withdraw(&mut self) {}
 }
 
-/// A slot that is claimed and not written, and blocks the hand-off until it is.
+/// A slot that a producer has claimed and not written, which blocks the messages after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedSlot {
     /// Position of the slot in the stream.
     pub position: u64,
-    /// The first producer that announces it, if one does. No other process can write that
-    /// announcement. A correct producer withdraws it at the end of a push that has written nothing,
-    /// and at the end of its duty cycle in any case ([`Producer::withdraw`]).
+    /// The first producer that announces the blocked slot, if one does. No other process can write
+    /// that announcement. A correct producer withdraws it at the end of a push that has written
+    /// nothing, and at the end of its duty cycle in any case ([`Producer::withdraw`]).
     pub announcer: Option<usize>,
 }
 
-/// The receiving end of an N→1 hand-off. One thread at a time.
+/// The receiving end of a queue that carries a hand-off from several producers. One thread at a
+/// time.
 pub trait Consumer: Send {
-    /// Takes a message and the index of the producer whose memory it came from; `None` if the queue
+    /// Takes a message, with the index of its producer if the memory shows it; `None` if the queue
     /// is empty. First in, first out for each producer; no order between producers. Never blocks.
     /// The index is `None` where several producers write into the same memory: then only the
     /// message names its sender, and may be forged. Never panics, whatever the peers wrote.
@@ -165,18 +166,17 @@ pub trait Consumer: Send {
         max
     }
 
-    /// Takes a message as [`Consumer::try_pop`] does, but where the technique supports it, the
-    /// producer cannot overwrite the message before [`Consumer::release`]: until then a successor
-    /// of this consumer takes it again.
+    /// Takes a message that its producer may not overwrite before [`Consumer::release`], where the
+    /// technique supports it. Until then a successor of this consumer takes it again.
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.try_pop()
     }
 
-    /// Frees the slot of the message that was taken last.
+    /// Frees the slot of the message that [`Consumer::take`] returned last.
     fn release(&mut self) {}
 
-    /// Skips messages that a crashed predecessor took from a producer and journaled: up to `taken`,
-    /// counted since the producer's memory was last reset.
+    /// Skips the messages of a producer that a crashed predecessor took and journaled. `taken`
+    /// counts them since the producer's memory was last reset.
     ///
     /// # Errors The number of freed messages, if that is more.
     fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
@@ -184,7 +184,7 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// Stops polling a producer that a crashed predecessor had retired, until [`Consumer::revive`].
+    /// Stops polling a producer that a crashed predecessor had retired, until it is revived.
     fn forget(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -197,11 +197,10 @@ pub trait Consumer: Send {
         None
     }
 
-    /// Repairs what a producer left whose process is certainly dead, so that no other end waits for
-    /// it. Call it in each duty cycle until it returns `true`: then no end waits for the dead
-    /// producer, and its own memory is not read again before [`Consumer::revive`].
-    /// [`Consumer::try_pop`] still returns messages that it had published; those in its own memory
-    /// until `true` at the latest.
+    /// Repairs what a dead producer left in the queue, so that no other end waits for it. Call it
+    /// in each duty cycle until it returns `true`: then no end waits for the dead producer, and its
+    /// own memory is not read again before [`Consumer::revive`]. [`Consumer::try_pop`] still
+    /// returns messages that it had published; those in its own memory until `true` at the latest.
     ///
     /// Pop between the calls: a claimed slot can be skipped only once everything before it is
     /// taken, and a ring is abandoned only once it is empty. Several producers that are dead at
@@ -211,31 +210,31 @@ pub trait Consumer: Send {
         true
     }
 
-    /// Polls a retired producer's memory again from its start, after it was reset (all zero but its
-    /// header) for a new producer of that index. Call it after [`Consumer::retire`] has returned
-    /// `true`. [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
+    /// Polls a retired producer's memory again, after it was reset for a new producer. It is all
+    /// zero but its header. Call it after [`Consumer::retire`] has returned `true`.
+    /// [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }
 
-    /// Returns the number of slots skipped so far that dead producers had claimed and not written.
+    /// Returns the number of slots that were skipped because dead producers had claimed and not
+    /// written them.
     fn passed_over(&self) -> u64 {
         0
     }
 
-    /// Looks for damage that would stop the hand-off and that polling does not show; seldom called.
+    /// Looks for damage that would stop the queue and that polling does not show; seldom called.
     fn check(&mut self) -> Result<(), PeerFault> {
         Ok(())
     }
 
-    /// Returns the slot at which the hand-off is blocked now, in memory that several producers
-    /// write; seldom called. A slot may be blocked for a moment by a push in progress.
+    /// Returns the slot at which a shared ring is blocked now: claimed by a producer and not
+    /// written. A slot may be blocked for a moment by a push in progress.
     fn blocked(&self) -> Option<BlockedSlot> {
         None
     }
 
-    /// Returns the technique's allocation counts since the start; zeros for one that never
-    /// allocates.
+    /// Returns the technique's numbers of used memory blocks; zeros for one that never allocates.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }

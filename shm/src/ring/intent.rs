@@ -50,16 +50,16 @@
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
-/// Offset of the announced position.
+/// Offset (words) of the ring position that a producer announced.
 pub const POSITION: usize = HEADER_WORDS;
-/// Offset of the announced block.
+/// Offset (words) of the memory block that a producer announced.
 pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
 /// Words in the segment in which a producer announces the slot that it is about to write.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
-/// The segment kind of one producer's announcements before it claims a slot; written by that
-/// producer.
+/// The segment kind of one producer's announcements of the slots that it is about to write. Written
+/// by that producer.
 pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION), ("block", BLOCK)])
     .of_slots(POSITION, INTENT_WORDS - POSITION);
 
@@ -75,7 +75,8 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     }
 }
 
-/// The producer's end of its announcements. For rings that several producers write.
+/// A producer's end of its announcements of the slots that it is about to write. For rings that
+/// several producers write.
 pub struct Intent {
     position: Word,
     block: Word,
@@ -84,7 +85,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Attaches the end of the producer that owns a segment.
+    /// Attaches the announcing end of the producer that owns a segment.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -93,7 +94,7 @@ impl Intent {
         Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
-    /// Announces a position before it is claimed.
+    /// Announces a ring position before it is claimed.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
         self.store_position(position.wrapping_add(1));
@@ -112,7 +113,7 @@ impl Intent {
         self.position.store(position, Ordering::Release);
     }
 
-    /// Announces a block before it is taken.
+    /// Announces a memory block before it is taken from the free list.
     #[inline]
     pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before
@@ -121,11 +122,11 @@ impl Intent {
     }
 }
 
-/// The consumer's end of all announcements, with the producers that are dead and not yet retired.
+/// The consumer's view of all producers' announcements, and which producers are dead.
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
-    /// Attaches the announcements of all producers, in producer order.
+    /// Attaches the announcements of all producers of a ring, in producer order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -134,13 +135,13 @@ impl Intents {
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Marks a producer as dead, until [`Intents::clear`]. Returns `false` if `producer` is out of
-    /// range.
+    /// Marks a producer of the ring as dead, until [`Intents::clear`]. Returns `false` if
+    /// `producer` is out of range.
     pub fn try_mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// Marks a dead producer as retired: later announcements are those of its successor.
+    /// Marks a dead producer as retired, so that later announcements are its successor's.
     ///
     /// # Panics
     /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
@@ -152,31 +153,31 @@ impl Intents {
         *is_dead = false;
     }
 
-    /// Returns the position that a dead producer announced last.
+    /// Returns the ring position that a dead producer announced last.
     pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Returns the block that a dead producer announced last.
+    /// Returns the memory block that a dead producer announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
-    /// Returns `true` if a producer not known to be dead announces a position. Call it after the
-    /// tail was seen past the position (Acquire), and read the slot only afterwards.
+    /// Returns `true` if a producer not known to be dead announces this ring position. Call it
+    /// after the tail was seen past the position (Acquire), and read the slot only afterwards.
     pub fn is_announced(&self, position: u64) -> bool {
         self.any(position, |is_dead| !is_dead)
     }
 
-    /// Returns `true` if any producer announces a position, dead ones included until they are
-    /// retired.
+    /// Returns `true` if any producer announces this ring position, dead ones included until they
+    /// are retired.
     pub fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }
 
-    /// Returns the first producer not known to be dead that announces a position.
+    /// Returns the first producer not known to be dead that announces this ring position.
     pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
@@ -193,7 +194,7 @@ impl Intents {
     }
 }
 
-/// Makes zeroed words an announcement's segment by writing its header, for tests and benches; the
+/// Writes the header of an announcement's segment into zeroed words, for tests and benches. The
 /// launcher writes those of a run's segments.
 pub fn write_header(words: &AtomicWords, producer: u64) {
     Header {
@@ -234,7 +235,7 @@ mod link {
         format!("{}-{index}.intent", spec.name)
     }
 
-    /// Specifies the announcement segments of a link.
+    /// Specifies the segments with the announcements of a link's producers.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             name: name(spec, index),
@@ -249,7 +250,7 @@ mod link {
         })
     }
 
-    /// Attaches the announcement segment of one producer.
+    /// Attaches the segment with the announcements of one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].

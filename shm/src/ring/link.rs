@@ -5,18 +5,18 @@ use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
 
-/// The specification of an N→1 hand-off: its name, its producers, its slots.
+/// The specification of a link with several producers: its name, its producers, its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec<'a> {
-    /// `submit`, `completion`; the names of its segments begin with it.
+    /// The link's name, such as `submit` or `completion`; the names of its segments begin with it.
     pub name: &'a str,
-    /// How many producers feed it.
+    /// Number of producers that feed the link.
     pub producers: usize,
     /// Slots of each ring.
     pub capacity: u32,
 }
 
-/// Kind of file under a segment's name in `/dev/shm`.
+/// The kind of file behind a segment's name in `/dev/shm`: memory, FIFO, socket or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.
@@ -35,13 +35,14 @@ pub enum SegmentPlace {
 }
 
 impl SegmentPlace {
-    /// Returns `true` if messages pass through the kernel: sending one is a system call.
+    /// Returns `true` if messages in a file of this type pass through the kernel, so that sending
+    /// one is a system call.
     pub const fn is_kernel(self) -> bool {
         matches!(self, SegmentPlace::Fifo | SegmentPlace::Socket)
     }
 }
 
-/// A segment that a link needs.
+/// The specification of a segment that a link needs: name, file kind, size and access rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSpec {
     /// Name within the run, for example `submit-3`.
@@ -52,21 +53,21 @@ pub struct SegmentSpec {
     pub words: usize,
     /// Kind of the segment.
     pub kind: SegmentKind,
-    /// Slots, records or entries.
+    /// Number of slots, records or entries.
     pub capacity: u64,
-    /// Words in each.
+    /// Words of each slot, record or entry.
     pub slot_words: u64,
     /// Index of its owner among segments of its kind.
     pub index: u64,
-    /// Which ends of a link use it, and how.
+    /// The ends of a link that use the segment, and their rights.
     pub ends: EndRights,
 }
 
-/// Rights of the ends of a link to one of its segments. `None`: no access.
+/// The access rights of producers and consumer to one of a link's segments. `None`: no access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRights {
-    /// The only producer that uses it, for whose successor it is reset; `None`: all producers use
-    /// it.
+    /// The only producer that uses the segment, for whose successor it is reset; `None`: all
+    /// producers use it.
     pub only: Option<usize>,
     /// Rights of one producer, or of each.
     pub producer: Option<Access>,
@@ -75,27 +76,28 @@ pub struct EndRights {
 }
 
 impl EndRights {
-    /// Rights of a segment that belongs to no link.
+    /// The rights to a segment that belongs to no link: no access.
     pub const NONE: Self = Self { only: None, producer: None, consumer: None };
 
-    /// All ends write the segment.
+    /// The rights to a segment that producers and consumer may write.
     pub const ALL_WRITE: Self =
         Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
 
-    /// One producer and the consumer use the segment.
+    /// Returns the rights to a segment that one producer and the consumer use.
     pub const fn for_producer(producer: usize, may: Access, consumer_may: Access) -> Self {
         Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
     }
 }
 
-/// A technique: its properties, and how to build the two ends of an N→1 hand-off over regions.
+/// A technique: a queue that can carry a link with several producers. It has properties, and builds
+/// the two ends over regions.
 pub trait Link: 'static {
     /// The technique's name and properties.
     const INFO: TechniqueInfo;
 
-    /// The technique's sending end.
+    /// The type of the technique's sending end.
     type Producer: Producer + 'static;
-    /// The technique's receiving end.
+    /// The type of the technique's receiving end.
     type Consumer: Consumer + 'static;
 
     /// Specifies the segments that a link of this technique needs; none for one on the heap.
@@ -104,7 +106,7 @@ pub trait Link: 'static {
         Vec::new()
     }
 
-    /// Attaches a producer by its index.
+    /// Attaches the sending end of the producer with this index.
     ///
     /// # Errors
     /// A segment that is missing or not what it should be.
@@ -121,7 +123,7 @@ pub trait Link: 'static {
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
 
     /// Attaches a consumer in place of a crashed one: messages not taken yet arrive whole and in
-    /// order; one that was being taken may arrive again. For a technique that is
+    /// order. One that was being taken may arrive again. For a technique that is
     /// [`resumable`](TechniqueInfo::resumable).
     ///
     /// # Errors
@@ -132,7 +134,7 @@ pub trait Link: 'static {
         Err(RegionError::Os { name, what: "replace its consumer", source })
     }
 
-    /// Attaches a producer in place of one that has crashed: it continues after the last published
+    /// Attaches a producer in place of a crashed one: it continues after the last published
     /// message.
     ///
     /// # Errors

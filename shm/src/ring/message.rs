@@ -5,10 +5,10 @@
 
 use thiserror::Error;
 
-/// Words in a message.
+/// Words in a ring's message.
 pub const MESSAGE_WORDS: usize = 7;
 
-/// One message: 56 bytes; 64 with its slot's sequence, one cache line.
+/// One message of seven words: 56 bytes; with its slot's sequence one cache line.
 pub type Message = [u64; MESSAGE_WORDS];
 
 /// The error of a push into a full ring. The message stays with the caller, who may try again.

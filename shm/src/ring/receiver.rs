@@ -4,7 +4,7 @@
 use super::ends::{Allocation, BlockedSlot, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
 
-/// A queue that several producers write, as its one consumer uses it; messages of `W` words.
+/// The consumer's view of a queue that several producers write; messages of `W` words.
 pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// Takes the next message; `None` if there is none, or after a fault, which is stored in
     /// `fault`. A `Result` would copy the message through memory once more.
@@ -20,28 +20,29 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
         fault.map_or(Ok(message), Err)
     }
 
-    /// Repairs what a dead producer left, as [`Consumer::retire`] does.
+    /// Repairs what a dead producer left in the queue, as [`Consumer::retire`] does.
     fn retire(&mut self, producer: usize) -> bool;
 
-    /// Returns the number of slots skipped, as [`Consumer::passed_over`] does.
+    /// Returns the number of slots that dead producers had claimed and not written, as
+    /// [`Consumer::passed_over`] does.
     fn passed_over(&self) -> u64;
 
-    /// Looks for damage, as [`Consumer::check`] does.
+    /// Looks for damage that polling does not show, as [`Consumer::check`] does.
     ///
     /// # Errors
     /// The fault that [`Consumer::check`] returns.
     fn check(&mut self) -> Result<(), PeerFault>;
 
-    /// Returns the blocked slot, as [`Consumer::blocked`] does.
+    /// Returns the slot that blocks the queue, as [`Consumer::blocked`] does.
     fn blocked(&self) -> Option<BlockedSlot>;
 
-    /// Returns the allocation counts, as [`Consumer::allocation`] does.
+    /// Returns the queue's numbers of used memory blocks, as [`Consumer::allocation`] does.
     fn allocation(&self) -> Allocation {
         Allocation::default()
     }
 }
 
-/// The consumer of a shared queue, with the fault that it found.
+/// The consumer of a shared queue, which keeps a fault until it is asked for.
 pub struct Receiver<Q> {
     queue: Q,
     fault: Option<PeerFault>,

@@ -19,10 +19,10 @@ use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
-/// The technique `spsc-mux`.
+/// The technique `spsc-mux`: an SPSC ring for each producer, which one consumer scans.
 pub struct SpscMux;
 
-/// The consumer of `spsc-mux`: all rings, and the ring at which the next scan begins.
+/// The consumer of `spsc-mux`, which scans all rings round-robin.
 pub struct Mux {
     /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
@@ -35,18 +35,18 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Creates a consumer over these rings; a producer's index is that of its ring.
+    /// Creates a consumer over SPSC rings; a producer's index is that of its ring.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let inactive = Vec::with_capacity(rings.len());
         Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
     }
 
-    /// Returns `true` if no polled ring has a message now.
+    /// Returns `true` if no ring that is polled has a message now.
     pub fn looks_empty(&self) -> bool {
         self.find_nonempty().is_none()
     }
 
-    /// Returns `true` if no message of a producer is left to take: its ring is empty, or is not
+    /// Returns `true` if no message of a producer is left to take. Its ring is empty, or is not
     /// polled.
     pub fn is_drained(&self, producer: usize) -> bool {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
@@ -210,18 +210,18 @@ impl super::Producer for SpscMuxProducer {
 /// The producer of `spsc-mux`, with its own ring.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-/// Returns the name of a producer's ring within the run.
+/// Returns the name of the segment with a producer's ring within the run.
 pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// Returns the name of the consumer's part of a ring.
+/// Returns the name of the segment with the consumer's part of a ring.
 pub fn head_name(ring: &str) -> String {
     format!("{ring}.head")
 }
 
-/// Specifies the two segments of an SPSC ring: the producer's part under the ring's name, and the
-/// consumer's.
+/// Specifies the two segments of an SPSC ring: its slots, and the consumer's cursor. The slots are
+/// under the ring's name.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         name: head_name(&what),

@@ -5,8 +5,8 @@ use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
 
-/// How far a push has come: the point at which a fault interrupts it. Not every technique has every
-/// step.
+/// A point within a push at which a test can kill the producer or a fault can interrupt it. Not
+/// every technique has every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Step {
@@ -23,14 +23,14 @@ pub enum Step {
     Claimed,
     /// Some words of the message are written, others not.
     HalfWritten,
-    /// All words are written; nothing shows it yet.
+    /// All words of the message are written; nothing shows it yet.
     Written,
     /// The message is there. What is left is to withdraw the announcement or to wake the receiver.
     Published,
 }
 
 impl Step {
-    /// All steps, in the order of a push.
+    /// All points within a push at which a fault can interrupt it, in order.
     pub const ALL: &[Step] = &[
         Step::Entered,
         Step::Allocated,
@@ -42,7 +42,7 @@ impl Step {
         Step::Published,
     ];
 
-    /// Returns the name for users.
+    /// Returns the step's name for users, such as `claimed`.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Entered => "entered",
@@ -56,7 +56,7 @@ impl Step {
         }
     }
 
-    /// Returns the step with that name.
+    /// Returns the step of a push with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.name() == name)
     }
@@ -68,8 +68,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at`; its `Break` abandons the push at this step. For an `at` that always continues:
-/// nothing.
+/// Calls `at` for a step of a push; its `Break` abandons the push there. For an `at` that always
+/// continues: nothing.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.
@@ -78,7 +78,7 @@ pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result
     if at(step).is_break() { Err(Full) } else { Ok(()) }
 }
 
-/// Runs a push of which only beginning and end are visible: calls `push` between these two steps.
+/// Runs a push whose inner steps are invisible: calls `at` only before and after it.
 ///
 /// # Errors [`Full`] if `push` returns it or `at` broke off.
 #[inline(always)]

@@ -2,23 +2,24 @@
 
 use super::step::Step;
 
-/// The memory in which a technique keeps its messages, which decides where it can run.
+/// The memory in which a technique keeps its messages: heap, shared memory or kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// On the heap of one process: between its threads only.
+    /// The heap of one process: between its threads only.
     Heap,
-    /// In memory that processes can share.
+    /// Memory that processes can share.
     Memory,
-    /// In the kernel: a push or a poll is a system call.
+    /// The kernel: a push or a poll is a system call.
     Kernel,
-    /// In files and memory that it creates itself and opens by name: a third-party transport, which
-    /// gets a [folder](super::SegmentPlace::Directory). Its memory cannot be handed over, so it
-    /// runs only where a process may open any file, and it must check itself what it reads there.
+    /// Files and memory that the technique creates itself and opens by name: a third-party
+    /// transport, which gets a [folder](super::SegmentPlace::Directory). Its memory cannot be
+    /// handed over, so it runs only where a process may open any file, and it must check itself
+    /// what it reads there.
     Foreign,
 }
 
-/// Name and properties of a technique. Command line, planner, sweeps, bill, containment and tests
-/// depend on nothing else.
+/// The name and the properties of a technique. Command line, planner, sweeps, bill, containment and
+/// tests depend on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
@@ -38,15 +39,15 @@ pub struct TechniqueInfo {
     pub resumable: bool,
     /// Whether a producer can: [`Link::inherit`](super::Link::inherit).
     pub inheritable: bool,
-    /// The technique on the heap of which this is the port: what the bill compares it with.
+    /// The technique on the heap of which this one is the port: `launcher bill` compares the two.
     pub reference: Option<&'static str>,
-    /// For a technique on the heap: the one to use across processes instead.
+    /// The technique to use across processes instead of one on the heap.
     pub twin: Option<&'static str>,
 }
 
 impl TechniqueInfo {
-    /// Creates the description of a bounded technique whose producers share one queue, and of whose
-    /// pushes only begin and end are visible.
+    /// Describes a bounded technique whose producers share one queue, with no visible step within a
+    /// push.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,
@@ -61,43 +62,44 @@ impl TechniqueInfo {
         }
     }
 
-    /// Declares the visible steps of a push.
+    /// Declares the steps of a push at which faults can interrupt it.
     #[must_use]
     pub const fn steps(self, steps: &'static [Step]) -> Self {
         Self { steps, ..self }
     }
 
-    /// Declares that each producer has its own queue.
+    /// Declares that each producer has its own queue, so that none can affect another.
     #[must_use]
     pub const fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// Declares that the queue is never full.
+    /// Declares that the technique's queue is never full.
     #[must_use]
     pub const fn unbounded(self) -> Self {
         Self { bounded: false, ..self }
     }
 
-    /// Declares that a crashed consumer can be replaced.
+    /// Declares that a crashed consumer of the technique can be replaced.
     #[must_use]
     pub const fn resumable(self) -> Self {
         Self { resumable: true, ..self }
     }
 
-    /// Declares that a crashed producer can be replaced.
+    /// Declares that a crashed producer can be replaced by one that continues after its last
+    /// message.
     #[must_use]
     pub const fn inheritable(self) -> Self {
         Self { inheritable: true, ..self }
     }
 
-    /// Declares the technique on the heap of which this one is a port.
+    /// Declares the name of the heap technique of which this one is a port to shared memory.
     #[must_use]
     pub const fn port_of(self, reference: &'static str) -> Self {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Declares the technique to use instead between processes.
+    /// Declares the technique to use instead of this one between processes.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }

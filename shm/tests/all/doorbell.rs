@@ -15,7 +15,7 @@ const ATTACKER: usize = 1;
 const MESSAGES: u64 = 2_000;
 /// A park that a message ends is over long before.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Where the shared words say that all is over.
+/// Index of the shared word that ends the test.
 const STOP: usize = THREADS;
 
 fn bells() -> Vec<AtomicWords> {

@@ -56,7 +56,7 @@ fn sequence_of(position: u64, capacity: u64) -> usize {
     HEAD_WORDS + SLOTS + (position % capacity) as usize * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS
 }
 
-/// Messages whose number is not what is said of it, and which may end in a panic.
+/// Messages whose number differs from the declared one, and which may end in a panic.
 struct Fewer {
     next: u64,
     left: usize,
@@ -169,7 +169,7 @@ proptest! {
             let (expected, stale) = (taken + 1, (taken + 1).saturating_sub(capacity));
             let found = words[sequence_of(taken, capacity)].swap(sequence, Ordering::Release);
             prop_assert_eq!(found, stale);
-            // Its successor, which has never looked before, says the same.
+            // Its successor, which has not polled before, returns equal values.
             for consumer in [&mut spsc::Consumer::<MESSAGE_WORDS>::resume(&words).unwrap(), &mut consumer] {
                 prop_assert_eq!(consumer.looks_empty(), sequence == stale);
                 match consumer.take() {

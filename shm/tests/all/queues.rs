@@ -37,8 +37,7 @@ fn files(name: &str) -> usize {
     names.filter(|file| file.starts_with(&format!("{}{name}.", queue::PREFIX))).count()
 }
 
-/// A child that attaches an end as its environment says and uses it for as long as its parent
-/// lives.
+/// A child that attaches the end that its environment names, and uses it until its parent exits.
 #[test]
 #[ignore = "a process of its own"]
 fn end_of_a_queue() {

@@ -215,8 +215,8 @@ fn producer_crash_in_push_leaves_usable_ring() {
     }
 }
 
-/// The consumer dies after some pops: the producer fills what is left of the ring, and is then told
-/// that it is full; it never overwrites what was not read, and never waits.
+/// The consumer dies after some pops: the producer fills what is left of the ring, and then finds
+/// it full; it never overwrites what was not read, and never waits.
 #[test]
 fn consumer_crash_leaves_producer_running_until_full() {
     for popped in 0..=2 {

@@ -6,7 +6,7 @@
 use super::draws::{Concern, Draws};
 use super::{Arrivals, Spec, SpecError};
 
-/// Returns the due times of the orders of a checked specification, ascending, in nanoseconds.
+/// Draws the due times of a schedule's orders, ascending, in nanoseconds.
 pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
     let orders = spec.orders as usize;
     let mut times = Vec::new();

@@ -15,8 +15,8 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The quantities of a schedule that are drawn, each from its own random stream. The codes are part
-/// of every hash: never change one.
+/// A quantity of a schedule that is drawn from a random stream of its own. The codes are part of
+/// every hash: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Concern {
     DueTime = 1,
@@ -28,7 +28,7 @@ pub(super) enum Concern {
     Quantity = 7,
 }
 
-/// The random stream of one quantity of a schedule.
+/// The random stream from which one quantity of a schedule is drawn.
 pub(super) struct Draws(ChaCha8Rng);
 
 impl Draws {

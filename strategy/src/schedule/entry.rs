@@ -3,15 +3,16 @@
 use super::EntryWords;
 use protocol::wire::{Operation, Order, OrderId, Side, WireError};
 
-/// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
+/// The longest venue delay that a scheduled order can have, in nanoseconds (48 bits: about 78
+/// hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// Marks the target of a cancel whose order was resting before the schedule began and so has no
-/// sequence: the target is then this bit and the recording's order id below it. No sequence has the
-/// bit.
+/// The flag in a cancel's target that it names a resting order of the recording, which has no
+/// sequence. The order was resting before the schedule began: the target is then this bit and the
+/// recording's order id below it. No sequence has the bit.
 pub const RESTING: u64 = 1 << 63;
 
-/// A scheduled order: due time, venue, request and delay at the venue.
+/// An order of a schedule: due time, venue, request and delay at the venue.
 ///
 /// ```text
 /// word   63        56 55       48 47                                             0
@@ -39,8 +40,8 @@ pub struct Entry {
     pub price: i64,
     /// Quantity in 1e-8 units; 0 for a cancel.
     pub quantity: u64,
-    /// For a cancel: the sequence of the order that it cancels (same strategy, same venue), or
-    /// [`RESTING`] and that order's recorded id. Else 0.
+    /// The sequence of the order that a cancel targets (same strategy, same venue), or [`RESTING`]
+    /// and that order's recorded id. Else 0.
     pub target: u64,
 }
 
@@ -48,7 +49,7 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// Encodes the schedule entry as words. Bits of delay and venue that do not fit are cut off; a
+    /// Encodes the scheduled order as words. Bits of delay and venue that do not fit are cut off; a
     /// cancel's price and a new order's target are not encoded.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
@@ -67,8 +68,8 @@ impl Entry {
         [self.fire_ns, service, detail, self.quantity]
     }
 
-    /// Decodes and validates an entry of a schedule from words copied from its segment. The venue
-    /// is not checked.
+    /// Decodes and validates a scheduled order from words copied from its segment. The venue is not
+    /// checked.
     ///
     /// # Errors
     /// An unknown code.
@@ -90,7 +91,7 @@ impl Entry {
         Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
     }
 
-    /// Returns the order of this schedule entry.
+    /// Returns the order to send, with the given id, for this entry of a schedule.
     #[inline]
     pub fn order(&self, id: OrderId) -> Order {
         let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;
@@ -98,12 +99,12 @@ impl Entry {
     }
 }
 
-/// Returns the delay of an encoded entry, in nanoseconds.
+/// Returns the venue delay of an encoded schedule entry, in nanoseconds.
 pub(super) fn delay_of(words: &EntryWords) -> u64 {
     words[1] & MAX_DELAY_NS
 }
 
-/// Returns the venue of an encoded entry.
+/// Returns the venue of an encoded schedule entry.
 pub(super) fn venue_of(words: &EntryWords) -> u16 {
     ((words[1] >> VENUE_SHIFT) & 0xFF) as u16
 }

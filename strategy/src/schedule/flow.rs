@@ -5,18 +5,18 @@ use super::{Entry, RESTING, Schedule};
 use protocol::wire::{Operation, Side};
 use std::io::{self, Write};
 
-/// An order of a schedule that a run sent.
+/// An order of a schedule that a run has really sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentOrder {
-    /// When it was sent or due, in nanoseconds from the start of the run.
+    /// Time at which the order was sent or due, in nanoseconds from the start of the run.
     pub time_ns: u64,
-    /// Its strategy.
+    /// The strategy that sent the order.
     pub strategy: u16,
-    /// Its position among the strategy's entries, over all repetitions of the schedule.
+    /// The order's position among the strategy's entries, over all repetitions of the schedule.
     pub position: u64,
 }
 
-/// Writes orders of one schedule as rows of a recorded flow.
+/// Writes the orders of a schedule as rows of a recorded flow.
 ///
 /// Order ids are new: position × strategies + strategy, so that a replay with as many strategies
 /// gives each order to its strategy. Ids of orders that rested before a recording began are kept,
@@ -30,7 +30,7 @@ pub struct FlowWriter<'a> {
 }
 
 impl<'a> FlowWriter<'a> {
-    /// Writes the header. Reads every entry.
+    /// Creates the writer and writes the header line of the recorded flow. Reads every entry.
     ///
     /// # Errors
     /// Those of the output.
@@ -44,8 +44,8 @@ impl<'a> FlowWriter<'a> {
         Ok(Self { schedule, first_position, first_time_ns: None, rows: 0 })
     }
 
-    /// Writes an order; its time counts from that of the first one. An order that the schedule does
-    /// not have is left out.
+    /// Writes an order as a row; its time counts from that of the first one. An order that the
+    /// schedule does not have is left out.
     ///
     /// # Errors
     /// Those of the output.

@@ -27,10 +27,10 @@ use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::topology::ReplayStep;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
-/// The words of one schedule entry in a segment. See [`Entry`].
+/// The words of one order in a schedule segment. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
-/// The orders of all strategies, each strategy's in the order in which they are due.
+/// The orders that all strategies send in a run, in the order in which they are due.
 ///
 /// An order's position among those of its strategy is its sequence
 /// ([`protocol::wire::OrderId::sequence`]).
@@ -58,12 +58,12 @@ impl Schedule {
         self.venues
     }
 
-    /// Returns the encoded entries of a strategy; empty for an unknown strategy.
+    /// Returns a strategy's orders as encoded words; empty for an unknown strategy.
     pub fn words(&self, strategy: u16) -> &[EntryWords] {
         self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the decoded entries of a strategy; empty for an unknown strategy.
+    /// Returns a strategy's orders, decoded; empty for an unknown strategy.
     pub fn entries(&self, strategy: u16) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.words(strategy)
             .iter()
@@ -82,14 +82,13 @@ impl Schedule {
         })
     }
 
-    /// Returns the number of orders of each strategy, as [`protocol::workload::Trading::orders`]
-    /// takes.
+    /// Returns the number of orders of each strategy.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// Returns the number of orders of each strategy to each venue, in rows of venues, as
-    /// [`protocol::workload::Trading::venue_orders`] has them. Reads every entry.
+    /// Returns the number of orders of each strategy to each venue, strategy after strategy. Reads
+    /// every entry.
     pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let mut orders = vec![0; self.words.len() * venues];
@@ -106,7 +105,7 @@ impl Schedule {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }
 
-    /// Returns the time over which orders are due, in nanoseconds from the start.
+    /// Returns the time over which the schedule's orders are due, in nanoseconds from the start.
     ///
     /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for
     /// Poisson arrivals (whose gaps add up to about the window, not exactly) and for a replay; 0
@@ -115,7 +114,7 @@ impl Schedule {
         self.window_ns
     }
 
-    /// Returns the pacing: orders have due times, or are sent as fast as the rings accept them.
+    /// Returns whether orders have due times, or are sent as fast as the rings accept them.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
@@ -125,14 +124,14 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Returns the orders per second over the window; `None` without due times (stress, or all due
-    /// at time 0).
+    /// Returns the scheduled orders per second; `None` without due times (stress, or all due at
+    /// time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)
     }
 
-    /// Returns a hash of the whole schedule: equal hashes mean equal input.
+    /// Returns a hash of the whole schedule; equal schedules have equal hashes.
     ///
     /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed),
     /// then for each strategy the number of its entries and their words. Bytewise, because a

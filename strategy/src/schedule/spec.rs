@@ -5,7 +5,7 @@ use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The arrival process: how due times are spread over the window.
+/// The random process by which due times are spread over the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -15,10 +15,10 @@ pub enum Arrivals {
     /// Exponential gaps with a mean of window / orders, as they come: the last order is due near
     /// the end of the window, before or after it.
     Poisson,
-    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all
-    /// scaled by one factor so that the last order is due exactly at the end of the window. About
-    /// four in five gaps are shorter than their mean of window / orders, a few are hundreds of
-    /// times as long, none is longer than the window.
+    /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due exactly at
+    /// the end of the window. Its shape is 1.5: finite mean, infinite variance. About four in five
+    /// gaps are shorter than their mean of window / orders, a few are hundreds of times as long,
+    /// none is longer than the window.
     Pareto,
     /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
     Stress,
@@ -28,7 +28,7 @@ impl Arrivals {
     /// All arrival processes, in the order of the documentation.
     pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
 
-    /// Returns the name used on the command line and in reports.
+    /// Returns the arrival process's name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -38,7 +38,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns the value with this name.
+    /// Returns the arrival process with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.name() == name)
     }
@@ -53,15 +53,15 @@ impl core::fmt::Display for Arrivals {
 /// The maximum number of orders in a schedule: 2^28, which is 8 GiB of entries.
 pub const MAX_ORDERS: u64 = 1 << 28;
 
-/// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64`
-/// of its own.
+/// The longest time over which orders can be due, in nanoseconds: 2^53 (104 days). Up to that every
+/// nanosecond has an `f64` of its own.
 pub const MAX_WINDOW_NS: u64 = 1 << 53;
 
 // Even if one strategy has all orders, each has a sequence.
 const _: () = assert!(MAX_ORDERS <= MAX_SEQUENCE);
 
-/// The delays of orders at their venues: uniform over whole nanoseconds, both ends included. Equal
-/// ends are a fixed delay.
+/// The range from which orders' delays at venues are drawn, in whole nanoseconds, both ends
+/// included. Equal ends are a fixed delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayRange {
@@ -71,7 +71,8 @@ pub struct DelayRange {
     pub max_ns: u64,
 }
 
-/// The parameters of a sampled schedule. Equal specs give equal schedules on every machine.
+/// The parameters from which a schedule is drawn at random. Equal specs give equal schedules on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -81,18 +82,18 @@ pub struct Spec {
     pub venues: u16,
     /// Orders of all strategies together, 1 to [`MAX_ORDERS`].
     pub orders: u64,
-    /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for
-    /// stress.
+    /// The time over which the orders are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means
+    /// nothing for stress.
     pub window_ns: u64,
     /// The arrival process of their due times.
     pub arrivals: Arrivals,
-    /// The venue's delay for each of them.
+    /// The venue's delay for each order.
     pub delay: DelayRange,
     /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Why no schedule can be made from the settings.
+/// The error that no schedule can be drawn from the settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpecError {
     /// More strategies than a run holds, or none.
@@ -142,7 +143,7 @@ impl Spec {
 }
 
 impl DelayRange {
-    /// Checks that delays can be drawn from the range.
+    /// Checks that delays can be drawn from this range.
     ///
     /// # Errors
     /// Swapped ends, or a delay above [`MAX_DELAY_NS`].

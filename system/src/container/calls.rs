@@ -82,7 +82,8 @@ const fn refuse_setuid(number: i64, arg: u8) -> SyscallRule {
     }
 }
 
-/// Refuses the listed calls to the calling thread and all threads and processes that it starts.
+/// Refuses the system calls that namespaces do not confine, for the calling thread and its
+/// descendants.
 pub(super) fn refuse_listed() -> Result<(), SandboxError> {
     refuse_calls(REFUSED.iter(), libc::EPERM)?;
     refuse_calls(UNSUPPORTED.iter(), libc::EOPNOTSUPP)

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// The expected state of a container, provided by its maker.
+/// The container that its creator intended, to be compared with the real one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedContainer {
     /// The files of `/dev/shm`, and whether each is writable.
@@ -26,7 +26,7 @@ pub struct ExpectedContainer {
 /// The namespaces that a container does not share with the host.
 const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "net", "ipc", "uts"];
 
-/// Returns the namespaces of the calling process.
+/// Returns type and id of the calling process's namespaces.
 pub fn namespaces() -> Vec<(String, String)> {
     let of = |name: &str| {
         let link = fs::read_link(format!("/proc/self/ns/{name}")).ok()?;
@@ -35,7 +35,7 @@ pub fn namespaces() -> Vec<(String, String)> {
     NAMESPACES.into_iter().filter_map(of).collect()
 }
 
-/// Returns the violations as text; none if the container is correct.
+/// Returns how the container differs from the expected one; nothing if it is correct.
 ///
 /// # Errors
 /// An error of the system while checking.

@@ -45,19 +45,19 @@ use thiserror::Error;
 
 pub use mounts::{DEVICES, HIDDEN, TMP};
 
-/// The process id of the contained program in its own namespace; init is 1, and starts no process.
+/// The process id of the contained program in its own namespace. Init is 1, and starts no process.
 pub const PROGRAM: u32 = 2;
 
-/// Maximum number of processes and threads in a container, including init.
+/// Maximum number of processes and threads in a container, init included.
 pub const PROCESSES: u64 = 128;
 
-/// Maximum number of open files of the program, the usual default of an ordinary process.
+/// Maximum number of open files of a contained program, the usual default of a process.
 pub const DESCRIPTORS: u64 = 1024;
 
 /// Memory limit of all processes of a container together, in bytes: twice that of a single process.
 pub const MEMORY_BYTES: u64 = 2 * STRATEGY_MEMORY_BYTES;
 
-/// Maximum size of a file, and of all of `/tmp`, in bytes.
+/// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
 pub const TMP_BYTES: u64 = 64 << 20;
 
 /// A part of a container's isolation, such as its own processes or network.
@@ -91,7 +91,7 @@ impl ContainerPart {
         ContainerPart::Rights,
     ];
 
-    /// Returns the name of the part of the isolation.
+    /// Returns the name of this part of the isolation.
     pub const fn name(self) -> &'static str {
         match self {
             ContainerPart::Processes => "processes",
@@ -110,7 +110,7 @@ impl ContainerPart {
     }
 }
 
-/// A file in `/dev/shm` that is handed over to a container.
+/// A file in `/dev/shm` that the container may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedFile {
     /// The name of the file.
@@ -119,7 +119,7 @@ pub struct HandedFile {
     pub access: Access,
 }
 
-/// The files and directories in a container.
+/// The files and directories that a container may use.
 #[derive(Clone, Debug, Default)]
 pub struct ContainerContents {
     /// The files of `/dev/shm`.
@@ -128,13 +128,13 @@ pub struct ContainerContents {
     pub folders: Vec<PathBuf>,
 }
 
-/// An error while making a container.
+/// An error while creating a container.
 #[derive(Debug, Error)]
 pub enum ContainerError {
     /// The kernel refuses a namespace.
     #[error("{what}: {source}")]
     Namespace {
-        /// The requested operation.
+        /// The operation that was requested.
         what: &'static str,
         /// The error of the kernel.
         source: io::Error,
@@ -159,9 +159,9 @@ pub enum ContainerError {
     Rights(#[from] SandboxError),
 }
 
-/// Moves the calling process, which must have one thread, into new namespaces and sets up its
-/// mounts. The PID namespace applies to the processes that it starts afterwards. Omits parts that
-/// are not in `parts`, for tests of the check only.
+/// Moves the calling single-threaded process into new namespaces and sets up its mounts. The PID
+/// namespace applies to the processes that it starts afterwards. Omits parts that are not in
+/// `parts`, for tests of the check only.
 ///
 /// # Errors
 /// The first step that the kernel refuses. Earlier steps stay in effect: the process should exit.
@@ -197,8 +197,8 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
     move |source| ContainerError::Namespace { what, source }
 }
 
-/// Starts process 1 of the namespace made with [`enter_namespaces`]: with its own `/proc`, without
-/// any rights, and killed when the calling thread dies.
+/// Starts the container's process 1 after [`enter_namespaces`], with its own `/proc` and without
+/// rights. It is killed when the calling thread dies.
 ///
 /// # Errors
 /// `/proc` cannot be mounted; the program cannot be started.
@@ -219,9 +219,9 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
     command.spawn().map_err(ContainerError::Init)
 }
 
-/// Drops the rights that the program must not have, for the calling process and those that it
-/// starts. `priority` is the highest real-time priority of its threads, 0 for none. With
-/// `weaker_is_fine`, a kernel is accepted that cannot refuse the truncation of shared files.
+/// Drops the rights that a contained program must not have, for this process and its descendants.
+/// `priority` is the highest real-time priority of its threads, 0 for none. With `weaker_is_fine`,
+/// a kernel is accepted that cannot refuse the truncation of shared files.
 ///
 /// # Errors
 /// [`ContainerError::Rights`].
@@ -268,8 +268,8 @@ const LIMITS: &[limits::ResourceLimit] = &[
     },
 ];
 
-/// Runs as process 1: waits until its outer process closes the pipe. Orphans are reaped by the
-/// kernel.
+/// Runs as the container's process 1 until its outer process closes the pipe. Orphans are reaped by
+/// the kernel.
 ///
 /// # Errors
 /// What the system refused.

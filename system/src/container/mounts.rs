@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The writable directory: in memory, empty at the start.
+/// The writable directory of a container: in memory, empty at the start.
 pub const TMP: &str = "/tmp";
 /// Directories with sockets and files of other programs, which are empty in a container.
 pub const HIDDEN: [&str; 2] = [TMP, "/run"];
@@ -74,14 +74,14 @@ fn mount_tmpfs(at: &Path, options: &str) -> Result<(), ContainerError> {
         .map_err(|error| failed("mount memory at", at)(error.into()))
 }
 
-/// Mounts the `/proc` of the caller's PID namespace, read-only: it also has settings of the whole
+/// Mounts the `/proc` of the container's processes, read-only. It also has settings of the whole
 /// machine, which root may write even without capabilities. Allocates nothing.
 pub(super) fn proc() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)
 }
 
-/// Sets up all mounts except `/proc`, in the caller's own mount namespace.
+/// Sets up all mounts of a container except `/proc`.
 pub(super) fn arrange(contents: &ContainerContents, parts: &[ContainerPart]) -> Result<(), ContainerError> {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let root = Path::new("/");

@@ -7,8 +7,8 @@ use seccompiler::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A condition on an argument of a system call. It compares the lower 32 bits, which are all that
-/// the listed calls use.
+/// A condition on an argument of a system call in a seccomp filter. It compares the lower 32 bits,
+/// which are all that the listed calls use.
 #[derive(Clone, Copy, Debug)]
 pub enum ArgCondition {
     /// The argument has that value.
@@ -28,14 +28,14 @@ pub enum ArgCondition {
     Own(u8),
 }
 
-/// A system call in a list of allowed or refused calls.
+/// A system call in a seccomp filter's list, with conditions on its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct SyscallRule {
     /// The number of the system call.
     pub number: i64,
     /// Alternatives of argument conditions; empty: any arguments.
     pub when: &'static [&'static [ArgCondition]],
-    /// The reason why it is listed.
+    /// The reason why the system call is listed.
     pub why: &'static str,
 }
 
@@ -64,7 +64,7 @@ mod processor {
     pub const UNLINK: i64 = libc::SYS_unlinkat;
 }
 
-/// Calls to wait, to trade through memory, to report an error, and to exit.
+/// System calls to wait, to trade through memory, to report an error, and to exit.
 pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_futex, "wait for a bell, the barrier, a thread"),
     call(libc::SYS_sched_yield, "idle"),
@@ -115,11 +115,11 @@ pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_exit_group, "end"),
 ];
 
-/// Calls to sleep until one of several senders rings; a strategy has only one sender.
+/// System calls to sleep until one of several senders rings; a strategy has only one sender.
 pub(super) const WAITING: &[SyscallRule] =
     &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
 
-/// Calls to send messages through an open pipe or socket, but not file descriptors, which need
+/// System calls to send messages through an open pipe or socket. Not file descriptors, which need
 /// `sendmsg`.
 pub(super) const SENDING: &[SyscallRule] = &[
     call(
@@ -133,7 +133,7 @@ pub(super) const SENDING: &[SyscallRule] = &[
     },
 ];
 
-/// Calls to write files, in the directory that landlock allows.
+/// System calls to write files, in the directory that landlock allows.
 pub(super) const JOURNALING: &[SyscallRule] = &[
     call(libc::SYS_openat, "the next segment, the folder: landlock says where"),
     call(libc::SYS_close, "a segment that is done with"),
@@ -172,12 +172,12 @@ pub(super) const JOURNALING: &[SyscallRule] = &[
     },
 ];
 
-/// Allows only these calls, for all threads of the process.
+/// Installs a seccomp filter that allows only these system calls, for all threads of the process.
 pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a SyscallRule>) -> Result<(), SandboxError> {
     install_filter(allowed, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
 }
 
-/// Refuses only these calls with that error, for all threads of the process.
+/// Installs a seccomp filter that refuses only these system calls, with the given error.
 pub(crate) fn refuse<'a>(
     refused: impl Iterator<Item = &'a SyscallRule>,
     error: i32,

@@ -14,9 +14,10 @@ const NEWEST: ABI = ABI::V6;
 /// The files that a sandboxed process may access; none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowedFiles<'a> {
-    /// Existing directories in which it may list, create, read, write, rename and remove files.
+    /// Existing directories in which the process may list, create, read, write, rename and remove
+    /// files.
     pub folders: &'a [&'a Path],
-    /// Files that it may read.
+    /// Files that the process may read.
     pub read: &'a [&'a Path],
 }
 
@@ -30,8 +31,7 @@ fn in_folder() -> BitFlags<AccessFs> {
         | AccessFs::RemoveFile
 }
 
-/// Refuses all operations that landlock covers except on these files, for the calling thread and
-/// those that it starts.
+/// Restricts the calling thread and its descendants by landlock to these files.
 pub(super) fn restrict(files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
     // Landlock requires it.
     privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
@@ -58,8 +58,8 @@ fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxEr
     }
 }
 
-/// Refuses the truncation of all files except below these directories, for the calling thread and
-/// those that it starts. Files that are already open are not affected.
+/// Refuses by landlock the truncation of all files that are not below these directories. For the
+/// calling thread and those that it starts. Files that are already open are not affected.
 pub(crate) fn refuse_truncation(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
     privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default().handle_access(AccessFs::Truncate)?.create()?;
@@ -69,7 +69,7 @@ pub(crate) fn refuse_truncation(but: &[&Path], weaker_is_fine: bool) -> Result<(
     enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
 }
 
-/// Returns what this kernel's landlock cannot refuse, as text.
+/// Returns what the landlock of this kernel cannot refuse, as text.
 pub(super) fn missing() -> Option<String> {
     match version() {
         0 => Some(

@@ -4,10 +4,10 @@ use crate::sandbox::privileges;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Maximum size of the file of a role's stderr, in bytes.
+/// Maximum size in bytes of the file with a sandboxed process's stderr.
 pub const STDERR_BYTES: u64 = 1 << 20;
 
-/// A resource limit that cannot be raised again.
+/// A limit for a resource such as open files, which the process cannot raise again.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceLimit {
     /// The limited resource.
@@ -18,7 +18,7 @@ pub struct ResourceLimit {
     pub why: &'static str,
 }
 
-/// The limits of a role that has opened all its files.
+/// The resource limits of a process that has opened all its files.
 pub(super) const NO_MORE: &[ResourceLimit] = &[
     ResourceLimit {
         resource: Resource::RLIMIT_NOFILE,
@@ -33,7 +33,7 @@ pub(super) const NO_MORE: &[ResourceLimit] = &[
     ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// The limits of a role that keeps opening files.
+/// The resource limits of a process that keeps opening files.
 pub(super) const FILES: &[ResourceLimit] = &[
     ResourceLimit {
         resource: Resource::RLIMIT_NOFILE,
@@ -48,7 +48,7 @@ pub(super) const FILES: &[ResourceLimit] = &[
     ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// Sets the resource limits, or keeps lower ones, and drops the capability to raise them again. A
+/// Lowers the resource limits of this process, and drops the capability to raise them again. A
 /// write beyond the file size limit fails without a signal.
 pub(crate) fn set(limits: &[ResourceLimit]) -> io::Result<()> {
     crate::process::ignore_file_limit()?;

@@ -34,7 +34,7 @@ pub(crate) use privileges::drop_all as give_up_privileges;
 
 use thiserror::Error;
 
-/// A layer of the sandbox.
+/// A layer of the sandbox, such as seccomp or landlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxLayer {
     /// No capabilities, and no way to get any (`no_new_privs`).
@@ -48,12 +48,12 @@ pub enum SandboxLayer {
 }
 
 impl SandboxLayer {
-    /// All layers, in the order in which they are set up.
+    /// All layers of the sandbox, in the order in which they are set up.
     pub const ALL: [SandboxLayer; 4] =
         [SandboxLayer::Privileges, SandboxLayer::Landlock, SandboxLayer::Limits, SandboxLayer::Calls];
 }
 
-/// The sandbox of a role as data: layers, allowed system calls and limits.
+/// The sandbox of a role as data: layers, allowed system calls and resource limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxProfile {
     /// The profile's name.
@@ -68,7 +68,7 @@ pub struct SandboxProfile {
     pub limits: &'static [ResourceLimit],
 }
 
-/// The profile of a strategy: it can wait, trade through memory, report an error, and exit.
+/// The sandbox of a strategy: it can wait, trade through memory, report an error, and exit.
 pub const STRATEGY: SandboxProfile = SandboxProfile {
     name: "strategy",
     layers: &SandboxLayer::ALL,
@@ -77,13 +77,13 @@ pub const STRATEGY: SandboxProfile = SandboxProfile {
     limits: limits::NO_MORE,
 };
 
-/// The profile of a gateway in its own process: as a strategy, and it can sleep until one of
-/// several senders rings.
+/// The sandbox of a gateway in its own process: as a strategy's, but it can wait for several
+/// senders.
 pub const GATEWAY: SandboxProfile =
     SandboxProfile { name: "gateway", calls: &[calls::TRADING, calls::WAITING], ..STRATEGY };
 
-/// The profile of a role that also writes a journal: as a gateway, with files in its allowed
-/// directory. Its journal threads are started after landlock is set up, so it binds them too.
+/// The sandbox of a role that also writes a journal: as a gateway's, with files in one directory.
+/// Its journal threads are started after landlock is set up, so it binds them too.
 pub const JOURNALED: SandboxProfile = SandboxProfile {
     name: "journalled",
     calls: &[calls::TRADING, calls::WAITING, calls::JOURNALING],
@@ -91,7 +91,7 @@ pub const JOURNALED: SandboxProfile = SandboxProfile {
     ..STRATEGY
 };
 
-/// A layer that could not be set up.
+/// The error that a layer of the sandbox could not be set up.
 #[derive(Debug, Error)]
 pub enum SandboxError {
     /// The process has other threads, which would not be confined.
@@ -121,8 +121,9 @@ pub enum SandboxError {
 }
 
 impl SandboxProfile {
-    /// Sets up all layers except the last for this process, which must have one thread and be fully
-    /// attached. With `weaker_is_fine`, a kernel is accepted that enforces only a part of landlock.
+    /// Confines this single-threaded process by all layers of the sandbox except the last one.
+    /// It must be fully attached. With `weaker_is_fine`, a kernel is accepted that enforces only a
+    /// part of landlock.
     ///
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
@@ -130,7 +131,7 @@ impl SandboxProfile {
         self.confine_to(&AllowedFiles::default(), weaker_is_fine)
     }
 
-    /// Confines the process as [`SandboxProfile::confine`] does, with access to some files, also
+    /// Confines this process as [`SandboxProfile::confine`] does, with access to some files. Also
     /// for threads that it starts later.
     ///
     /// # Errors
@@ -149,9 +150,8 @@ impl SandboxProfile {
         Ok(())
     }
 
-    /// Sets up the last layer, for all threads of the process: system calls that the profile does
-    /// not list then fail with EPERM. `through_kernel` is `true` if messages of this process go
-    /// through the kernel.
+    /// Makes system calls that the profile does not list fail with EPERM, for all threads: the last
+    /// layer. `through_kernel` is `true` if messages of this process go through the kernel.
     ///
     /// # Errors
     /// [`SandboxError::Calls`].
@@ -173,7 +173,7 @@ fn ensure_single_thread() -> Result<(), SandboxError> {
     }
 }
 
-/// Returns the features of the sandbox that this kernel lacks, as text; empty if it has all.
+/// Returns the sandbox features that this kernel lacks, as text; empty if it has all.
 pub fn missing() -> Vec<String> {
     let mut missing: Vec<String> = landlock::missing().into_iter().collect();
     if !std::path::Path::new("/proc/sys/kernel/seccomp/actions_avail").exists() {

@@ -34,7 +34,7 @@ macro_rules! receiver {
         struct $receiver(spsc::Consumer);
 
         impl $receiver {
-            /// Not inlined, so that the compiler does not know which error it is.
+            /// Not inlined, so that the compiler cannot see which error it is.
             #[cold]
             #[inline(never)]
             fn error(fault: PeerFault) -> $error {

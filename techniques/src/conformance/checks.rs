@@ -32,8 +32,7 @@ impl RetryLoop {
     }
 }
 
-/// Checks that the steps of many pushes, including rare ones, are those that the technique
-/// declares.
+/// Checks that many pushes, rare ones included, take exactly the steps that the technique declares.
 pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 1, 64)?;
     let (mut consumer, mut producer) = (queue.consumer()?, queue.producer(0)?);
@@ -62,7 +61,7 @@ fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
         as u64
 }
 
-/// Fills and drains the queue three times: refused messages must not arrive, accepted ones must.
+/// Fills and drains the queue three times: only accepted messages may arrive.
 pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const CAPACITY: u64 = 64;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -86,8 +85,8 @@ pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Runs random operations of two producers and the consumer on one thread, against a model with one
-/// queue per producer.
+/// Runs random operations of two producers and the consumer on one thread against a model. It has
+/// one queue per producer.
 pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Violation> {
     const CAPACITY: u64 = 16;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -127,8 +126,8 @@ pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Vi
     ledger.settle(&sent)
 }
 
-/// Checks many producers of which one sends: its message must arrive at the first poll, whichever
-/// producer it is and however few messages were sent before.
+/// Checks that a message arrives at the first poll, whichever of many producers sends it. However
+/// few messages were sent before.
 pub fn one_of_many<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const PRODUCERS: usize = 200;
     // Coprime to the number of producers, so the next producer is not adjacent to the last one,
@@ -204,8 +203,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
     ledger.settle(&vec![each; producers])
 }
 
-/// Kills a producer at a step of a push: only that message may be lost, unless it was published,
-/// and no message of the other producer.
+/// Kills a producer within a push: at most that message may be lost. It is lost only if it was not
+/// published, and no message of the other producer.
 pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -260,9 +259,9 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     ledger.settle(&sent)
 }
 
-/// Kills producers at a step of a push, with messages in the queue, and replaces them. Published
-/// messages must arrive once, a successor must not be accused of its predecessor's state, and the
-/// other producer must lose nothing.
+/// Kills producers within a push, with messages in the queue, and replaces them. Published messages
+/// must arrive once, a successor must not be accused of its predecessor's state, and the other
+/// producer must lose nothing.
 pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;

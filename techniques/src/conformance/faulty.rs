@@ -18,22 +18,22 @@ const MAX_EMPTY_POLLS: u32 = 10_000;
 /// A popped message with its producer.
 type PoppedMessage = (Option<usize>, Message);
 
-/// The fault that a faulty ring injects.
+/// A defect that a deliberately faulty ring has.
 pub trait RingFault: Send + 'static {
-    /// The name of the faulty technique.
+    /// The name of the technique with this defect.
     const NAME: &'static str;
 
-    /// Whether the consumer repairs the ring after a producer's death.
+    /// `true` if the consumer repairs the ring after a producer's death.
     const RETIRES: bool = true;
 
-    /// Whether a dead producer's memory is reset for its successor.
+    /// `true` if a dead producer's memory is reset for its successor.
     const RESETS: bool = true;
 
-    /// From this producer on, the consumer misses each message at its first poll.
+    /// The first producer whose messages the consumer misses at their first poll.
     const HIDES_FROM: usize = usize::MAX;
 
-    /// Corrupts a received message by the fault. Returns the message to deliver now, and one to
-    /// deliver later: directly after it, or, if none is delivered now, after the next one of the
+    /// Corrupts a received message as the defect does. Returns the message to deliver now, and one
+    /// to deliver later: directly after it, or, if none is delivered now, after the next one of the
     /// same producer (or after many empty polls).
     fn corrupt(message: PoppedMessage, before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>);
 }
@@ -50,11 +50,10 @@ pub struct TearsMessage;
 /// A faulty ring's behavior: messages of producers beyond the first 64 are found only at the second
 /// poll.
 pub struct HidesMessage;
-/// A faulty ring's behavior: messages are unchanged, but a dead producer's ring is never repaired.
+/// A faulty ring's behavior: a dead producer's ring is never repaired.
 pub struct SkipsRetirement;
 
-/// A faulty ring's behavior: messages are unchanged, but a dead producer's memory is handed to its
-/// successor without a reset.
+/// A faulty ring's behavior: a dead producer's memory is passed to its successor without a reset.
 pub struct KeepsDeadMemory;
 
 impl RingFault for DuplicatesMessage {
@@ -120,10 +119,10 @@ impl RingFault for KeepsDeadMemory {
     }
 }
 
-/// The ring `T` with the fault `S`.
+/// The technique `T` with the injected defect `S`.
 pub struct FaultyRing<S, T = SpscMux>(PhantomData<(S, T)>);
 
-/// The consumer of a faulty ring.
+/// The receiving end of a technique with an injected defect.
 pub struct FaultyReceiver<S, C> {
     inner: C,
     popped: u64,

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 /// Number of bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Creates message `n` of a producer. Each word is derived from the first one and its index, so
-/// that any mixture of two messages is detected.
+/// Creates the `n`th test message of a producer. Each word is derived from the first one and its
+/// index, so that any mixture of two messages is detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The messages received from each producer.
+/// Counts the messages received from each producer and checks their order and contents.
 pub struct MessageLedger {
     /// The next expected number of each producer.
     next: Vec<u64>,
@@ -23,7 +23,7 @@ pub struct MessageLedger {
 }
 
 impl MessageLedger {
-    /// Makes an empty ledger.
+    /// Creates a check that has received no messages.
     pub fn new(producers: usize) -> Self {
         Self { next: vec![0; producers], missing: vec![BTreeSet::new(); producers] }
     }
@@ -38,7 +38,7 @@ impl MessageLedger {
         self.record(from, &got).map(|()| true)
     }
 
-    /// Receives all messages that are available. Returns their number.
+    /// Receives all messages that are available now. Returns their number.
     pub fn receive_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
         let mut taken = 0;
         while self.try_receive(consumer)? {
@@ -70,7 +70,7 @@ impl MessageLedger {
         Ok(())
     }
 
-    /// Checks that all `sent` messages of each producer have arrived.
+    /// Checks that the first `sent[i]` messages of each producer i have arrived, and no others.
     pub fn settle(&self, sent: &[u64]) -> Result<(), Violation> {
         for (producer, (sent, next)) in sent.iter().zip(&self.next).enumerate() {
             if next > sent {

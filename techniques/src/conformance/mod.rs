@@ -24,7 +24,7 @@ use shm::ring::{Home, Link, Message, PeerFault, Step};
 use std::sync::Mutex;
 use thiserror::Error;
 
-/// A violation of the contract of a queue.
+/// A violation of the contract that every technique's queue must fulfil.
 #[derive(Debug, Error)]
 pub enum Violation {
     /// A message arrived with words of another message.
@@ -121,7 +121,7 @@ pub enum Violation {
     Attach(#[from] QueueError),
 }
 
-/// The memory in which a technique was checked.
+/// The memory in which a technique is checked, such as the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMemory {
     /// The heap of this process.
@@ -130,7 +130,7 @@ pub enum CheckMemory {
     Named,
 }
 
-/// A failed check of a technique.
+/// A check of the conformance suite that a technique has failed.
 #[derive(Debug, Error)]
 #[error("{technique} in {memory:?} memory, {check}: {violation}")]
 pub struct ConformanceFailure {
@@ -140,7 +140,7 @@ pub struct ConformanceFailure {
     pub memory: CheckMemory,
     /// The name of the check.
     pub check: String,
-    /// The violation.
+    /// The violation of the contract.
     #[source]
     pub violation: Box<Violation>,
 }
@@ -197,7 +197,7 @@ fn all_checks<T: Link>() -> Vec<Check> {
     all
 }
 
-/// The result of one check.
+/// The result of one check of the conformance suite.
 #[derive(Debug)]
 pub struct CheckResult {
     /// The name of the check.
@@ -208,8 +208,9 @@ pub struct CheckResult {
     pub violation: Option<Violation>,
 }
 
-/// Runs every check of a technique in each memory that it supports, and returns all results, for a
-/// technique with a documented part of the contract. A check that is stuck takes a minute.
+/// Runs every check on a technique and returns all results, for one with a documented part of the
+/// contract. It runs in each memory that the technique supports. A check that is stuck takes a
+/// minute.
 pub fn survey<T: Link>() -> Vec<CheckResult> {
     let mut findings = Vec::new();
     for &memory in supported_memories(T::INFO.home) {
@@ -220,7 +221,8 @@ pub fn survey<T: Link>() -> Vec<CheckResult> {
     findings
 }
 
-/// Checks a technique in each memory that it supports. Takes seconds, on one or two cores.
+/// Runs every check on a technique, in each memory that it supports, until the first fails. Takes
+/// seconds, on one or two cores.
 ///
 /// # Errors
 /// The first failed check.

@@ -5,26 +5,27 @@ use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use shm::ring::intent::Intent;
 use shm::sync::{Ordering, spin_hint};
 
-/// Offset of the producers' shared cursor.
+/// Offset (words) of the producers' shared cursor.
 pub const TAIL: usize = HEADER_WORDS;
-/// Offset of the link to the newest block.
+/// Offset (words) of the link to the newest block.
 pub const LAST: usize = TAIL + 16;
-/// Offset of the number of blocks allocated from the untouched rest.
+/// Offset (words) of the number of blocks allocated from the untouched rest of the arena.
 pub const FRESH: usize = LAST + 16;
-/// Offset of the number of blocks reused.
+/// Offset (words) of the number of freed blocks that were reused.
 pub const FREE_HEAD: usize = FRESH + 16;
-/// Offset of the number of blocks freed.
+/// Offset (words) of the number of blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
-/// Offset of the number of the next message to take, which the consumer stores for its successor.
+/// Offset (words) of the number of the next message to take, stored for the consumer's successor.
 pub const HEAD: usize = FREE_TAIL + 16;
-/// Offset of the consumer's current block, followed by the previous one, which it has not freed.
+/// Offset (words) of the consumer's current block. The previous one follows, which it has not
+/// freed.
 pub const CURRENT: usize = HEAD + 1;
-/// The offset in the segment of the ring of free nodes.
+/// Offset (words) of the ring of freed blocks.
 pub const FREE_RING: usize = HEAD + 16;
 
-/// Messages per block, as in the standard library.
+/// Messages per memory block, as in the standard library's channel.
 pub const BLOCK_SLOTS: usize = 31;
-/// The kind of a segment that is an arena of linked blocks.
+/// The segment kind of the memory blocks of a linked list.
 pub const KIND: SegmentKind = SegmentKind::new(
     8,
     "linked",
@@ -41,14 +42,14 @@ pub const KIND: SegmentKind = SegmentKind::new(
     ],
 )
 .reserve();
-/// Maximum number of blocks: an id has 23 bits.
+/// Maximum number of memory blocks of a linked list: an id has 23 bits.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
 /// Maximum number of attempts of a push before it returns [`Full`](shm::ring::Full); see
 /// `array_queue`.
 pub(super) const MAX_TRIES: u32 = 128;
 
-/// Returns the size in words of a block of `slots` messages of `words` words.
+/// Returns the size in words of a memory block for `slots` messages of `words` words.
 pub const fn block_words(slots: usize, words: usize) -> usize {
     (1 + slots * (words + 1)).next_multiple_of(16)
 }
@@ -58,18 +59,18 @@ const fn blocks_offset(blocks: usize) -> usize {
     FREE_RING + blocks.next_multiple_of(16)
 }
 
-/// Returns the size in words of an arena of `blocks` blocks.
+/// Returns the size in words of an arena with `blocks` memory blocks.
 pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
     blocks_offset(blocks) + blocks * block_words(slots, words)
 }
 
-/// Returns the number of blocks of a link whose bounded counterpart has `capacity` slots: for 16
-/// times as many messages, one spare block per producer, and two partly used blocks.
+/// Returns the number of blocks that a linked list reserves, 16 times as many as a ring of
+/// `capacity` slots needs. Also one spare block per producer, and two partly used blocks.
 pub const fn reserved_blocks(capacity: usize, producers: usize) -> usize {
     (16 * capacity).div_ceil(BLOCK_SLOTS) + producers + 2
 }
 
-/// A link to a block: its number and its id.
+/// A link to a memory block: its number in the list and its id in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockLink {
     pub(super) number: u64,
@@ -81,7 +82,7 @@ impl BlockLink {
         self.number << 24 | (self.id as u64) << 1 | 1
     }
 
-    /// Decodes a link word; `None` if it has no link, or one outside the arena.
+    /// Decodes a link from a word; `None` without a link, or for a block outside the arena.
     #[inline(always)]
     pub(super) const fn from_word(word: u64, blocks: usize) -> Option<Self> {
         let block = Self { number: word >> 24, id: (word >> 1) as usize & (MAX_BLOCKS - 1) };
@@ -89,7 +90,7 @@ impl BlockLink {
     }
 }
 
-/// A validated arena of linked blocks.
+/// A memory region that is divided into blocks of messages, already validated.
 pub(super) struct BlockArena<const W: usize, const B: usize> {
     pub(super) words: AtomicWords,
     pub(super) blocks: usize,
@@ -106,20 +107,21 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
         Ok(Self { words: words.slice(0, arena_words(blocks, B, W)), blocks })
     }
 
-    /// Returns the offset of a block, which is that of its word `next`.
+    /// Returns the offset (words) of a block in the arena.
     #[inline(always)]
     pub(super) fn block_offset(&self, id: usize) -> usize {
         blocks_offset(self.blocks) + id * block_words(B, W)
     }
 
-    /// Returns the offset of a slot: stamp, then message.
+    /// Returns the offset (words) of a slot: its stamp, then the message.
     #[inline(always)]
     pub(super) fn slot_offset(&self, block: usize, slot: usize) -> usize {
         block + 1 + slot * (W + 1)
     }
 
-    /// Allocates a freed block, or else an untouched one, and returns its id. The block carries its
-    /// owner's mark as soon as it is allocated; a lagging counter is advanced by any producer.
+    /// Allocates a freed block, or else an untouched one of the arena, and returns its id. The
+    /// block carries its owner's mark as soon as it is allocated; a lagging counter is advanced by
+    /// any producer.
     pub(super) fn allocate(&self, intent: &Intent) -> Option<usize> {
         let (words, blocks) = (&self.words, self.blocks);
         for _ in 0..MAX_TRIES {
@@ -172,7 +174,7 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
         count.wrapping_add(self.blocks as u64) << MARK_BITS
     }
 
-    /// Frees a block as the `count`th one. For the only consumer.
+    /// Frees a block, which is the `count`th one to be freed. For the only consumer.
     #[inline(always)]
     pub(super) fn free(&self, id: usize, count: u64) {
         // Release: pairs with the Acquire in `link_next_block` of a producer with a stale view of
@@ -184,13 +186,13 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
         self.words[FREE_TAIL].store(count + 1, Ordering::Release);
     }
 
-    /// Returns `true` if that block is being freed as the `count`th one, and may not be in the free
+    /// Returns `true` if a block is being freed as the `count`th one. It may not be in the free
     /// ring yet.
     pub(super) fn is_being_freed(&self, id: usize, count: u64) -> bool {
         self.words[self.block_offset(id)].load(Ordering::Relaxed) == self.free_mark(count)
     }
 
-    /// Returns `true` if the block's `next` has this producer's mark, and no link.
+    /// Returns `true` if a block is allocated by this producer and not linked.
     pub(super) fn is_taken_by(&self, id: usize, producer: u64) -> bool {
         // Relaxed: the store of a dead producer is visible; if a link is seen too late, the block
         // is found in the list.
@@ -209,7 +211,7 @@ const fn taken_mark(allocation: u64, producer: u64) -> u64 {
     allocation << MARK_BITS | (producer << 2 & MARK_MASK) | 0b10
 }
 
-/// Writes the header of an empty linked list into zeroed words, for tests and benches; the launcher
+/// Writes the header of an empty linked list into zeroed words, for tests and benches. The launcher
 /// writes those of a run's segments.
 pub fn write_header<const W: usize, const B: usize>(words: &AtomicWords, blocks: usize) {
     Header {

@@ -9,8 +9,8 @@ use shm::ring::intent::Intents;
 use shm::ring::{Allocation, BlockedSlot, PeerFault};
 use shm::sync::{Ordering, load_owned};
 
-/// The receiving end of a linked list, at most one at a time. `PROTECTED` is `false` only in a
-/// bench that measures the cost of supporting a successor, which needs the stored cursor.
+/// The receiving end of the technique `linked`, at most one at a time. `PROTECTED` is `false` only
+/// in a bench that measures the cost of supporting a successor, which needs the stored cursor.
 pub struct Consumer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
@@ -36,8 +36,8 @@ pub struct Consumer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
-    /// Attaches the receiving end to an arena and to the announcements of all its producers, in
-    /// their order; all must have their headers.
+    /// Attaches the receiving end to an arena and to all producers' announcements, in their order.
+    /// All must have their headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
@@ -60,9 +60,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         })
     }
 
-    /// Attaches the successor of a dead receiving end. Messages that were not taken arrive, whole
-    /// and in order; the one that the dead consumer was taking arrives again if its head was not
-    /// stored. Producers may continue concurrently; retirements begin again.
+    /// Attaches a receiving end in place of a crashed one. Messages that were not taken arrive,
+    /// whole and in order; the one that the dead consumer was taking arrives again if its head was
+    /// not stored. Producers may continue concurrently; retirements begin again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -96,8 +96,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         Ok(consumer)
     }
 
-    /// Advances to the next message, and frees the previous block if this was the first message of
-    /// the current one.
+    /// Moves on to the list's next message, and frees the previous block if a new one begins.
     #[inline(always)]
     pub(super) fn advance(&mut self) {
         self.head += 1;
@@ -158,7 +157,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// Returns the number of the next message to take.
+    /// Returns the number of the next message to take from the list.
     pub fn position(&self) -> u64 {
         self.head
     }

@@ -91,7 +91,7 @@ pub use arena::{
 pub use consumer::Consumer;
 pub use producer::Producer;
 
-/// Makes a list on the heap with all its ends attached, for tests, models and benches.
+/// Creates a linked list on the heap and attaches all ends, for tests, models and benches.
 pub fn heap_list<const W: usize, const B: usize>(
     producers: usize,
     blocks: usize,
@@ -119,10 +119,11 @@ mod link {
         EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, TechniqueInfo, intent,
     };
 
-    /// The technique `linked`.
+    /// The technique `linked`: a linked list of memory blocks, unbounded up to the size of its
+    /// arena.
     pub struct Linked;
 
-    /// The receiving end of a `linked` link.
+    /// The receiving end of a link that the technique `linked` carries.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
     /// All steps occur in its pushes.

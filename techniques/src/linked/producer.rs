@@ -9,7 +9,7 @@ use shm::ring::step::{reach, write};
 use shm::ring::{self, Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
-/// The result of a search for a block.
+/// The result of a producer's search for the block of its message.
 pub(super) enum BlockSearch {
     /// The block was found; the offset of its first word.
     Found(usize),
@@ -19,9 +19,9 @@ pub(super) enum BlockSearch {
     ArenaFull,
 }
 
-/// A sending end of a linked list, one for each producer. `PROTECTED` is `false` only in a bench
-/// that measures the cost of the announcement, without which a death in the middle of a push cannot
-/// be repaired.
+/// A sending end of the technique `linked`, one for each producer. `PROTECTED` is `false` only in a
+/// bench that measures the cost of the announcement, without which a death in the middle of a push
+/// cannot be repaired.
 pub struct Producer<
     const W: usize = { shm::ring::MESSAGE_WORDS },
     const B: usize = BLOCK_SLOTS,
@@ -37,7 +37,7 @@ pub struct Producer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
-    /// Attaches a sending end to an arena and to the producer's own announcement; both must have
+    /// Attaches a producer's sending end to an arena and to its own announcement. Both must have
     /// their headers.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Ok(Self { arena, intent, number: u64::MAX, block: 0, spare: None })
     }
 
-    /// Appends a message to the list.
+    /// Appends a message to the linked list, or returns [`Full`](shm::ring::Full).
     ///
     /// # Errors
     /// [`Full`] if all blocks are in use, or if the list is damaged.
@@ -57,8 +57,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
-    /// [`ring::Producer::try_push_with`].
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step of the push.
     ///
     /// # Errors
     /// [`Full`], as [`Producer::try_push`].
@@ -120,7 +119,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
-    /// Withdraws the announced slot; see [`ring::Producer::withdraw`]. A spare block stays
+    /// Clears the producer's announcement of the slot that it wrote last. A spare block stays
     /// announced.
     pub fn withdraw(&mut self) {
         self.intent.withdraw();
@@ -149,7 +148,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         }
     }
 
-    /// Links a block after the last one, unless another producer has, and advances `last` to it.
+    /// Appends a memory block to the list, unless another producer has. Also advances `last` to it.
     #[cold]
     pub(super) fn link_next_block(
         &mut self,

@@ -6,7 +6,7 @@ use shm::ring::BlockedSlot;
 use shm::sync::Ordering;
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
-    /// Frees a block that a dead producer has announced, if it had allocated and not linked it.
+    /// Frees a memory block that a dead producer had allocated and not linked.
     pub(super) fn reclaim_block(&mut self, id: usize, producer: usize) {
         if id >= self.arena.blocks {
             return;
@@ -21,8 +21,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         }
     }
 
-    /// Skips a slot that a dead producer has announced, if it had claimed it. Returns `false` while
-    /// the slot is not reached, and while another producer may have claimed it.
+    /// Skips a slot that a dead producer had claimed and not written. Returns `false` while the
+    /// slot is not reached, and while another producer may have claimed it.
     pub(super) fn try_skip(&mut self, position: u64) -> bool {
         // Acquire: pairs with the claim; the announcement of the claimant is visible.
         let tail = self.arena.words[TAIL].load(Ordering::Acquire);
@@ -47,14 +47,15 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         !is_announced
     }
 
-    /// Returns `true` if the next slot was written in this use of the block.
+    /// Returns `true` if the next slot to take is written.
     pub(super) fn is_written(&self) -> bool {
         let slot = self.arena.slot_offset(self.block, self.slot);
         // Between two blocks no slot can be read: `pop` finds the next block.
         self.slot == B || self.arena.words[slot].load(Ordering::Relaxed) > self.head
     }
 
-    /// Returns the next slot if it is claimed and not written, and its announcer.
+    /// Returns the next slot to take if it is claimed and not written, with the producer that
+    /// announced it.
     pub(super) fn blocked_slot(&self) -> Option<BlockedSlot> {
         let place = self.head;
         // Relaxed, all of them: a snapshot, which is meaningful only if it persists.

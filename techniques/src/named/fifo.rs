@@ -15,7 +15,7 @@ fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     move |source| RegionError::Os { name, what, source }
 }
 
-/// Opens the reading end, non-blocking. Does not wait for a writer.
+/// Opens the reading end of a named pipe, non-blocking. Does not wait for a writer.
 ///
 /// # Errors
 /// An error of the system; a file that is not a FIFO.
@@ -23,8 +23,8 @@ pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 
-/// Opens the writing end, non-blocking and write-only. Does not wait for a reader; writes fail
-/// while there is none.
+/// Opens the writing end of a named pipe, non-blocking and write-only. Does not wait for a reader;
+/// writes fail while there is none.
 ///
 /// # Errors
 /// An error of the system; a file that is not a FIFO.

@@ -35,8 +35,9 @@ fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
 }
 
-/// Binds the name, mode 0600, and listens, non-blocking. The backlog is the system's maximum
-/// (`/proc/sys/net/core/somaxconn`), because connections that will be refused wait in it too.
+/// Creates a socket with this name, mode 0600, and listens on it, non-blocking. The backlog is the
+/// system's maximum (`/proc/sys/net/core/somaxconn`), because connections that will be refused wait
+/// in it too.
 ///
 /// # Errors
 /// An error of the system (the name exists, no permission).
@@ -49,7 +50,8 @@ pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
     Ok(UnixListener::from(fd))
 }
 
-/// Connects to a socket, non-blocking afterwards; waits up to `timeout` for a listener.
+/// Connects to a socket within a time, and makes the connection non-blocking. Waits up to `timeout`
+/// for a listener.
 ///
 /// # Errors
 /// The last error of the system.
@@ -72,8 +74,8 @@ pub fn connect(name: &str, timeout: Duration) -> Result<UnixStream, RegionError>
     Ok(UnixStream::from(fd))
 }
 
-/// Returns the process id of the peer, which the kernel reports: the connecting process, or for a
-/// client the listening one. 0 is a process outside this PID namespace.
+/// Returns the process id of a socket's peer, as the kernel reports it. That is the connecting
+/// process, or for a client the listening one. 0 is a process outside this PID namespace.
 ///
 /// # Errors
 /// An error of the system.
@@ -81,7 +83,7 @@ pub fn peer_pid(stream: &UnixStream) -> io::Result<u32> {
     Ok(getsockopt(stream, sockopt::PeerCredentials)?.pid().cast_unsigned())
 }
 
-/// Returns `true` if a packet is pending on the connection, and leaves it there.
+/// Returns `true` if a packet is pending on the connection, without taking it.
 pub(crate) fn has_packet(stream: &UnixStream) -> bool {
     let mut byte = [0];
     // 0 bytes if the peer has closed it, an error if no packet is pending.

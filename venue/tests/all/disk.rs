@@ -1,5 +1,5 @@
-//! A disk that refuses to take what was written: the exchange stops for good, says why, and has
-//! told nothing that the disk may not have.
+//! A disk that refuses to take what was written: the exchange stops for good, reports why, and has
+//! published nothing that the disk may not have.
 
 use crate::recovery::{Gateways, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;

@@ -1,7 +1,7 @@
-//! An exchange that crashes in the middle of a duty cycle and recovers from its journal: what its
-//! sessions hear is what the journal says, each report once, and the journal has every order that
-//! was sent; so it is with stamps and trades. Who says what the journal says is an exchange that is
-//! only given the journal, and sends everything.
+//! An exchange that crashes in the middle of a duty cycle and recovers from its journal: its
+//! sessions receive each report in the journal once, and the journal has every order that was sent;
+//! equally for stamps and trades. The expected reports come from an exchange that gets only the
+//! journal, and sends everything.
 //!
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any
 //! instruction in the launcher's tests.
@@ -82,7 +82,7 @@ pub enum Successor {
     HasDamagedSnapshot,
     /// Has followed its predecessor.
     Follows,
-    /// Has followed it, and believes that all its reports went out.
+    /// Has followed it, and counts all its reports as sent.
     ForgetsReports,
 }
 

@@ -6,10 +6,11 @@ use crate::numbers::{duration_or_dash, plain, short};
 use crate::table::Column;
 use crate::units::human_bytes;
 
-/// The columns of a table with a row for each row of the bill.
+/// The columns of a table with one row for each isolation level and technique of a bill.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
 
-/// Returns the columns of a row's costs besides latency.
+/// Returns the columns with the costs of an isolation level besides latency: CPU, memory and
+/// others.
 pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     let mut costs: BillColumns<'a> = vec![
         ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
@@ -25,7 +26,7 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
-/// Returns the unit of all latencies of a bill.
+/// Returns the time unit in which all latencies of a bill are printed.
 pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
     let of =
         |row: &BillRow| [row.p50_ns, row.p99_ns, row.p999_ns, row.stall_free_p99_ns, row.stall_free_p999_ns];

@@ -21,7 +21,7 @@ fn headline_technique(bill: &Bill) -> Option<Technique> {
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
 
-/// Returns the result of a bill in one sentence.
+/// Returns the result of a bill of isolation costs in one sentence.
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
@@ -78,8 +78,8 @@ fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     TimeUnit::for_durations(costs.flat_map(figures))
 }
 
-/// Returns, for the terminal, what each level costs with the technique of the answer: a row for
-/// each level.
+/// Returns the terminal's table of what each isolation level costs, with the technique of the
+/// headline.
 pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     let technique = headline_technique(bill)?;
     let unit = latency_unit(bill);
@@ -103,9 +103,9 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     )
 }
 
-/// Returns the table of what a level adds to a technique in threads. `None`: no level was measured
-/// against threads. A row for each technique, and one for each placement of the machine's cores
-/// where there were several.
+/// Returns the table of the latency that each isolation level adds to a technique in threads.
+/// `None`: no level was measured against threads. A row for each technique, and one for each
+/// placement of the machine's cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let mut levels: Vec<String> = Vec::new();
     let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();

@@ -12,10 +12,10 @@ use crate::stats::ComparisonLine;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// A bill: the cost of each isolation level with each technique.
+/// The document of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
-    /// By isolation level, then by technique.
+    /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
@@ -36,10 +36,10 @@ impl Document for Bill {
     }
 }
 
-/// A row of a bill: one isolation level with one technique; figures are medians over the repeats.
+/// The cost of one isolation level with one technique: medians over repeated runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BillRow {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
@@ -47,7 +47,7 @@ pub struct BillRow {
     /// any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
-    /// Sound runs.
+    /// Number of complete and valid runs.
     pub runs: usize,
     /// rt_venue, median.
     pub p50_ns: Option<f64>,
@@ -58,10 +58,11 @@ pub struct BillRow {
     /// p99 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p99_ns: Option<f64>,
-    /// p99.9 of rt_venue of these orders.
+    /// p99.9 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
-    /// The share of the orders that stalls touched and that are not in those two.
+    /// The share of the orders that stalls touched and that are not in the two stall-free
+    /// latencies.
     #[serde(default)]
     pub taken_out: Option<f64>,
     /// The row with which this one is compared; null if this is a reference itself.
@@ -69,7 +70,7 @@ pub struct BillRow {
     /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
     /// stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// The cost that the level adds to the technique in threads, at rt_venue p50: over all runs,
+    /// The latency that the level adds to the technique in threads, at rt_venue p50. Over all runs,
     /// and by core placement if the machine moved its cores; empty for threads, and where they were
     /// not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +79,7 @@ pub struct BillRow {
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
     pub cpu_s_per_million: Option<f64>,
-    /// From the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn of a process to the start of trading, in nanoseconds.
     pub startup_ns: Option<f64>,
     /// Proportional memory of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<f64>,
@@ -100,7 +101,7 @@ pub struct LevelCost {
     pub line: ComparisonLine,
 }
 
-/// The row of a bill with which another row is compared.
+/// The isolation level and technique with which a row of a bill is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The isolation level of the reference.
@@ -110,7 +111,7 @@ pub struct Reference {
 }
 
 impl BillRow {
-    /// Returns the level of a row, with the other settings that distinguish the row.
+    /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         match self.variant.as_str() {
             "" => self.isolation.to_string(),

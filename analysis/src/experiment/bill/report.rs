@@ -25,7 +25,7 @@ const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
 
-/// Returns the report of a bill; its page has every point of the sweep.
+/// Returns the report of a bill of isolation costs, with a page of every measured combination.
 pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     let charts: Vec<SectionPart> = Percentile::ALL
         .iter()

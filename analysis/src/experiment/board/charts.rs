@@ -62,7 +62,7 @@ fn latencies(lines: &[PlotLine], frame: &Frame) -> Option<Scale> {
     (max > 0.0).then(|| Scale::log(min, max, frame.y_range()))
 }
 
-/// Latency by percentile.
+/// Draws latency by percentile for one combination of settings of the board benchmark.
 pub fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let frame = Frame::new(400.0);
     let line = |curve: &BoardCurve| PlotLine {

@@ -12,20 +12,20 @@ use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use serde::{Deserialize, Serialize};
 
-/// The cases of one `launcher board`, the benchmark of a value board with many readers.
+/// The document of `launcher board`, the benchmark of a value board with many readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.
     pub version: String,
-    /// When it began, UTC.
+    /// Time at which the benchmark began, UTC.
     pub started: String,
-    /// The machine.
+    /// The machine that was measured.
     pub machine: Machine,
-    /// Whether it was ended before all cases were measured.
+    /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
-    /// From which p99 on a row is warned about.
+    /// p99 from which on a row gets a warning.
     pub warn: BoardWarnings,
-    /// In the order in which they were measured.
+    /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
@@ -43,21 +43,21 @@ impl Document for Boards {
     }
 }
 
-/// Thresholds in nanoseconds; `None`: no warning.
+/// Latency thresholds of the board benchmark in nanoseconds; `None`: no warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
-    /// For the p99 of the write.
+    /// Threshold of a warning for the p99 of a write.
     pub writer_p99_ns: Option<u64>,
-    /// For the p99 of the read.
+    /// Threshold of a warning for the p99 of a read.
     pub reader_p99_ns: Option<u64>,
 }
 
-/// One writer and its readers under one load.
+/// One combination of settings of the board benchmark: a writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
     /// The load, as on the command line: `poisson:10000`.
     pub mode: String,
-    /// How many readers.
+    /// Number of readers.
     pub readers: u64,
     /// Bytes of a value.
     pub size_bytes: u64,
@@ -67,14 +67,14 @@ pub struct BoardCase {
     pub slots: u64,
     /// The isolation level between writer and readers.
     pub isolation: Isolation,
-    /// How readers wait.
+    /// Wait strategy of the readers.
     pub waiting: String,
     /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's
     /// memory.
     pub on: String,
     /// `board`.
     pub carrier: String,
-    /// From the start to the end of the last write, in nanoseconds.
+    /// Time from the start to the end of the last write, in nanoseconds.
     pub duration_ns: u64,
     /// Writes that were due in that time; `None`: as many as could be made.
     pub scheduled: Option<u64>,
@@ -88,11 +88,11 @@ pub struct BoardCase {
     pub clock: String,
     /// Nanoseconds a tick, over the case.
     pub ns_per_tick: f64,
-    /// The writer.
+    /// The figures of the writer.
     pub writer: BoardWriter,
     /// All readers together: added up from all logs.
     pub all: BoardReading,
-    /// Each reader.
+    /// The figures of each reader.
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
@@ -105,25 +105,25 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// What the writer did.
+/// Counts and latencies of the writer in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardWriter {
-    /// Writes made.
+    /// Number of writes.
     pub writes: u64,
     /// Writes a second.
     pub writes_per_s: f64,
-    /// From the beginning to the end of a write.
+    /// Time from the beginning to the end of a write.
     pub write: Distribution,
-    /// From when it was due to its end; `None`: nothing is due under stress.
+    /// Time from a write's due time to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
     /// The kernel's counts of the writer; `None` if it died.
     pub usage: Option<BoardUsage>,
 }
 
-/// What readers saw.
+/// Counts and latencies of all readers in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
-    /// Values read.
+    /// Number of values read.
     pub reads: u64,
     /// Values read a second.
     pub reads_per_s: f64,
@@ -135,16 +135,16 @@ pub struct BoardReading {
     pub torn: u64,
     /// Reads that were given up because the writer overtook them.
     pub overtaken: u64,
-    /// From the beginning of the write until the reader has the value.
+    /// Time from the beginning of a write until the reader has the value.
     pub propagation: Distribution,
-    /// From seeing the version until the reader has the value.
+    /// Time from seeing a version until the reader has the value.
     pub read: Distribution,
-    /// From when the version behind the one it had was due until it has a newer one; `None`:
-    /// nothing is due under stress.
+    /// Age of a reader's value: from the due time of the next version until it has a newer one.
+    /// `None`: nothing is due under stress.
     pub stale: Option<Distribution>,
 }
 
-/// One reader.
+/// Counts and latencies of one reader in a run of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardReader {
     /// `reader-3`.
@@ -157,33 +157,33 @@ pub struct BoardReader {
     pub usage: Option<BoardUsage>,
 }
 
-/// What the kernel counted for a thread.
+/// CPU time, context switches and page faults of a thread of the board benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardUsage {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Context switches that it asked for.
+    /// Context switches that the thread asked for.
     pub voluntary_switches: u64,
-    /// Context switches that were forced on it.
+    /// Context switches that the kernel forced on the thread.
     pub involuntary_switches: u64,
-    /// Page faults.
+    /// Number of page faults.
     pub faults: u64,
 }
 
-/// The death of a writer or a reader.
+/// The death of a writer or a reader in the board benchmark: process, signal and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// `board-writer`, `board-reader-3`.
     pub process: String,
     /// `signal 9 (SIGKILL)`.
     pub how: String,
-    /// When that was seen, in nanoseconds from the start.
+    /// Time at which the death was seen, in nanoseconds from the start.
     pub at_ns: u64,
     /// Whether a successor continued.
     pub succeeded: bool,
 }
 
-/// The percentiles of one measure of a case.
+/// The percentiles of one measured duration of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// `write`, `propagation`, …
@@ -193,7 +193,7 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Whether the latencies may be quoted: by the cases that are not sound, the machine and the
+    /// Returns whether the latencies may be quoted: judged by unsound results, the machine and the
     /// cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
@@ -223,12 +223,12 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Whether versions add up, nothing was torn and all that was due was written.
+    /// Returns `true` if versions add up, nothing was torn and everything due was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What of it was varied, in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
+    /// Returns the varied settings in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
     /// /dev/shm`.
     pub fn name(&self) -> String {
         let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };

@@ -9,7 +9,7 @@ use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compar
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 
-/// The document of `launcher compare`: all comparisons of two sides.
+/// The document of `launcher compare`: all comparisons of settings A and B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparisons {
     /// Each setting that both sides have.
@@ -30,7 +30,7 @@ impl Document for Comparisons {
     }
 }
 
-/// The comparison of one setting of B with one of A.
+/// The comparison of one setting (B) with another one (A), measure by measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Description of A.
@@ -49,8 +49,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of two settings: rt_venue with and without the machine's stalls, then the
-    /// time from due, and each stage.
+    /// Compares the runs of two settings: `rt_venue`, the time from due, and each stage. rt_venue
+    /// is compared with and without the machine's stalls.
     pub fn new((a, a_runs): (&str, &[RunOutline]), (b, b_runs): (&str, &[RunOutline])) -> Self {
         let pairing = pair_runs(a_runs, b_runs);
         let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];

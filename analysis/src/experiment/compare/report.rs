@@ -19,8 +19,8 @@ const TARGET_HALF_WIDTH: f64 = 0.05;
 /// Maximum number of repeats that a note recommends.
 const MAX_MORE_REPEATS: usize = 1_000;
 
-/// Returns the report of comparisons of saved runs: every stage for a single comparison, `rt_venue`
-/// alone for several.
+/// Returns the report of a comparison of saved runs: every stage for one pair of settings,
+/// `rt_venue` alone for several.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
@@ -40,7 +40,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
     }
 }
 
-/// Returns the report of a comparison whose runs were made for it, with every point of its record.
+/// Returns the report of a comparison whose runs were made for it, with its measured points.
 pub fn measured_report(record: &SweepRecord, all: &Comparisons) -> ExperimentReport {
     let ExperimentReport { name, heading, answer, notes, sections, .. } = report(all);
     let sections = [sections, point_sections(record)].concat();

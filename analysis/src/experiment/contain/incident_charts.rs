@@ -21,7 +21,8 @@ struct IncidentTimeline<'a> {
     timeline: Timeline,
 }
 
-/// Draws the charts; nothing if no run of the table has its timeline any more.
+/// Draws the survivors' latency around each incident; `None` if no run of the table has its
+/// timeline any more.
 pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
     let mut rows: Vec<&Containment> = all
         .rows

@@ -15,7 +15,7 @@ const ROW: f64 = 22.0;
 const CELL: f64 = 58.0;
 const HEAD: f64 = 44.0;
 
-/// Returns the techniques and the faults of rows, each once.
+/// Returns the techniques and the faults of a containment table's rows, each once.
 pub(super) fn techniques_and_faults<'a>(
     rows: impl Iterator<Item = &'a Containment>,
 ) -> (Vec<Technique>, Vec<&'a str>) {
@@ -31,8 +31,8 @@ pub(super) fn techniques_and_faults<'a>(
     (techniques, faults)
 }
 
-/// Draws the containment table, in several charts if there are many techniques; nothing without
-/// rows.
+/// Draws the containment table of faults, techniques and isolation levels, in several charts if it
+/// is wide. Nothing without rows.
 pub(super) fn draw(all: &Containments) -> Markup {
     let (techniques, faults) = techniques_and_faults(all.rows.iter());
     let levels: Vec<Isolation> = Isolation::ALL
@@ -142,7 +142,7 @@ fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> 
     }
 }
 
-/// Quotes a text and shows its unprintable bytes, written by a strategy, in hexadecimal.
+/// Quotes a text, with its unprintable bytes in hexadecimal.
 pub(super) fn quoted_bytes(text: &str) -> String {
     const MAX_BYTES: usize = 16;
     let is_byte = |c: char| c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());

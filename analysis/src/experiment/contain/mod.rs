@@ -13,11 +13,11 @@ use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 
-/// Whether a fault was contained: stayed where it began.
+/// The outcome of a fault: contained, contained after a wait, not contained, or never injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contained {
-    /// All others' orders came back, and none of them waited for it.
+    /// All other strategies' orders came back, and none of them waited for the victim.
     Yes,
     /// All others' orders came back, but some waited for the deadline.
     Waited,
@@ -28,7 +28,7 @@ pub enum Contained {
 }
 
 impl Contained {
-    /// Returns the text of the table's cell.
+    /// Returns the text of the containment table's cell.
     pub const fn label(self) -> &'static str {
         match self {
             Contained::Yes => "yes",
@@ -39,12 +39,12 @@ impl Contained {
     }
 }
 
-/// The document of `launcher contain`: the outcomes of all faults.
+/// The document of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
     pub machine: String,
-    /// By level, technique and fault.
+    /// Rows by isolation level, technique and fault.
     pub rows: Vec<Containment>,
     /// Outcomes of venues that had a fault.
     #[serde(default)]
@@ -74,8 +74,8 @@ impl Document for Containments {
 }
 
 impl Containments {
-    /// Returns what one level contains with one technique, as the bill shows it: `11 of 12, 1
-    /// late`. `None`: it was not tried.
+    /// Returns how many faults one isolation level contains with one technique, for the bill: `11
+    /// of 12, 1 late`. `None`: it was not tried.
     pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
@@ -89,50 +89,50 @@ impl Containments {
     }
 }
 
-/// The outcome of one fault with one technique at one level. Times are nanoseconds.
+/// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
     pub fault: String,
-    /// Whether it stayed where it began.
+    /// Whether the fault stayed where it began.
     pub contained: Contained,
     /// The observation of the engine or the launcher: `signal 9 (SIGKILL)`, `quarantined:
     /// bad-cursor`, or why the run ended.
     pub seen: String,
-    /// Orders of the victim that it got no report of.
+    /// Orders of the victim for which it got no report.
     pub losses: OrderLosses,
     /// Orders of the others that never came back.
     pub lost_of_others: u64,
-    /// From the fault, where its time is known, until it was noticed.
+    /// Time from the fault, where that is known, until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From the detection until the engine had repaired what the victim left.
+    /// Time from the detection until the engine had repaired what the victim left.
     pub repair_ns: Option<u64>,
-    /// From the repair until the next incarnation traded.
+    /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
     /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
     pub before_p999_ns: Option<u64>,
-    /// See `before_p999_ns`.
+    /// Maximum before the fault: see `before_p999_ns`.
     pub before_max_ns: Option<u64>,
     /// p99.9 of the orders that the incident affected, in nanoseconds.
     pub during_p999_ns: Option<u64>,
-    /// See `during_p999_ns`.
+    /// Maximum during the fault: see `during_p999_ns`.
     pub during_max_ns: Option<u64>,
     /// The run's folder.
     pub folder: String,
 }
 
-/// The outcome of one venue fault with one technique at one level.
+/// The outcome of one venue fault with one technique at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Whether it stayed with its venue.
+    /// Whether the fault stayed with its venue.
     pub contained: Contained,
     /// The fault and its effects.
     pub incident: VenueIncident,
@@ -142,32 +142,34 @@ pub struct VenueContainment {
     pub folder: String,
 }
 
-/// The outcome of one fault of an engine role with one kind of journal. Times are nanoseconds.
+/// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
-    /// The level.
+    /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
     /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
-    /// The fault.
+    /// The injected fault.
     pub fault: FaultKind,
     /// The journal of the role.
     pub journal: Journaling,
-    /// [`Contained::Yes`]: it recovered with every order; of a gateway: the others lost nothing.
+    /// Whether the role recovered: [`Contained::Yes`] with every order; of a gateway: the others
+    /// lost nothing.
     pub contained: Contained,
     /// The observation: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
     /// Orders that never came back.
     pub lost: u64,
-    /// Orders that were there while it was away; of a gateway those that ended as `venue-unknown`.
+    /// Orders that were at the role while it was away; of a gateway those that ended as
+    /// `venue-unknown`.
     pub in_flight: u64,
-    /// From the fault until it was noticed.
+    /// Time from the fault until it was noticed.
     pub detect_ns: Option<u64>,
-    /// From there until its successor was in its duty cycles.
+    /// Time from the detection until the role's successor was in its duty cycles.
     pub recover_ns: Option<u64>,
-    /// From the fault until it took its first order.
+    /// Time from the fault until the successor took its first order.
     pub served_ns: Option<u64>,
     /// The longest round trip of the orders that were there.
     pub longest_ns: Option<u64>,
@@ -175,23 +177,23 @@ pub struct RoleContainment {
     pub folder: String,
 }
 
-/// The cost of crash repair: a push and a pop of `array-queue` (and `channel`, the same ring), in
-/// nanoseconds.
+/// The cost of crash repair in nanoseconds: a push and a pop with and without it. Measured with
+/// `array-queue` (and `channel`, the same ring).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
-    /// Without the protection, median.
+    /// Median time of a push and a pop without crash repair.
     pub bare_ns: f64,
-    /// With it, median.
+    /// Median time of a push and a pop with crash repair.
     pub protected_ns: f64,
     /// The median of the ratios of neighbouring samples.
     pub ratio: f64,
-    /// The middle half of those ratios: how far the machine's own noise moves one of them.
+    /// The middle half of the measured ratios: how far the machine's own noise moves one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_middle: Option<(f64, f64)>,
 }
 
 impl ProtectionCost {
-    /// Returns the note below the table.
+    /// Returns the note on the cost of crash repair, below the containment table.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

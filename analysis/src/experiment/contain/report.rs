@@ -13,8 +13,8 @@ use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Journaling};
 use std::path::Path;
 
-/// Returns the report of a containment table. `folder` has the runs whose timelines are drawn,
-/// `record` their verdicts.
+/// Returns the report of `launcher contain`: the containment table, and effects on survivors.
+/// `folder` has the runs whose timelines are drawn, `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
     let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
     let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));
@@ -75,8 +75,8 @@ fn outcome_counts(outcomes: impl Iterator<Item = Contained>) -> [usize; 4] {
     counts
 }
 
-/// The result of a containment table in one sentence. Faults of roles without a journal are counted
-/// alone: such a role ends the run, as it must.
+/// Returns the result of a containment table in one sentence. Faults of roles without a journal are
+/// counted alone: such a role ends the run, as it must.
 pub(in crate::experiment) fn answer(all: &Containments) -> String {
     let is_gateway = |row: &RoleContainment| row.role.starts_with("gateway");
     let has_journal = |row: &RoleContainment| row.journal != Journaling::None;

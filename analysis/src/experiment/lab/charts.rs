@@ -40,7 +40,8 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Draws latency against CPU time per event: a chart for each pair of speeds.
+/// Draws latency against CPU time per event, one chart for each pair of producer and consumer
+/// speeds.
 pub fn pareto(lab: &Lab) -> Vec<Markup> {
     PAIRS.into_iter().filter_map(|pair| pareto_of(lab, pair)).collect()
 }
@@ -113,8 +114,8 @@ const LABEL_HEIGHT: f64 = 15.0;
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// Draws how the run times of each cell are spread: a panel for each queue and pair of speeds, a
-/// strip for each way of waiting.
+/// Draws the spread of run times: a panel for each queue and pair of speeds, a strip for each way
+/// of waiting.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     const STRIP: f64 = 30.0;
     let mut panels: Vec<(String, Vec<&LabCell>)> = Vec::new();

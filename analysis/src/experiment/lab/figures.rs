@@ -3,7 +3,7 @@
 use super::{LabCell, LabLatency, LabRun, Speed, percentile};
 use crate::stats::Spread;
 
-/// The four pairs of speeds, in the seed benchmark's order.
+/// The four pairs of producer and consumer speeds, in the seed benchmark's order.
 pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Fast, Speed::Fast),
     (Speed::Fast, Speed::Slow),
@@ -11,7 +11,7 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// The figures of a queue benchmark's cell, over its sound runs.
+/// The figures of one combination of queue, speeds and waiting, over its sound runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The run time, in nanoseconds.
@@ -40,7 +40,7 @@ pub struct CellFigures {
 }
 
 impl CellFigures {
-    /// Computes the figures of a cell. `None`: it has no sound run.
+    /// Computes the figures of one combination from its runs. `None`: it has no sound run.
     pub fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
         let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
         let each = events as f64;
@@ -67,7 +67,7 @@ impl CellFigures {
         })
     }
 
-    /// Returns the CPU time of both sides per event, in nanoseconds.
+    /// Returns the CPU time of producers and consumers per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
     }

@@ -43,14 +43,14 @@ named_enum! {
     }
 }
 
-/// The document of `launcher lab`: its cells, and the runs of each.
+/// The document of `launcher lab`, the queue benchmark: each combination of settings and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// bulkhead's version.
     pub version: String,
-    /// When it began, RFC 3339.
+    /// Time at which the lab began, RFC 3339.
     pub started: String,
-    /// The machine.
+    /// The machine that was measured.
     pub machine: Machine,
     /// Events of a run, of all producers together.
     pub events: u64,
@@ -62,9 +62,9 @@ pub struct Lab {
     pub capacity: u32,
     /// The meaning of slow: `work:5us`, `sleep:1ms`.
     pub slow: String,
-    /// How far that varies, as a share of it, evenly to both sides.
+    /// Range of the slow side's delay to both sides, as a share of it.
     pub jitter: f64,
-    /// How long [`Wait::Poll`] sleeps, in nanoseconds.
+    /// Sleep of [`Wait::Poll`], in nanoseconds.
     pub poll_ns: u64,
     /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
     pub slack_ns: u64,
@@ -84,33 +84,33 @@ pub struct Lab {
     pub cells: Vec<LabCell>,
 }
 
-/// The duration of `sleep(1 ms)` on this machine, medians in nanoseconds.
+/// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
-    /// With the default timer slack of a process (50 µs).
+    /// Median with the default timer slack of a process (50 µs).
     pub default_ns: u64,
-    /// With `PR_SET_TIMERSLACK` of 1 ns.
+    /// Median with `PR_SET_TIMERSLACK` of 1 ns.
     pub precise_ns: u64,
     /// Sleeps of each kind.
     pub samples: u32,
 }
 
-/// A cell of the queue benchmark: one combination of settings, and its runs.
+/// One combination of settings of the queue benchmark, and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCell {
     /// The technique that carries the events.
     pub technique: Technique,
     /// The isolation level between the ends.
     pub isolation: Isolation,
-    /// How many producers.
+    /// Number of producers.
     pub producers: u16,
-    /// How many consumers; each gets every event.
+    /// Number of consumers; each gets every event.
     pub consumers: u16,
-    /// The producers' speed.
+    /// Whether the producers are fast or slow.
     pub producer: Speed,
-    /// The consumers' speed.
+    /// Whether the consumers are fast or slow.
     pub consumer: Speed,
-    /// How both ends wait.
+    /// Wait strategy of both ends.
     pub wait: Wait,
     /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64.
     /// Empty: none.
@@ -119,20 +119,20 @@ pub struct LabCell {
     pub made: Vec<LabRun>,
 }
 
-/// One run of a queue benchmark's cell. Times are nanoseconds.
+/// One run of the queue benchmark with one combination of settings. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
     /// Number of the run, from 0.
     pub number: u32,
-    /// From the first event made to the last one taken.
+    /// Time from the first event made to the last one taken.
     pub run_ns: u64,
     /// Events taken, by all consumers together.
     pub taken: u64,
-    /// From an event made to an event taken; null where nothing was taken.
+    /// Time from an event made to that event taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
-    /// All producers together.
+    /// Resources of all producers together.
     pub producer: SideCost,
-    /// All consumers together.
+    /// Resources of all consumers together.
     pub consumer: SideCost,
     /// Each producer's share of the first half of what the first consumer took.
     pub shares: Vec<f64>,
@@ -155,24 +155,24 @@ pub struct LabLatency {
     pub max_ns: u64,
 }
 
-/// The cost of one side of a queue in a run.
+/// CPU time and context switches of one end of a queue in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
-    /// CPU time of its threads, user and system, while they ran.
+    /// CPU time of the side's threads, user and system, while they ran.
     pub cpu_ns: u64,
     /// Voluntary context switches.
     pub voluntary: u64,
-    /// Context switches that were forced on it.
+    /// Context switches that the kernel forced on the side's threads.
     pub involuntary: u64,
     /// Number of waits: the queue was empty, or full.
     #[serde(rename = "looks")]
     pub polls: u64,
-    /// How often it came back from a yield or a sleep.
+    /// Number of times the side's threads came back from a yield or a sleep.
     pub wakes: u64,
 }
 
 impl SideCost {
-    /// Adds the CPU time and switches of producers and consumers.
+    /// Returns the sum of two ends' CPU times and context switches.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -196,14 +196,15 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
 
-/// Returns a percentile of a histogram if at least ten samples are beyond it.
+/// Returns a percentile of a histogram, if at least ten samples are beyond it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
     (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
         .then(|| histogram.value_at_quantile(share))
 }
 
 impl LabLatency {
-    /// Summarizes a run's latencies in nanoseconds. `None`: there are none.
+    /// Summarizes a run's latencies in nanoseconds: extremes, mean and percentiles. `None`: there
+    /// are none.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self {
             mean_ns: histogram.mean(),
@@ -217,7 +218,7 @@ impl LabLatency {
 }
 
 impl LabCell {
-    /// Returns the latencies of all runs of the cell.
+    /// Returns the latencies of all runs of this combination of settings.
     ///
     /// # Errors
     /// The text is not a valid histogram.
@@ -233,8 +234,8 @@ impl LabCell {
         Ok(histogram)
     }
 
-    /// Adds a run, in place of a failed one with its number, and its latencies if every check
-    /// passed.
+    /// Adds a run, in place of a failed one with the same number. Its latencies count if every
+    /// check passed.
     ///
     /// # Errors
     /// The cell's saved histogram is not valid.
@@ -260,17 +261,17 @@ impl LabCell {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
-    /// Returns `true` if a run was made and passed every check.
+    /// Returns `true` if the run with this number was made and passed every check.
     pub fn has_sound_run(&self, number: u32) -> bool {
         self.sound().any(|run| run.number == number)
     }
 
-    /// Returns the speeds of both queue ends: `fast→slow`.
+    /// Returns the speeds of producer and consumer: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// Returns the cell's setting in one line.
+    /// Returns queue, speeds and waiting in one line.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -279,7 +280,7 @@ impl LabCell {
         format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
     }
 
-    /// Returns the queue of the cell, without speeds and waiting.
+    /// Returns the queue, without the speeds of its ends and the way of waiting.
     pub fn carrier(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),
@@ -290,7 +291,7 @@ impl LabCell {
 }
 
 impl Lab {
-    /// Returns how many runs are done, of how many.
+    /// Returns the number of finished runs, and that of all planned ones.
     pub fn progress(&self) -> (usize, usize) {
         (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
     }
@@ -319,7 +320,7 @@ impl Lab {
         Fitness::new(fitness.reasons)
     }
 
-    /// Returns the queues of the lab, in the order of the cells.
+    /// Returns the benchmark's queues, in the order of its tables.
     pub fn carriers(&self) -> Vec<String> {
         let mut carriers: Vec<String> = Vec::new();
         for carrier in self.cells.iter().map(LabCell::carrier) {

@@ -5,8 +5,8 @@ use super::{Lab, LabCell, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// Returns the seed benchmark's table: run times of the four pairs, busy or not, array or linked,
-/// with the values to compare with it.
+/// Returns the seed benchmark's table: run times of the four pairs of speeds, by queue and waiting.
+/// The seed's own values are next to them.
 pub fn seed_table(lab: &Lab) -> Option<Grid> {
     let of = |technique: &str, wait: Wait, (producer, consumer): (Speed, Speed)| {
         let is_it = |cell: &&LabCell| {

@@ -8,11 +8,11 @@ use crate::numbers::{count, duration, plain};
 use crate::stats::Spread;
 use crate::table::{Column, Grid, GridRow};
 
-/// The name of the table of a queue.
+/// The name of the table with the results of one queue.
 pub const CARRIER: &str = "carrier";
 
-/// Returns the headline: CPU and latency of each way of waiting over those of busy polling, the
-/// median over the queues.
+/// Returns the table of CPU time and latency of each way of waiting, relative to busy polling. Each
+/// figure is the median over the queues.
 pub fn against_busy(lab: &Lab) -> Option<Grid> {
     let waits: Vec<Wait> =
         Wait::ALL.iter().copied().filter(|wait| lab.cells.iter().any(|cell| cell.wait == *wait)).collect();
@@ -59,9 +59,9 @@ pub fn against_busy(lab: &Lab) -> Option<Grid> {
     })
 }
 
-/// Returns CPU and median latency of each way of waiting against busy waiting, over all speeds and
-/// queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare
-/// with.
+/// Returns CPU time and median latency of each way of waiting, relative to busy polling. Over all
+/// speeds and queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to
+/// compare with.
 pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
     let figures = |cell: &LabCell| CellFigures::from_cell(cell, lab.events);
     let ratios = |wait: Wait, of: fn(&CellFigures) -> Option<f64>| {
@@ -82,7 +82,7 @@ pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
     Wait::ALL.iter().filter(|wait| **wait != Wait::Busy).filter_map(sentence).collect()
 }
 
-/// Returns the table of a queue's cells: a row for each pair of speeds and way of waiting.
+/// Returns the table of one queue: a row for each pair of speeds and way of waiting.
 pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
     let cells = lab.cells.iter().filter(|cell| cell.carrier() == carrier);
     let all: Vec<_> = cells.filter_map(|cell| CellFigures::from_cell(cell, lab.events)).collect();
@@ -145,7 +145,7 @@ pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
 /// A cell and its figures, if a run of it was sound.
 type Measured<'a> = (&'a LabCell, Option<CellFigures>);
 
-/// Returns the table of every figure of every cell.
+/// Returns the table of every figure for every combination of settings.
 pub fn full_table(lab: &Lab) -> Grid {
     fn cell_text(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
         measured.1.as_ref().map_or_else(|| "–".into(), text)
@@ -189,7 +189,7 @@ pub fn full_table(lab: &Lab) -> Grid {
     Grid::from_rows("cells", title, 6, &columns, &rows)
 }
 
-/// Returns the table of fairness: how evenly several producers get their events through.
+/// Returns the table of how evenly several producers get their events through one queue.
 pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
         let shares = |pick: fn(f64, f64) -> f64, from: f64| {

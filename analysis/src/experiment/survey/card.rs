@@ -42,14 +42,14 @@ fn card_rows(survey: &Survey) -> Vec<CardRow> {
     ROWS.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
 }
 
-/// Returns the headline of the card: date, length and whether the survey is complete.
+/// Returns the first line of a survey's card: date, duration and whether the survey is complete.
 pub(super) fn headline(survey: &Survey) -> String {
     let day = survey.started.split('T').next().unwrap_or_default();
     let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
     format!("bulkhead {} survey of {day}, {} min{incomplete}", survey.version, survey.minutes)
 }
 
-/// Returns the machine in one line.
+/// Returns one line that describes the surveyed machine.
 pub(super) fn machine_line(survey: &Survey) -> String {
     let machine = &survey.machine;
     format!(
@@ -60,7 +60,7 @@ pub(super) fn machine_line(survey: &Survey) -> String {
     )
 }
 
-/// Returns the CPU, how many of them may be used, and whether the machine is virtual.
+/// Returns the machine's CPU, how many cores may be used, and whether it is virtual.
 pub(super) fn machine_name(survey: &Survey) -> String {
     let machine = &survey.machine;
     let hypervisor = match machine.hypervisor.as_deref() {
@@ -72,7 +72,7 @@ pub(super) fn machine_name(survey: &Survey) -> String {
     format!("{}, {allowed} of {online} CPUs{hypervisor}", machine.cpu_model)
 }
 
-/// Returns the card as text: machine, fitness, a row for each part.
+/// Returns the survey's answers for one machine as text of 80 columns.
 pub fn text_card(survey: &Survey) -> String {
     let mut text = String::new();
     for line in [headline(survey), machine_line(survey), survey.fitness.sentence()] {
@@ -98,7 +98,7 @@ const LINE_CHARS: usize = 116;
 /// Height of a line of text.
 const LINE: f64 = 18.0;
 
-/// Returns the card as a picture: a whole SVG file.
+/// Returns the survey's answers for one machine as an SVG file.
 pub fn svg_card(survey: &Survey) -> String {
     let mut top = 34.0;
     let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
@@ -129,7 +129,7 @@ pub fn svg_card(survey: &Survey) -> String {
     svg_file(CARD_WIDTH, top, &headline(survey), &html! { @for part in &parts { (part) } })
 }
 
-/// Returns a whole SVG file with the survey's colors.
+/// Returns a complete SVG file with the survey's colors.
 pub(super) fn svg_file(width: f64, height: f64, title: &str, content: &Markup) -> String {
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(width)) " " (coordinate(height)) } width=(coordinate(width))

@@ -43,7 +43,7 @@ const SENDING: &str = "
 3. Run `launcher survey --index results`, which draws the cards and this page, and open a pull request.
 ";
 
-/// The files of the index page.
+/// The index page of a folder of surveys, as the contents of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyIndex {
     /// `README.md`.

@@ -33,18 +33,18 @@ named_enum! {
     }
 }
 
-/// A survey of one machine.
+/// The results of `launcher survey`: what one machine showed in each experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
     pub version: String,
-    /// When it began, RFC 3339.
+    /// Time at which the survey began, RFC 3339.
     pub started: String,
     /// The time limit, in minutes.
     pub minutes: u32,
-    /// The time that it took, in seconds.
+    /// Duration of the survey, in seconds.
     pub took_s: f64,
-    /// Whether it ran to its end; `false` while it runs and after an interruption.
+    /// Whether the survey ran to its end; `false` while it runs and after an interruption.
     pub complete: bool,
     /// The machine, without its host name.
     pub machine: Machine,
@@ -62,39 +62,39 @@ pub struct Survey {
     pub containment: Option<Containments>,
     /// A run with a journal against one without.
     pub journal: Option<Comparisons>,
-    /// What isolation costs, with the memory techniques.
+    /// Cost of each isolation level, with the memory techniques.
     pub bill: Option<Bill>,
     /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
     pub queue: Option<Comparisons>,
 }
 
-/// A check of the machine.
+/// A check of the surveyed machine, with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SurveyCheck {
     /// Name of the check.
     pub name: String,
     /// `ok`, `note` or `bad`.
     pub state: String,
-    /// What was found.
+    /// What the check found on this machine.
     pub found: String,
-    /// How to fix it; null if nothing needs fixing.
+    /// How to fix the problem; null if nothing needs fixing.
     pub fix: Option<String>,
 }
 
-/// How a part of a survey went.
+/// The execution of one experiment of a survey: commands, duration and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
-    /// The part.
+    /// The part of the survey, by name.
     pub part: SurveyPart,
     /// The commands that measure the same.
     pub commands: Vec<String>,
-    /// The time that it took, in seconds.
+    /// Duration of this part, in seconds.
     pub took_s: f64,
-    /// Why it has no result, or less than planned; null if nothing is missing.
+    /// Why the part has no result, or less than planned; null if nothing is missing.
     pub shortfall: Option<String>,
 }
 
-/// The round trips of a cache line between cores.
+/// The round trips of a cache line between all pairs of a machine's cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreMatrix {
     /// The measured cores.
@@ -116,16 +116,16 @@ pub struct CorePair {
     pub unsynchronized_ns: f64,
 }
 
-/// A run in which a role was killed again and again.
+/// The results of a run in which an engine role was killed repeatedly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The role.
+    /// The role that was killed.
     pub role: String,
     /// Deaths of the role.
     pub killed: usize,
     /// Successors that recovered with the whole state of the journal.
     pub recovered: usize,
-    /// Orders sent.
+    /// Number of orders sent.
     pub sent: u64,
     /// Orders whose report came back.
     pub returned: u64,
@@ -136,19 +136,19 @@ pub struct Recovery {
 }
 
 impl CoreMatrix {
-    /// Returns the spread over all pairs of a round trip.
+    /// Returns median and range of a figure over all pairs of cores; `None` without pairs.
     pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
         Spread::from_values(self.pairs.iter().map(of))
     }
 
-    /// Returns the pair of two cores, in either order.
+    /// Returns the round trip between two cores, given in either order.
     pub fn pair(&self, a: u32, b: u32) -> Option<&CorePair> {
         self.pairs.iter().find(|pair| (pair.a, pair.b) == (a, b) || (pair.a, pair.b) == (b, a))
     }
 }
 
 impl Survey {
-    /// Returns why a part has no result, or less than planned.
+    /// Returns why an experiment of the survey has no result, or less than planned.
     pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
         self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()
     }

@@ -12,9 +12,9 @@ use crate::summary::Measure;
 use maud::{Markup, html};
 use protocol::plan::Technique;
 
-/// Width and height of a picture.
+/// Width and height of a survey's small pictures, in SVG units.
 pub const SIZE: (f64, f64) = (232.0, 62.0);
-/// The colors, for the card and the index page.
+/// The style sheet of a survey's card and index page.
 pub const STYLE: &str = include_str!("survey.css");
 /// The ends of the axis of ratios, and of that of a cache line's round trip in nanoseconds. What is
 /// beyond them is drawn at the edge.
@@ -26,7 +26,8 @@ const AXIS: f64 = 48.0;
 /// The side of a square that stands for a fault.
 const FAULT: f64 = 10.0;
 
-/// Draws the answer of a part into a box of [`SIZE`]; nothing where there is none.
+/// Draws the answer of one of the survey's experiments as a picture of [`SIZE`]; nothing without an
+/// answer.
 pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
     match part {
         SurveyPart::Cores => cores(survey),
@@ -145,12 +146,13 @@ fn axis(x: &Scale, labels: &[(f64, &str)]) -> Markup {
     }
 }
 
-/// Returns the rate that a comparison names: `400k`; empty if it names none.
+/// Returns the order rate that a comparison's name contains, such as `400k`; empty if there is
+/// none.
 pub(super) fn rate_of(comparison: &Comparison) -> &str {
     comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
 }
 
-/// Draws the round trips between all cores, synchronized, as a matrix at most `width` wide. Returns
+/// Draws the synchronized round trips between all cores as a matrix, at most `width` wide. Returns
 /// its height and the drawing; `None` for fewer than three cores.
 pub fn matrix(survey: &Survey, width: f64) -> Option<(f64, Markup)> {
     let matrix = survey.cores.as_ref().filter(|matrix| matrix.cores.len() > 2)?;

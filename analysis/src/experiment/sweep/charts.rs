@@ -19,12 +19,12 @@ type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, the format of its ticks, and its figure.
 type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
-/// A percentile of rt_venue.
+/// Returns a percentile of a run's latency (`rt_venue`).
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
-/// All charts that make sense, in the order of the page.
+/// Returns all charts of a sweep that its varied settings allow, in the order of the page.
 pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let mut charts = Vec::new();
     let mut draw = |id: &str,
@@ -88,7 +88,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     charts
 }
 
-/// Proportional memory in MiB.
+/// Returns a run's proportional memory in MiB.
 pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }

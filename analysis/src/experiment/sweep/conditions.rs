@@ -9,7 +9,8 @@ use crate::units::{Count, Nanos};
 /// Settings that tables have in their own places, or that are irrelevant for what was measured.
 const LEFT_OUT: [&str; 6] = ["seed", "out", "repeats", "technique", "isolation", "fault"];
 
-/// Returns name and text of each condition, in the order of the settings' names.
+/// Returns name and text of each measuring condition of an experiment, in the order of the
+/// settings' names.
 pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
     let Some(first) = record.points.first() else { return Vec::new() };
     let is_varied = |key: &str| {

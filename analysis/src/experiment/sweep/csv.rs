@@ -36,7 +36,7 @@ fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// Returns the contents of `runs.csv`.
+/// Returns the contents of `runs.csv`, a line for each run of a sweep.
 pub fn runs_csv(record: &SweepRecord) -> Result<Vec<u8>, csv::Error> {
     let measures = || Measure::ALL.into_iter().chain([Measure::StallFree]);
     let figures = || Percentile::ALL.map(Percentile::name).into_iter().chain(["mean", "max"]);

@@ -44,18 +44,18 @@ impl SweepState {
     }
 }
 
-/// The document `sweep.json`: a sweep's settings and runs.
+/// The document `sweep.json`: the plan of a sweep and its runs so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRecord {
     /// bulkhead's version.
     pub version: String,
-    /// When it began, UTC.
+    /// Time at which the sweep began, UTC.
     pub started: String,
     /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
     pub kind: String,
     /// The preset, if one was requested.
     pub preset: Option<String>,
-    /// How far it is.
+    /// Progress of the sweep.
     pub state: SweepState,
     /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
     pub launcher: (u32, u64),
@@ -74,7 +74,7 @@ pub struct SweepRecord {
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
     #[serde(default)]
     pub weaker_sandbox: bool,
-    /// How long processes may take to get ready, in nanoseconds.
+    /// Time that processes may take to get ready, in nanoseconds.
     pub start_timeout_ns: u64,
     /// Notes on points that were left out, and on settings that were decided. One line each.
     pub notes: Vec<String>,
@@ -89,32 +89,32 @@ pub struct SweepRecord {
     pub keeps_failures: bool,
 }
 
-/// An axis of a sweep and its values, in the order of the tables.
+/// A setting that a sweep varies, with its values in the order of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisRecord {
-    /// Which.
+    /// The setting that varies.
     pub axis: Axis,
     /// The values of the axis.
     pub values: Vec<String>,
 }
 
-/// A point of a sweep: one combination of values.
+/// One combination of the settings that a sweep varies, with its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// Unique in the sweep, for people: `isolation=thread work=500ns`.
     pub name: String,
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
-    /// Everything that it runs with but seed and folder.
+    /// All settings of the runs of this point but seed and folder.
     pub settings: SettingTexts,
     /// The measured runs, by repeat.
     pub runs: Vec<RunEntry>,
 }
 
-/// One run of a point of a sweep.
+/// One run of a sweep, at one combination of its varied settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
-    /// Which repeat, from 0.
+    /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Seed of the run's schedule.
     pub seed: u64,
@@ -138,23 +138,22 @@ impl Document for SweepRecord {
 }
 
 impl SweepPoint {
-    /// Returns the outlines of the point's runs.
+    /// Returns the outlines of all runs with this combination of settings.
     pub fn outlines(&self) -> Vec<RunOutline> {
         self.runs.iter().map(|run| run.outline.clone()).collect()
     }
 
-    /// Returns the outlines of the point's sound runs.
+    /// Returns the outlines of the complete and valid runs with this combination of settings.
     pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
     }
 
-    /// Returns median and range of a figure over the sound runs; `None` unless every one of them
-    /// has it.
+    /// Returns median and range of a figure over the sound runs; `None` unless each of them has it.
     pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
         Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Returns the point's name by all axes that vary, or all but one.
+    /// Returns the combination's name: the values of all varied settings, except one.
     pub fn name_without(&self, axes: &[AxisRecord], left_out: Option<Axis>) -> String {
         let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
         let name = |axis: &AxisRecord| {
@@ -172,20 +171,20 @@ impl SweepPoint {
         }
     }
 
-    /// Returns `true` if that repeat has been measured to the end or, with `also_failed`, to any
-    /// end.
+    /// Returns `true` if the run with this repeat number is complete, or with `also_failed` at
+    /// least ended.
     pub fn has_run(&self, repeat: u32, also_failed: bool) -> bool {
         self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }
 }
 
 impl SweepRecord {
-    /// Returns the seed of a repeat.
+    /// Returns the seed of the schedule for a repeat number.
     pub const fn seed_of(&self, repeat: u32) -> u64 {
         self.seed.wrapping_add(repeat as u64)
     }
 
-    /// Returns the value of an axis that is varied.
+    /// Returns a varied setting with its values; `None` if the sweep does not vary it.
     pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
         self.axes.iter().find(|record| record.axis == axis)
     }
@@ -228,7 +227,7 @@ impl SweepRecord {
         self.state == SweepState::Running && start_time(pid) == Some(start)
     }
 
-    /// Makes this process the launcher that measures the sweep.
+    /// Records this process as the launcher that measures the sweep.
     pub fn take_over(&mut self) {
         let pid = std::process::id();
         self.launcher = (pid, start_time(pid).unwrap_or(0));

@@ -39,7 +39,7 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     ExperimentReport { sections, ..report }
 }
 
-/// Returns a report without answer, notes and sections: headings, fitness, machine, conditions.
+/// Returns an experiment's report without results: headings, fitness, machine and conditions.
 pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
     let axes = sweep.axes.iter().map(|axis| {
         let number = axis.values.len();
@@ -80,7 +80,7 @@ pub fn condition_line(sweep: &SweepRecord) -> String {
     if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }
 }
 
-/// Returns remarks about an experiment as a whole.
+/// Returns remarks about an experiment as a whole, for below its tables.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = sweep.notes.clone();
     let is_known =
@@ -146,7 +146,7 @@ fn answer(sweep: &SweepRecord) -> String {
     )
 }
 
-/// Returns every point as charts and as a table, for the page.
+/// Returns for the page a section with charts and table for each measured combination of settings.
 pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSection> {
     let figures = |point: &SweepPoint| {
         Percentile::ALL.map(|percentile| Some(point.spread(|run| rt_venue(run, percentile))?.median))

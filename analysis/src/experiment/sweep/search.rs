@@ -11,7 +11,8 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// The searches for the highest rate that meets a latency bound, one for each point of a sweep.
+/// The searches for the highest order rate that meets a latency bound, one for each combination of
+/// settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
@@ -21,22 +22,22 @@ pub struct SearchRecord {
     pub max_steps: u32,
     /// The rate tried first.
     pub first_per_s: f64,
-    /// One for each point.
+    /// The searches, one for each point.
     pub points: Vec<RateSearch>,
 }
 
-/// The search for the highest rate of one point.
+/// The search for the highest order rate with one combination of settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
     /// The tried rates, in order.
     pub steps: Vec<RateStep>,
-    /// The highest rate that was held; null while it is searched for, or if there is none.
+    /// The highest rate that was held; null during the search, or if there is none.
     pub highest_per_s: Option<f64>,
-    /// How it ended, in words; empty while it is searched for.
+    /// Reason for the end of the search, in words; empty during the search.
     pub ended: String,
 }
 
-/// A rate that the search for the highest rate tried, with its result.
+/// An order rate that a search tried, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
     /// The requested rate.
@@ -45,32 +46,32 @@ pub struct RateStep {
     pub achieved_per_s: Option<f64>,
     /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
-    /// Whether it was held: most of its runs did.
+    /// Whether the rate was held: most of its runs did.
     pub held: bool,
-    /// How many of its runs held it; 0: an older launcher did not save it.
+    /// Number of runs that held the rate; 0: an older launcher did not save it.
     #[serde(default)]
     pub runs_held: u32,
-    /// Why the first of its runs that did not hold it did not; empty: all did.
+    /// Reason why the first run that failed did not hold the rate; empty: all did.
     pub why: String,
-    /// The folders of its runs: as many as it took until most agreed.
+    /// Folders of the rate's runs: as many as it took until most agreed.
     pub folders: Vec<String>,
 }
 
 impl SearchRecord {
-    /// Returns that the latencies may not be quoted: a search for the highest rate saves no
+    /// Returns that the latencies may not be quoted. A search for the highest rate saves no
     /// verdicts.
     pub fn fitness(&self) -> Fitness {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
     }
 
-    /// Returns the folders of all tried rates.
+    /// Returns the folders of the runs of all tried rates.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.points.iter().flat_map(|search| &search.steps).flat_map(|step| &step.folders).map(String::as_str)
     }
 }
 
-/// Returns the highest rate of every point and all tried rates, as a chart and a table.
+/// Returns a section with the highest rate of each combination of settings and all tried rates.
 pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
     let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
@@ -123,7 +124,7 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         .with([SectionPart::Table(tried, PAGE)])
 }
 
-/// Returns the result of a search in one sentence.
+/// Returns the result of a search for the highest rate in one sentence.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
     let found = sweep
         .points

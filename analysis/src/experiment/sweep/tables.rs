@@ -12,7 +12,8 @@ use crate::table::{Grid, GridRow};
 use crate::units::{Count, Nanos};
 use std::collections::BTreeMap;
 
-/// Returns the tables of rt_venue. Without an analysis of stalls the stall-free tables are missing.
+/// Returns the tables of a sweep's latencies (`rt_venue`), one for each percentile. Without an
+/// analysis of stalls the stall-free tables are missing.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let grids = Percentile::ALL.into_iter().flat_map(|percentile| {
@@ -136,7 +137,7 @@ fn spread_note(share: f64) -> String {
     )
 }
 
-/// Returns the columns that identify a row of a sweep's table: every axis.
+/// Returns the varied settings' values that identify a row of a sweep's table.
 pub(super) fn axis_values(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
     record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis])).collect()
 }
@@ -175,8 +176,8 @@ fn in_groups(
     }
 }
 
-/// Returns the table of rt_venue by core placement: cores near to each other, and far. `None`: it
-/// had them in one place.
+/// Returns the table of latencies (`rt_venue`) by placement of the cores: near to each other, and
+/// far. `None`: it had them in one place.
 pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
@@ -199,8 +200,8 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     Some(in_groups(record, ("by_floor", title, &note), &heads, placement_of))
 }
 
-/// Returns the table of rt_venue of every point on each host that measured it. `None`: one host
-/// measured all.
+/// Returns the table of latencies (`rt_venue`) of each combination of settings on each host.
+/// `None`: one host measured all.
 pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
     let sound: Vec<&RunOutline> = record.points.iter().flat_map(SweepPoint::sound).collect();
     let hosts = placement::hosts(&sound);

@@ -5,7 +5,7 @@ pub(crate) mod recorded;
 use super::seeded_rng::SeededRng;
 use super::shift::Sample;
 
-/// The noise of one run's figure around the true value of its setting, modeled on recorded runs.
+/// A model of the noise of repeated measurements, fitted to recorded runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
     /// A median on a quiet machine: a few percent, slightly skewed.
@@ -22,7 +22,7 @@ pub(crate) enum Noise {
 impl Noise {
     pub(crate) const ALL: [Noise; 4] = [Noise::Quiet, Noise::Disturbed, Noise::Tail, Noise::TwoFaces];
 
-    /// Draws the figure of one run whose true value is 1.
+    /// Draws the measured value of one run whose true value is 1.
     pub(crate) fn draw(self, draws: &mut SeededRng) -> f64 {
         let (normal, burst, chance) = (normal(draws), -draws.next_unit().ln(), draws.next_unit());
         match self {
@@ -33,8 +33,9 @@ impl Noise {
         }
     }
 
-    /// Draws `repeats` pairs of two settings with true values 1 and `ratio`. Both runs of a pair
-    /// share the disturbances of the whole repeat (schedule, state of the machine).
+    /// Draws the measured values of `repeats` pairs of runs whose true values are 1 and `ratio`.
+    /// Both runs of a pair share the disturbances of the whole repeat (schedule, state of the
+    /// machine).
     pub(crate) fn pairs(self, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<f64>, Vec<f64>) {
         let pair = |_| {
             let shared = 1.0 + 0.1 * draws.next_unit();
@@ -53,11 +54,11 @@ fn normal(draws: &mut SeededRng) -> f64 {
 pub(crate) enum CoreMoves {
     /// The cores never move.
     Never,
-    /// One run in two is far.
+    /// The cores are far from each other in one run in two.
     Half,
     /// The placement lasts for about seven runs.
     Slowly,
-    /// One run in eight is far.
+    /// The cores are far from each other in one run in eight.
     Rarely,
 }
 
@@ -81,10 +82,10 @@ impl CoreMoves {
     }
 }
 
-/// Draws alternated repeats on a machine that moves its cores: 245 ns near, 645 ns far, B takes
-/// `difference` nanoseconds more in both, with a resolution of 10 ns. One run in sixteen is moved
-/// and back within the run, which its round trips do not show. `mood` is the spread between pairs
-/// (standard deviation of the logarithm).
+/// Draws pairs of runs on a simulated machine that moves its cores. 245 ns near, 645 ns far, B
+/// takes `difference` nanoseconds more in both, with a resolution of 10 ns. One run in sixteen is
+/// moved and back within the run, which its round trips do not show. `mood` is the spread between
+/// pairs (standard deviation of the logarithm).
 pub(crate) fn moving_pairs(
     (noise, moves, mood): (Noise, CoreMoves, f64),
     repeats: usize,

@@ -25,9 +25,9 @@ pub(crate) const P999_NS: [u32; 40] = [
     20037631, 39497650, 25261748, 31166425, 28950527, 28557311, 24015950, 24910974, 27966732, 23855103,
 ];
 
-/// A second recording: core-to-core round trip before the run and p50 of rt_venue, in nanoseconds,
-/// of 48 runs of `spsc-mux` and `channel` (equal at p50) at three isolation levels (also equal), on
-/// the same machine when it was quiet. The virtual machine's cores were far apart in 11 of them,
+/// A second recording of 48 runs: core-to-core round trip before the run, and p50 of rt_venue. In
+/// nanoseconds, of `spsc-mux` and `channel` (equal at p50) at three isolation levels (also equal),
+/// on the same machine when it was quiet. The virtual machine's cores were far apart in 11 of them,
 /// and were moved during one.
 pub(crate) const FLOOR_AND_P50_NS: [(u32, u32); 48] = [
     (310, 641),

@@ -39,7 +39,7 @@ enum Defect {
 
 const EVERY: u64 = 7;
 
-/// The receiving end of a shared link, which does not know the sender of a message.
+/// The receiving end of a shared link, which cannot identify the sender of a message.
 struct Broken {
     inner: Mux,
     defect: Defect,

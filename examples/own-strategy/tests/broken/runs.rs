@@ -7,7 +7,7 @@ use serde_json::Value;
 const LOAD: &str = "--strategies 3 --venues 2 --orders 6000 --window 1s --delay uniform:1ms..5ms --idle park";
 const KILLS: &str = "--on-death restart --fault kill:any@100ms_every_50ms";
 
-/// The summary of such a run, whatever it says.
+/// The summary of such a run, whatever its content.
 fn run(technique: &str, faults: &str, defect: Option<&str>) -> Value {
     let found = launcher(&format!("run --json --out OUT --technique {technique} {LOAD} {faults}"), defect);
     serde_json::from_slice(&found.stdout)
@@ -32,7 +32,8 @@ pub fn the_good_rings_are_valid() {
 }
 
 /// The kinds of finding that detect each defect, with kills during the run. In a ring for each
-/// producer the engine takes the strategy for the culprit, and the merge says that it need not be.
+/// producer the engine takes the strategy for the culprit, and the merge reports that it need not
+/// be.
 const FOUND_BY: [(&str, &[&str]); 4] = [
     ("doubles", &["duplicate", "peer-faults"]),
     ("drops", &["lost", "peer-faults"]),

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 /// The one channel, and the one stream in it.
 const CHANNEL: &str = "aeron:ipc";
-/// The stream id of [`CHANNEL`].
+/// The id of the Aeron stream within [`CHANNEL`].
 pub const STREAM: i32 = 1;
 /// Bytes of a message in a log: a header of 32, and seven words, in units of 32.
 const FRAME: usize = 96;
@@ -181,7 +181,7 @@ impl Media {
 
     /// All that waits, as far as that is not always more; whether there was anything.
     fn call(&self) -> bool {
-        // The client hears of one log a turn.
+        // The client is notified of one log a turn.
         (0..TURNS_A_CALL).take_while(|_| self.work()).count() > 0
     }
 
@@ -198,7 +198,7 @@ impl Media {
 }
 
 /// Releases the pages of logs that no producer writes and no consumer reads any more
-/// ([`Care::let_go`]); the driver, which still counts dead clients as alive, keeps using what
+/// ([`Care::let_go`]). The driver, which still counts dead clients as alive, keeps using what
 /// follows the terms. Called by a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
@@ -278,7 +278,7 @@ impl Care {
         Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.try_call()
     }
 
-    /// Calls the driver and the client. Returns `true` if there was work.
+    /// Runs the media driver and the client once. Returns `true` if there was work.
     #[inline(never)]
     pub fn try_call(&mut self) -> bool {
         if self.media.is_none() {

@@ -57,17 +57,17 @@ const KEPT: usize = 64;
 
 const _: () = assert!(MAX_PRODUCERS <= 1 << (u32::BITS - PID_BITS), "a session has bits for each");
 
-/// The technique `aeron`.
+/// The technique `aeron`: an Aeron IPC publication.
 pub struct Aeron;
 
-/// The sending end of `aeron`.
+/// The sending end of the technique `aeron`.
 pub struct Sender {
     // Dropped in this order.
     publication: AeronExclusivePublication,
     _client: Client,
 }
 
-/// The receiving end of `aeron`.
+/// The receiving end of the technique `aeron`.
 pub struct Receiver {
     // Dropped in this order.
     subscription: AeronSubscription,

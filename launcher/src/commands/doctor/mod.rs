@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Result of a check of `launcher doctor`.
+/// The result of a check of `launcher doctor`: ok, a note, or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
@@ -55,7 +55,7 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Prints the results of all checks.
+/// Runs the checks of `launcher doctor` and prints their results.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
@@ -69,7 +69,7 @@ fn check_here() -> Vec<Check> {
     check(&crate::host::machine(), &system, &ActiveRun::all())
 }
 
-/// Runs all checks, as a survey saves them.
+/// Runs the checks of `launcher doctor`, for a survey.
 pub fn survey_checks() -> Vec<SurveyCheck> {
     let saved = |check: Check| SurveyCheck {
         name: check.name.to_owned(),

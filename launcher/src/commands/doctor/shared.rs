@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
-/// Checks the load of the last minute.
+/// Checks the machine's load average of the last minute.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
@@ -25,7 +25,7 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
-/// Checks for other runs and the cores they hold.
+/// Checks for other active runs and the cores that they hold.
 pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if living.is_empty() {

@@ -43,7 +43,7 @@ pub struct BillFlags {
     keep_logs: bool,
 }
 
-/// Measures a bill, or builds it from an earlier measurement.
+/// Measures the cost of each isolation level, or computes it from an earlier measurement.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
@@ -72,7 +72,7 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     }
 }
 
-/// The record of a bill to measure and its folder.
+/// Creates the record of a planned `launcher bill`, and its folder.
 pub(super) fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let mut asked = flags.swept.request(None, flags.common.config.as_ref())?;
@@ -109,7 +109,7 @@ fn too_few_repeats_note(record: &SweepRecord) -> String {
     format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
 }
 
-/// Returns the report of a bill.
+/// Returns the report of the isolation costs from the measured runs.
 pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
     let mut bill = Bill {
         rows: rows::rows(record)?,

@@ -7,7 +7,7 @@ use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs,
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
-/// Builds the rows of the bill from a sweep over technique, isolation or both.
+/// Builds a row for each isolation level and technique from the runs of a sweep.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     let other = record.axes.iter().find(|axis| !is_bill_axis(axis.axis));
     if let Some(other) = other {
@@ -30,8 +30,8 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
 }
 
-/// Returns `true` if a bill may vary this axis: what is isolated from what, how, and the cost of
-/// observing it.
+/// Returns `true` if `launcher bill` may vary this setting. Those are what is isolated from what,
+/// how, and the cost of observing it.
 pub(super) const fn is_bill_axis(axis: Axis) -> bool {
     matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }

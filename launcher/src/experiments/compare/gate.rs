@@ -33,7 +33,7 @@ fn failure_of(gate: Slower, of: &Comparison, is_median: bool, line: &ComparisonL
     }
 }
 
-/// Returns an error if the comparison does not pass the gate.
+/// Returns an error if the comparison exceeds the allowed slowdown.
 pub(super) fn check(gate: Slower, found: &Comparisons) -> Result<(), TooSlow> {
     let why = failures(gate, found);
     if why.is_empty() { Ok(()) } else { Err(TooSlow(why.join("\n  "))) }

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 
-/// The runs of one setting.
+/// The saved runs of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRuns {
-    /// The settings that distinguish it from the other cells of its folder.
+    /// The settings that distinguish the cell from the other cells of its folder.
     pub name: String,
     /// The setting of the runs, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub struct SettingRuns {
     pub runs: Vec<RunOutline>,
 }
 
-/// Loads the settings of a path, with their runs.
+/// Loads the runs in a path, grouped by their settings.
 pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
@@ -76,7 +76,7 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     Ok(cells)
 }
 
-/// Groups repeats of one setting that were run now; `None` without any.
+/// Groups repeated runs of one combination of settings that were just made; `None` without any.
 pub fn from_summaries(runs: &[Summary]) -> Option<SettingRuns> {
     let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
     let first = runs.first()?;

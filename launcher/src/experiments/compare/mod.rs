@@ -52,7 +52,7 @@ pub struct CompareFlags {
     run: RunFlags,
 }
 
-/// Compares the sides that the flags select, measuring them if necessary.
+/// Compares the settings A and B that the flags select, measuring them if necessary.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let (a, b) = sides(flags)?;
@@ -103,12 +103,12 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints a comparison of two settings.
+/// Prints the comparison of settings A and B.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }
 
-/// Checks that a comparison passes `--fail-if-slower`.
+/// Checks that a comparison does not exceed the slowdown of `--fail-if-slower`.
 pub fn pass(gate: Slower, comparisons: &Comparisons) -> Result<()> {
     Ok(gate::check(gate, comparisons)?)
 }
@@ -130,7 +130,7 @@ fn named_keys<'a>(sides: impl Iterator<Item = &'a SideSelector>) -> Vec<&'a str>
     sides.flat_map(|words| &words.pairs).map(|(key, _)| key.as_str()).collect()
 }
 
-/// Compares two sides, in words, of what was measured in a folder.
+/// Compares two sides, selected by text, of the runs in a folder.
 pub(super) fn within(folder: &Path, a: &str, b: &str) -> Result<Comparisons> {
     compare_within(folder, &selector::read("a", a)?, &selector::read("b", b)?)
 }
@@ -147,7 +147,7 @@ fn compare_within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<C
     Ok(found)
 }
 
-/// The record of both sides, alternated, to be measured now.
+/// Creates the record of a comparison whose runs of A and B alternate, and its folder.
 pub(super) fn begin(flags: &CompareFlags) -> Result<(SweepRecord, PathBuf)> {
     let (Some(a), Some(b)) = sides(flags)? else { return usage("give both --a and --b") };
     let machine = crate::host::machine();
@@ -200,14 +200,14 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
 }
 
-/// What a comparison that was measured shows.
+/// Returns the report of a comparison whose runs were made for it.
 pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
     let comparisons = of_record(record)?;
     PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
 }
 
-/// What runs that were made now show against those of a folder: against the one setting that both
-/// have, if it has several.
+/// Compares new runs with saved ones. Against the one setting that both have, if the folder has
+/// several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = from_summaries(runs) else {
         return usage("--baseline: nothing was run to compare with it");

@@ -16,7 +16,7 @@ pub(super) struct SideSelector {
     pub(super) rate: Option<AxisValue>,
 }
 
-/// Parses `isolation=thread,technique=spsc-mux`, also with spaces.
+/// Parses the selector of one side of a comparison: `isolation=thread,technique=spsc-mux`.
 pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
     let mut words = SideSelector::default();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -46,7 +46,7 @@ pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
 }
 
 impl SideSelector {
-    /// Returns the settings that match the selector.
+    /// Returns the measured settings that match the selector.
     pub(super) fn choose(&self, flag: &str, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
         for (key, text) in &self.pairs {
             let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();

@@ -38,7 +38,7 @@ fn sample<const PROTECTED: bool>() -> f64 {
     (Monotonic.now() - start) as f64 / COUNT as f64
 }
 
-/// Measures the ring with and without protection, alternated A B A B.
+/// Measures an `array-queue` ring with and without crash protection, alternated A B A B.
 pub fn measure() -> ProtectionCost {
     let (mut bare, mut protected, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {

@@ -10,7 +10,7 @@ use protocol::plan::{
 };
 use shm::ring::Step;
 
-/// The index of the strategy with the fault, of three; or of the venue or gateway, of two.
+/// The index of the strategy that gets the fault, of three; or of the venue or gateway, of two.
 pub const VICTIM: u16 = 1;
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
@@ -35,7 +35,7 @@ pub struct NamedFault {
     pub fault: FaultSpec,
 }
 
-/// One case of the containment matrix: a fault with a technique at a level.
+/// One combination of fault, technique and isolation level in the containment matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
     /// The technique that carries submit and completion.
@@ -51,7 +51,7 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
-    /// Returns `true` if the fault is one of an engine role.
+    /// Returns `true` if the fault is one of the engine, a gateway or an exchange.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,
@@ -90,10 +90,11 @@ impl NamedFault {
     }
 }
 
-/// Returns the default faults: each kind, the two most harmful ones in the middle of a push (the
-/// slot is claimed, and half of the message is written), and a gateway that is killed or stopped.
-/// Without what venues do, which has a table of its own. Without [`FaultKind::Lose`]: a message
-/// lost before any peer sees it cannot be contained, only noticed, and that ends the run.
+/// Returns the faults that `launcher contain` injects by default: each kind, two of them in the
+/// middle of a push. These two are the most harmful ones (the slot is claimed, and half of the
+/// message is written). Also a gateway that is killed or stopped. Without venue faults, which has a
+/// table of its own. Without [`FaultKind::Lose`]: a message lost before any peer sees it cannot be
+/// contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -105,7 +106,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
     kinds.chain(pushes).chain(of_gateway).map(NamedFault::new).collect()
 }
 
-/// Returns all cases, by level, technique and fault.
+/// Returns all combinations to try, by isolation level, technique and fault.
 pub fn contain_cases(
     techniques: &[Technique],
     isolations: &[Isolation],
@@ -148,12 +149,12 @@ pub fn contain_cases(
     cases
 }
 
-/// Returns the default techniques: those that work between processes.
+/// Returns the techniques that work between processes, which `launcher contain` tries by default.
 pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// Returns the case of a run with these settings; `None` if it is not of the matrix.
+/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
     Some(ContainCase {
@@ -164,8 +165,8 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns the settings of a case's run, over those of the user: a small load that lasts long
-/// enough for a time before, the incident, and a time after.
+/// Returns the settings of the run for one combination, over those of the user. They give a small
+/// load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = case.isolation != Isolation::Thread;
     let own = Settings {

@@ -39,7 +39,7 @@ pub struct ContainFlags {
     common: Common,
 }
 
-/// Runs the cases that the flags select.
+/// Runs every combination of fault, technique and isolation level that the flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     let (record, folder) = begin(flags)?;
     measure_and_publish(record, &folder, flags.common.json)
@@ -84,7 +84,7 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>), UsageErro
     }))
 }
 
-/// The record of a matrix to try and its folder.
+/// Creates the record of a planned containment matrix, and its folder.
 pub(super) fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let (base, cases) = asked(flags)?;
@@ -117,7 +117,7 @@ pub(super) fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     Ok((record, folder))
 }
 
-/// Returns the report of a matrix's runs, with the cost of protection, measured now.
+/// Returns the report of a containment matrix, with the cost of crash protection, measured now.
 pub(super) fn shown(record: &SweepRecord, folder: &Path) -> Result<PublishableReport> {
     let cost = cost::measure();
     let mut all = Containments {

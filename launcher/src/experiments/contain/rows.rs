@@ -16,10 +16,10 @@ const MIN_WAIT_NS: u64 = 50_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
-    /// Refused some of it, or killed by the kernel for it.
+    /// The victim was refused some of the resource, or killed by the kernel for it.
     Refused,
-    /// It was ended by something else, such as a deadline on a busy machine, so the outcome is
-    /// unknown.
+    /// The victim was ended by something else, such as a deadline on a busy machine, so the outcome
+    /// is unknown.
     Undecided,
 }
 
@@ -36,7 +36,7 @@ impl VictimEnd {
     }
 }
 
-/// Returns the row of a case's run.
+/// Returns the row of the containment table for one run and its fault.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -85,7 +85,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Returns the row of a run with a venue fault; `None` if it ended too early.
+/// Returns the row of the containment table for a run with a venue fault; `None` if it ended too
+/// early.
 pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
@@ -138,7 +139,7 @@ fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) 
     }
 }
 
-/// Returns the row of a run with a fault of an engine role.
+/// Returns the row of the containment table for a run with a fault of an engine role.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     if let FaultTarget::Gateway(index) = case.scenario.fault.target {
         return gateway_row(case, index, summary, folder);
@@ -211,7 +212,7 @@ fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended early, no open order is reported; the victim's cannot be told apart.
+/// In a run that ended early, no open order is reported; the victim's cannot be distinguished.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled

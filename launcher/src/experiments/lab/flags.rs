@@ -89,7 +89,7 @@ pub struct LabFlags {
     pub allow_weaker_sandbox: bool,
 }
 
-/// Parses the cost of an event: `work:5us` or `sleep:1ms`.
+/// Parses the cost of handling an event: `work:5us` or `sleep:1ms`.
 ///
 /// # Errors
 /// Any other text.
@@ -122,7 +122,7 @@ fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) 
 }
 
 impl LabFlags {
-    /// Returns the selected lab without any measurement.
+    /// Returns the planned queue benchmark, without any measurement.
     ///
     /// # Errors
     /// What cannot be had, by its flag.

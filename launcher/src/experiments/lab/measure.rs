@@ -22,15 +22,15 @@ const START_NS: u64 = 12_000_000;
 /// What an end that is fast does for an event, about.
 const FAST_NS: u64 = 300;
 
-/// Returns every missing run with its cell, in the order of the runs: each run number begins with
-/// another cell, so that none always comes first.
+/// Returns every missing run with its combination of settings, in the order of execution. Each run
+/// number begins with another cell, so that none always comes first.
 pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
     let cells = lab.cells.len();
     let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
     (0..lab.runs).flat_map(turn).filter(|(number, cell)| !lab.cells[*cell].has_sound_run(*number)).collect()
 }
 
-/// Estimates the duration of a cell's run, in nanoseconds.
+/// Estimates how long a run of the queue benchmark takes, in nanoseconds.
 pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
     let late = match slow {
         Slow::Sleep { .. } => 60_000,
@@ -42,8 +42,8 @@ pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
     START_NS.saturating_add(makers.max(takers))
 }
 
-/// Returns the core of each end: consumers from the last core down, producers on the remaining
-/// ones, or on all.
+/// Returns the cores of consumers and of producers. Consumers get them from the last core down,
+/// producers the remaining ones, or all.
 pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Option<u32>> {
     let of = |index: usize| cores.get(index).copied();
     let left = cores.len().saturating_sub(consumers.into());
@@ -77,8 +77,8 @@ fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchCloc
     BenchPlan { weaker_sandbox: lab.weaker_sandbox, slack_ns: lab.slack_ns, ..plan }
 }
 
-/// Measures the missing runs and saves regularly. A run that failed is kept with the reason, and is
-/// made again by the next call.
+/// Makes the missing runs of a queue benchmark, and saves regularly. A run that failed is kept with
+/// the reason, and is made again by the next call.
 ///
 /// # Errors
 /// A run that could not be started, a record that could not be saved.

@@ -29,7 +29,7 @@ fn median(slack_ns: u64) -> Option<u64> {
     std::thread::spawn(sample).join().ok()
 }
 
-/// Samples sleeps with and without timer slack, in a little more than 80 ms.
+/// Measures how long short sleeps take with and without timer slack, in a little more than 80 ms.
 pub(super) fn sample() -> Option<SleepSample> {
     let (default_ns, precise_ns) = (median(DEFAULT_SLACK_NS)?, median(1)?);
     Some(SleepSample { default_ns, precise_ns, samples: SAMPLES })

@@ -19,7 +19,7 @@ use techniques::Technique;
 /// How long a run may make no progress, in addition to its pace.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What one run of the queue benchmark does: messages, pauses and waiting.
+/// The work of one run of the queue benchmark: queue, events, speeds and waiting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LabWork {
     pub technique: Technique,
@@ -41,7 +41,7 @@ impl LabWork {
         self.events.len()
     }
 
-    /// Returns the number of all events of the run. Each consumer gets all of them.
+    /// Returns the number of all producers' events in a run. Each consumer gets all of them.
     pub(super) fn total(&self) -> u64 {
         self.events.iter().sum()
     }

@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 /// The share of the time that remains for saving and for runs that end late.
 const RESERVE: f64 = 0.03;
 
-/// The times at which the parts of a survey end.
+/// The times at which the experiments of a survey must end.
 pub struct TimeBudget {
     began: Instant,
     limit: Duration,
 }
 
 impl TimeBudget {
-    /// Starts a budget of that many minutes.
+    /// Starts a time budget of `minutes` minutes for a survey.
     pub fn new(began: Instant, minutes: u32) -> Self {
         Self { began, limit: Duration::from_secs(60 * u64::from(minutes)).mul_f64(1.0 - RESERVE) }
     }
 
-    /// Returns the time at which a part must end. What a part leaves is for the next ones.
+    /// Returns the time at which one of the survey's experiments must end. What a part leaves is
+    /// for the next ones.
     pub fn end_of(&self, part: SurveyPart) -> Instant {
         let share_until: f64 = SurveyPart::ALL[..=part as usize].iter().map(|part| share(*part)).sum();
         self.began + self.limit.mul_f64(share_until.min(1.0))

@@ -11,8 +11,8 @@ use system::floor::{DEFAULT_ROUNDS, UNSYNCHRONIZED_ROUNDS, round_trip_ns, unsync
 const PAIR_TIME: Duration = Duration::from_millis(20);
 
 impl SurveyRun {
-    /// Measures the round trip of a cache line between each two cores, or between evenly chosen
-    /// ones if the time is too short for all.
+    /// Measures the round trip of a cache line between all pairs of cores. If the time is too short
+    /// for all, between evenly chosen ones.
     pub(super) fn make_cores(&mut self, until: Instant) -> Result<Option<String>> {
         let allowed = &self.machine.cores_allowed;
         if allowed.len() < 2 {

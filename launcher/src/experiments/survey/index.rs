@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Draws the cards of the surveys in the folders of `folder`, and its index page. Returns how many
+/// Draws the card of each survey in a folder of surveys, and the index page. Returns how many
 /// surveys there are.
 pub fn write(folder: &Path) -> Result<usize> {
     let entries =

@@ -55,7 +55,8 @@ struct SurveyRun {
     runs: Vec<(bool, Vec<String>)>,
 }
 
-/// Surveys this machine. `check` makes the checks of `launcher doctor`.
+/// Runs the experiments of a survey on this machine, and draws its card. `check` makes the checks
+/// of `launcher doctor`.
 ///
 /// # Errors
 /// A folder that cannot be made or written. A part that cannot run is not an error.

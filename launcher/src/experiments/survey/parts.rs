@@ -102,7 +102,7 @@ fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
 }
 
 impl SurveyRun {
-    /// Kills the engine and an exchange again and again.
+    /// Kills the engine and an exchange repeatedly, for the recovery results of a survey.
     pub(super) fn make_recovery(
         &mut self,
         until: Instant,
@@ -132,7 +132,8 @@ impl SurveyRun {
         Ok(None)
     }
 
-    /// Tries the faults of a strategy in a process and in a sandbox.
+    /// Injects strategy faults in a process and in a sandbox, for the containment results of a
+    /// survey.
     pub(super) fn make_containment(
         &mut self,
         until: Instant,
@@ -151,7 +152,7 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// Compares the engine with a journal and without.
+    /// Compares the engine with and without a journal, for a survey.
     pub(super) fn make_journal(
         &mut self,
         until: Instant,
@@ -166,7 +167,7 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// Measures the isolation levels with the memory techniques.
+    /// Measures the cost of the isolation levels with techniques in memory, for a survey.
     pub(super) fn make_bill(&mut self, until: Instant, commands: &mut Vec<String>) -> Result<Option<String>> {
         let settings = choose(until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
@@ -182,7 +183,7 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// Compares `spsc-mux` with crossbeam's `ArrayQueue` at three rates.
+    /// Compares `spsc-mux` with crossbeam's `ArrayQueue` at three rates, for a survey.
     pub(super) fn make_queue(
         &mut self,
         until: Instant,

@@ -58,7 +58,7 @@ pub struct SweepFlags {
     steps: u32,
 }
 
-/// Runs a sweep, resumes one, or executes what the flags of a planned sweep request.
+/// Runs a sweep, resumes one, or does what the flags of a planned sweep request.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);
@@ -84,7 +84,7 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     measure_and_publish(record, &folder, flags.common.json)
 }
 
-/// The record of a sweep to measure and its folder.
+/// Creates the record of a planned sweep, and its folder.
 pub(super) fn begin(flags: &SweepFlags) -> Result<(SweepRecord, PathBuf)> {
     let mut record = new_sweep(flags, crate::host::machine())?;
     let folder = create(&mut record)?;

@@ -37,7 +37,7 @@ const IN_PROGRESS: &str = "making";
 /// The folder of finished runs, by their numbers.
 const RUNS: &str = "runs";
 
-/// The flags of a planned sweep.
+/// The flags of a sweep that several hosts share: `--plan`, `--run` and `--join`.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlannedFlags {
     /// The folder of a planned sweep
@@ -57,7 +57,7 @@ pub(super) struct PlannedFlags {
 /// Runs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunSelection {
-    /// From one to another, both included.
+    /// The runs from one number to another, both included.
     Runs(u32, u32),
     Turn(u32),
     All,
@@ -82,7 +82,7 @@ impl FromStr for RunSelection {
     }
 }
 
-/// Executes what the flags of a planned sweep request.
+/// Plans a sweep for several hosts, makes runs of it, or joins its results.
 pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if !flags.planned.plan
         && let Some(flag) = first_given_flag(flags)

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system::container::{MEMORY_BYTES, PROCESSES};
 
-/// CPUs' worth of time of a container: one for the strategy, one for its runtime.
+/// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 
 /// A resource limit set on a cgroup.
@@ -59,13 +59,14 @@ fn parent(tree: HostRoot<'_>, controller: &str) -> Option<CgroupHierarchy> {
     usable.find(|hierarchy| hierarchy.is_delegated(controller)).cloned()
 }
 
-/// Returns the controllers that are not available here.
+/// Returns the cgroup controllers for containers that are not available on this machine.
 pub fn missing_controllers(tree: HostRoot<'_>) -> Vec<&'static str> {
     let all = limits().into_iter().map(|limit| limit.controller);
     all.filter(|controller| parent(tree, controller).is_none()).collect()
 }
 
-/// Returns why strategies cannot be limited at all: root's processes are only counted by cgroups.
+/// Returns why containers cannot be limited at all on this machine; `None` if they can. Root's
+/// processes are only counted by cgroups.
 pub fn obstacle(tree: HostRoot<'_>) -> Option<String> {
     (geteuid().is_root() && missing_controllers(tree).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
@@ -74,7 +75,7 @@ pub fn obstacle(tree: HostRoot<'_>) -> Option<String> {
     })
 }
 
-/// Describes what is not limited here; `None` if everything is.
+/// Describes which resources of containers are not limited on this machine; `None` if all are.
 pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
     let absent = missing_controllers(tree);
     let what = |controller: &&str| match *controller {
@@ -92,7 +93,7 @@ fn name(run: &str, process: &str) -> String {
     format!("{}{run}.{process}", Plan::PREFIX)
 }
 
-/// The cgroups of a run, removed on drop.
+/// The cgroups of a run's containers, removed on drop.
 pub struct ContainerCgroups<'a> {
     tree: HostRoot<'a>,
     run: String,
@@ -128,8 +129,8 @@ impl Drop for ContainerCgroups<'_> {
     }
 }
 
-/// Moves the calling process, and what it starts from now on, into the cgroups of that strategy, if
-/// there are any.
+/// Moves the calling process into the cgroups of a contained strategy, if there are any. Processes
+/// that it starts from now on follow.
 pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
     let folders: BTreeSet<PathBuf> = cgroups::hierarchies(tree.root)
         .into_iter()
@@ -141,7 +142,7 @@ pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lists the existing cgroups of runs.
+/// Returns the existing cgroups of bulkhead's runs.
 pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
     let parents: BTreeSet<PathBuf> =
         cgroups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
@@ -154,8 +155,8 @@ pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
     parents.iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the cgroups of a run, waiting up to `timeout` for each to become empty. Returns those
-/// that could not be removed, with the error.
+/// Removes the cgroups of a run's containers. Returns those that could not be removed, with the
+/// error.
 pub fn remove_all(tree: HostRoot<'_>, run: &str, patience: Duration) -> Vec<String> {
     let of_run = list(tree).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |group: &Path| {

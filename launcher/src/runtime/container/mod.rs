@@ -25,7 +25,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
 
-/// The flag of `role` that makes a process a container shim instead of the role itself.
+/// The flag of `launcher role` that starts a container around the role instead of the role itself.
 pub const FLAG: &str = "--contain";
 /// Role name of a container's first process.
 const INIT: &str = "init";
@@ -39,8 +39,8 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of a line from the shim.
 const MAX_LINE: usize = 64;
 
-/// Returns why no container can be created here, and the remedy; `None` if it can. Creates one,
-/// checks it and ends it.
+/// Returns why no container can be created on this machine, and the remedy; `None` if it can.
+/// Creates one, checks it and ends it.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
     if let Some(why) = cgroups::obstacle(HostRoot::real()) {
         return Some(why);
@@ -83,7 +83,7 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
 
 /// The launcher's handle of the processes inside a container.
 pub struct ContainerHandle {
-    /// The strategy's process id, as seen by the launcher; `None` if it was never started, as far
+    /// The strategy's process id, as seen by the launcher; `None` if no process was started, as far
     /// as known.
     pub pid: Option<u32>,
     /// Pidfd of the strategy, unless it exited immediately.
@@ -93,7 +93,7 @@ pub struct ContainerHandle {
     init: OwnedFd,
 }
 
-/// A container that could not be created.
+/// The error that a container could not be created.
 pub struct ContainerFailure {
     /// The reason; the shim's own message is on its stderr.
     pub why: anyhow::Error,
@@ -123,14 +123,15 @@ impl ContainerHandle {
         }
     }
 
-    /// Returns the strategy's pidfd, or that of init in its place.
+    /// Returns the pidfd of the contained strategy, or of the container's init process in its
+    /// place.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }
 
-    /// Returns the pidfd of the first process, whose exit ends everything inside. If the shim is
-    /// gone, the processes it would have reaped are reaped now: a PID namespace ends with its last
-    /// process once that is reaped.
+    /// Returns the pidfd of the container's first process, whose exit ends all others in it. If the
+    /// shim is gone, the processes it would have reaped are reaped now: a PID namespace ends with
+    /// its last process once that is reaped.
     pub fn init(&self) -> &OwnedFd {
         self.main.iter().chain([&self.init]).for_each(|process| process::reap(process.as_fd()));
         &self.init

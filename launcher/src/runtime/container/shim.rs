@@ -19,7 +19,7 @@ use system::container::check::{self, ExpectedContainer};
 use system::container::{self, ContainerContents, ContainerPart, HandedFile};
 use system::process;
 
-/// Runs the container shim, `role NAME RUN --contain`.
+/// Creates a container and runs a strategy in it, as `launcher role NAME RUN --contain`.
 pub fn role(name: &str, run: &str) -> Result<()> {
     match name {
         INIT => init(),

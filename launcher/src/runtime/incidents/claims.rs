@@ -30,8 +30,8 @@ pub(super) fn early_exit(
 /// Maximum length of a strategy's own message, in characters.
 const MAX_MESSAGE_CHARS: usize = 120;
 
-/// Returns how the process exited according to the kernel, followed by the strategy's own message:
-/// quoted, and without characters that could be mistaken for something else.
+/// Returns how a process exited according to the kernel, followed by the strategy's own message. It
+/// is quoted, and without characters that could be mistaken for something else.
 pub fn with_own_message(how: &str, words: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
     let words: String = words
@@ -49,8 +49,7 @@ pub(super) fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) 
     sent_and_settled_on(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
 }
 
-/// Returns the orders sent and answered by the strategy on a thread that runs `roles`, by its own
-/// counters.
+/// Returns the orders that a strategy has sent and those that were answered, by its own counters.
 pub fn sent_and_settled_on(thread: &ReadOnlyWords, roles: &[Role], orders: u64) -> (u64, u64) {
     let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
     let mine = role.map(|role| status::counters_of(thread, roles, *role));

@@ -44,7 +44,7 @@ impl Incidents<'_> {
         None
     }
 
-    /// Starts a strategy in its next epoch. A failed start counts as another death.
+    /// Starts the next incarnation of a dead strategy. A failed start counts as another death.
     pub(super) fn restart(
         &mut self,
         strategy: u16,

@@ -34,7 +34,7 @@ enum NextIncarnation {
     Stays,
 }
 
-/// Processes that do what the test says.
+/// Processes that follow the test's script.
 struct ScriptedProcesses {
     ended: Vec<bool>,
     fate: NextIncarnation,

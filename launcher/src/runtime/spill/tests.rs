@@ -47,7 +47,7 @@ fn spilled_file_is_completed_after_spiller_dies() {
             drain.spill_next(|chunk, bytes| save(&file, chunk, bytes)).unwrap();
         }
     }
-    // The last one has written half of a chunk and has not said so.
+    // The last one has written half of a chunk and has not published that.
     let died = drain.spill_next(|chunk, bytes| {
         save(&file, chunk, &bytes[..777])?;
         Err(invalid("killed"))

@@ -4,26 +4,25 @@
 use core::time::Duration;
 use system::process;
 
-/// The kernel's account of a thread, or of all threads of a process.
+/// CPU time and state of a thread, or of all threads of a process, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuAccount {
-    /// Runnable: it runs or waits for a core, and neither sleeps nor is stopped.
+    /// Runnable: the thread runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
     /// CPU time since its start.
     pub ran: Duration,
 }
 
 impl CpuAccount {
-    /// Reads the account of a thread. `None` if the process has no such thread, or the kernel keeps
-    /// no account.
+    /// Reads CPU time and state of a thread. `None` if the process has no such thread, or the
+    /// kernel keeps no account.
     pub fn of_thread(pid: u32, tid: u64) -> Option<Self> {
         let tid = process::host_thread_id(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
         Self::parse(&text("stat")?, &text("schedstat")?)
     }
 
-    /// Reads the account of a process: the CPU time of its threads together, runnable if one of
-    /// them is.
+    /// Reads the CPU time of a process's threads together, and whether one of them is runnable.
     pub fn of_process(pid: u32) -> Option<Self> {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
         let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
@@ -34,8 +33,8 @@ impl CpuAccount {
         })
     }
 
-    /// Returns `true` if it is runnable and has run for less than a quarter of `time` since the
-    /// account `first`.
+    /// Returns `true` if the thread was runnable and got less than a quarter of `time` since
+    /// `first`.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }

@@ -8,8 +8,9 @@ const DEFAULT_STRETCH: u64 = 6;
 /// Minimum gap that counts as a pause of the machine, in nanoseconds, however short a limit is.
 const MIN_ASLEEP_NS: u64 = 1_000_000_000;
 
-/// A wait that ends at its limit, or later if it is excused. Times are nanoseconds since one
-/// moment. A caller that never calls [`Deadline::mark_awake`] may use another unit.
+/// A wait with a time limit, which is extended while the awaited thread lacks CPU time. Times are
+/// nanoseconds since one moment. A caller that never calls [`Deadline::mark_awake`] may use another
+/// unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: u64,
@@ -19,33 +20,33 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Starts a wait at `now`.
+    /// Starts a wait with a limit, at the time `now`.
     pub const fn new(limit: u64, now: u64) -> Self {
         Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
     }
 
-    /// Starts a wait with a limit in nanoseconds.
+    /// Starts a wait with a limit, at the time `now_ns` in nanoseconds.
     pub const fn within(limit: Duration, now_ns: u64) -> Self {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
-    /// Sets the maximum length of an excused wait, in limits.
+    /// Sets the maximum length of an extended wait, as a multiple of its limit.
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
         Self { stretch: limits, ..self }
     }
 
-    /// Restarts the wait unless it started later: the awaited event has occurred, or the launcher
-    /// was paused.
+    /// Restarts the time limit of the wait, unless it started later.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
         }
     }
 
-    /// Records that the launcher is awake. A gap of half of the limit since the last call means
-    /// that the machine was paused: the wait restarts. Must be called several times within the
-    /// limit, or within a second if that is longer.
+    /// Records that the launcher is running, so that time in which it was paused does not count. A
+    /// gap of half of the limit since the last call means that the machine was paused: the wait
+    /// restarts. Must be called several times within the limit, or within a second if that is
+    /// longer.
     pub const fn mark_awake(&mut self, now_ns: u64) {
         let asleep = if self.limit / 2 > MIN_ASLEEP_NS { self.limit / 2 } else { MIN_ASLEEP_NS };
         if now_ns.saturating_sub(self.last_awake) > asleep {
@@ -54,20 +55,21 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the time from which the limit counts. `excused`: when an excuse was last seen, 0 for
-    /// never.
+    /// Returns the time from which the wait's limit counts. `excused`: when an excuse was last
+    /// seen, 0 for never.
     pub const fn since(&self, excused: u64) -> u64 {
         let longest = self.since.saturating_add(self.limit.saturating_mul(self.stretch - 1));
         let excused = if excused < longest { excused } else { longest };
         if excused > self.since { excused } else { self.since }
     }
 
-    /// Returns `true` if the wait is over. `excused`: when an excuse was last seen, 0 for never.
+    /// Returns `true` if the wait has exceeded its limit. `excused`: when an excuse was last seen,
+    /// 0 for never.
     pub const fn is_over(&self, now: u64, excused: u64) -> bool {
         now.saturating_sub(self.since(excused)) > self.limit
     }
 
-    /// Returns the limit of the wait.
+    /// Returns the time limit of the wait.
     pub const fn limit(&self) -> u64 {
         self.limit
     }

@@ -23,16 +23,16 @@ use protocol::plan::Plan;
 use protocol::status::{LivenessSample, ThreadState};
 use std::time::Duration;
 
-/// Maximum time of a restarted incarnation until its first duty cycle.
+/// Maximum time from a thread's restart to its first duty cycle.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Minimum time for a process to exit after all its threads reported done.
+/// Minimum time that a process gets to exit after all its threads reported done.
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many deadlines a starved thread may be silent.
+/// How many liveness deadlines a thread without CPU time may be silent.
 pub const STARVED_LIMITS: u32 = 10;
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
-/// A liveness fault of a thread: it hangs, or forges its status.
+/// A reason to kill a thread's process: the thread hangs, or forges its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LivenessFault {
     /// No new heartbeat for this duration.
@@ -43,7 +43,7 @@ pub enum LivenessFault {
     Forged(ForgedStatus),
 }
 
-/// Values in a status block that no correct thread writes.
+/// Values in a thread's status block that no correct thread writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgedStatus {
     /// A heartbeat in the future.
@@ -72,8 +72,8 @@ impl fmt::Display for LivenessFault {
     }
 }
 
-/// The liveness of all threads: deadlines, observations of each, and how long the launcher has been
-/// awake. Times are ticks.
+/// The failure detector of all threads: deadlines, heartbeats, and whether the launcher itself was
+/// paused. Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -103,7 +103,7 @@ struct ThreadWatch {
 }
 
 impl Liveness {
-    /// Creates a failure detector that gives each thread the plan's heartbeat deadline. The start
+    /// Creates a failure detector that gives each thread the plan's liveness deadline. The start
     /// barrier stays closed until all threads are ready.
     pub fn new(plan: &Plan, now: u64) -> Self {
         let (limit, ns_per_tick) = (Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick);
@@ -132,19 +132,19 @@ impl Liveness {
         Deadline::new(self.ticks(limit), now).stretched_to(STARVED_LIMITS.into())
     }
 
-    /// Starts every thread's deadline: the barrier is about to open.
+    /// Starts every thread's liveness deadline, when the start barrier opens.
     pub fn open(&mut self, now: u64) {
         self.is_open = true;
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
     }
 
-    /// Resets a thread whose process is about to be restarted with a fresh status block.
+    /// Forgets a thread's heartbeats when its process is about to be restarted.
     pub fn reset_thread(&mut self, thread: usize, now: u64) {
         self.watches[thread] = self.new_watch(now, true);
     }
 
-    /// Records that the launcher is awake; called several times within each deadline. After a pause
-    /// of the launcher all deadlines restart.
+    /// Records that the launcher is running; called several times within each deadline. After a
+    /// pause of the launcher all deadlines restart.
     pub fn mark_awake(&mut self, now: u64) {
         if now.saturating_sub(self.now) > self.ticks(self.limit / 2) {
             self.awake_since = now;
@@ -156,18 +156,18 @@ impl Liveness {
         }
     }
 
-    /// Returns since when the launcher has been awake without a break, in ticks.
+    /// Returns the tick since which the launcher has run without a pause.
     pub const fn awake_since(&self) -> u64 {
         self.awake_since
     }
 
-    /// Returns when a thread was last excused only by waiting for a core, in ticks; initially the
-    /// time of creation.
+    /// Returns the tick at which a thread was last excused because it waited for a core. Initially
+    /// the time of creation.
     pub const fn last_starved(&self) -> u64 {
         self.last_starved
     }
 
-    /// Records a thread's heartbeat and state, which were read before the tick `now`.
+    /// Records a thread's heartbeat and state, which were read at the tick `now` or before.
     pub fn observe(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
         let skew = self.ticks(CLOCK_SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
@@ -200,7 +200,8 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread has been silent long enough that its CPU account is needed.
+    /// Returns `true` if a thread has been silent long enough that its CPU time decides whether it
+    /// hangs.
     pub fn needs_cpu_account(&self, thread: usize) -> bool {
         let watch = &self.watches[thread];
         self.is_open
@@ -208,13 +209,13 @@ impl Liveness {
             && self.silent_ticks(watch) > self.ticks(self.limit / 2)
     }
 
-    /// Returns the thread id that the incarnation reported first: a later one may be that of
+    /// Returns the kernel's thread id that the thread reported first. A later one may be that of
     /// another thread, which waits for a core while this one hangs.
     pub fn tid(&self, thread: usize) -> u64 {
         self.watches[thread].tid
     }
 
-    /// Records the kernel's CPU account of a silent thread; `None` if it has none.
+    /// Records the kernel's CPU account of a silent thread; `None` if there is none.
     pub fn record_cpu_account(&mut self, thread: usize, account: Option<CpuAccount>) {
         let accounts = &mut self.watches[thread].accounts;
         *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
@@ -234,8 +235,8 @@ impl Liveness {
             && (limit..=limit.saturating_mul(STARVED_LIMITS.into())).contains(&self.silent_ticks(watch))
     }
 
-    /// Returns `true` if something that started at this tick has lasted one and a half deadlines:
-    /// any thread that is not silent now has started a duty cycle since. Never while a thread is
+    /// Returns `true` if more than one and a half deadlines have passed since the tick `since`. Any
+    /// thread that is not silent now has started a duty cycle since. Never while a thread is
     /// excused.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
@@ -243,12 +244,13 @@ impl Liveness {
             && !self.watches.iter().any(|watch| self.is_excused(watch))
     }
 
-    /// Returns the maximum interval between two calls of [`Liveness::mark_awake`].
+    /// Returns the maximum interval at which [`Liveness::mark_awake`] must be called.
     pub fn max_interval(&self) -> Duration {
         self.limit / 4
     }
 
-    /// Returns a thread's liveness fault, if any. `shares`: all threads of its process.
+    /// Returns whether a thread hangs or forges its status; `None` if neither. `shares`: all
+    /// threads of its process.
     pub fn fault(&self, thread: usize, shares: &[u32]) -> Option<LivenessFault> {
         let watch = &self.watches[thread];
         if let Some(forgery) = watch.forged {

@@ -30,9 +30,9 @@ pub use stall::{ProgressCounters, StallWatch};
 use protocol::plan::Role;
 use protocol::supervision::Repairs;
 
-/// Returns the role that ends the run by a claimed slot that is never written, with the reason.
-/// Returns `None` while no slot has been blocked for too long, and where the death of its claimant
-/// `is_contained`.
+/// Returns the role that ends the run because it claimed a slot and never writes it, with the
+/// reason. Returns `None` while no slot has been blocked for too long, and where the death of its
+/// claimant `is_contained`.
 ///
 /// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known
 /// from the announcement, which only the strategy itself can write. An honest strategy withdraws it

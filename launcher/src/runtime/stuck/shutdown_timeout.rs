@@ -7,7 +7,7 @@
 use super::{CpuAccount, Deadline};
 use std::time::{Duration, Instant};
 
-/// The shutdown timeout of processes, while it runs.
+/// The time that processes get to exit at the end of a run.
 pub struct ShutdownTimeout {
     begun: Instant,
     length: Duration,
@@ -19,7 +19,7 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Starts the timeout for these processes.
+    /// Starts the shutdown timeout for these processes.
     pub fn begin(length: Duration, pids: &[u32]) -> Self {
         Self::with_accounts(length, accounts(pids))
     }
@@ -29,7 +29,7 @@ impl ShutdownTimeout {
         Self { begun: Instant::now(), length, deadline, excused_ns: 0, accounts }
     }
 
-    /// Returns `true` if the timeout is over for these processes, which have not exited.
+    /// Returns `true` if the timeout is over for the processes `left`, which have not exited.
     pub fn is_over(&mut self, left: &[u32]) -> bool {
         self.is_over_at(self.begun.elapsed().as_nanos() as u64, || accounts(left))
     }

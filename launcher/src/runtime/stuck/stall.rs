@@ -11,14 +11,14 @@ use std::time::Duration;
 /// Maximum time without progress, in addition to the longest delay of a venue.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Watches when the engine last made progress.
+/// Detects that a run stalls: the engine has made no progress for a time.
 #[derive(Clone, Copy, Debug)]
 pub struct StallWatch {
     deadline: Deadline,
     progress_count: u64,
 }
 
-/// The engine's counters of progress: orders taken and settled.
+/// The engine's progress: how many orders it has taken and settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounters {
     /// Counts everything done with an order.
@@ -28,13 +28,13 @@ pub struct ProgressCounters {
 }
 
 impl StallWatch {
-    /// Creates a watch for a run whose venues delay orders by at most `max_delay_ns`. Times are
-    /// nanoseconds since the start of the run.
+    /// Creates a stall detector for a run whose venues delay orders by at most `max_delay_ns`.
+    /// Times are nanoseconds since the start of the run.
     pub const fn new(max_delay_ns: u64) -> Self {
         Self::with_limit(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
     }
 
-    /// Creates a watch for a period without progress of that length.
+    /// Creates a stall detector with this limit for a time without progress.
     pub const fn with_limit(limit: Duration) -> Self {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }

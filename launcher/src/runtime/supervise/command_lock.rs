@@ -13,7 +13,7 @@ const LONG_LOCK: Duration = Duration::from_secs(2);
 /// Minimum interval between two tries.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Watches the lock of a run's command channel.
+/// Detects a process that holds the lock of a run's command channel for long.
 pub(super) struct CommandLockWatch {
     file: Option<File>,
     last_try: Instant,
@@ -24,13 +24,14 @@ pub(super) struct CommandLockWatch {
 }
 
 impl CommandLockWatch {
-    /// Opens the command channel; without one there is nothing to watch.
+    /// Opens the command channel of a run whose lock is watched, if it has one.
     pub fn new(plan: &Plan) -> Self {
         let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
         Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
     }
 
-    /// Tries the lock, unless it was tried just now. Returns a note for the user, once in a run.
+    /// Checks whether the lock of the command channel is held, unless it was checked just now.
+    /// Returns a note for the user, once in a run.
     pub fn poll(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.last_try.elapsed() < INTERVAL {

@@ -25,14 +25,14 @@ impl Supervisor<'_> {
         self.processes.all.get(self.owner_index(thread))
     }
 
-    /// Returns a failure of the process that owns a thread.
+    /// Returns the outcome that the process that owns a thread has failed, for the given reason.
     pub(super) fn failure_of(&self, thread: usize, what: String) -> RunOutcome {
         let process = &self.processes.all[self.owner_index(thread)];
         failure(&process.name, process.pid(), what)
     }
 
-    /// Returns the failure of a process that exited before its threads were done, or of which a
-    /// thread failed, unless its death is contained.
+    /// Returns the failure of a process that exited too early or whose thread failed, unless its
+    /// death is contained.
     pub(super) fn check_early_exits(&mut self) -> Result<Option<RunOutcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.containment.supervises(index) {
@@ -77,7 +77,7 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Returns the failure for a quarantine that is not contained, or for damage that cannot be.
+    /// Returns the failure of a run because of a quarantine or memory damage that is not contained.
     pub(super) fn check_violations(&self) -> Option<RunOutcome> {
         if let Some(what) = self.repairs.damage() {
             let engine = self.plan.thread_of(Role::Orchestrator)?;
@@ -103,8 +103,8 @@ impl Supervisor<'_> {
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// Returns the failure of the first thread that hangs or forges its status, unless its death is
-    /// contained.
+    /// Returns the failure of a run because a thread hangs or forges its status, unless its death
+    /// is contained.
     pub(super) fn check_liveness(&self) -> Option<RunOutcome> {
         let others =
             self.plan.processes.iter().enumerate().filter(|(index, _)| !self.containment.supervises(*index));
@@ -132,7 +132,7 @@ impl Supervisor<'_> {
         Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery))
     }
 
-    /// Turns a process that had to be killed at the end, or died then, into a failure of the run.
+    /// Turns the outcome into a failure if a process had to be killed at the end, or died then.
     pub(super) fn check_exits(&self, outcome: RunOutcome) -> RunOutcome {
         if outcome != RunOutcome::Complete {
             return outcome;

@@ -30,8 +30,8 @@ fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
 }
 
 impl Supervisor<'_> {
-    /// Returns when the last order is due, after the start; `None` if unknown or if faults are
-    /// injected.
+    /// Returns the time after the start at which the last order is due. `None` if unknown or if
+    /// faults are injected.
     pub(super) fn last_due(&self) -> Option<Duration> {
         let trading = self.plan.trading();
         let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
@@ -47,17 +47,17 @@ impl Supervisor<'_> {
         Some(Duration::from_nanos(due.saturating_add(laps_before)))
     }
 
-    /// Returns the longest sleep while orders are sent.
+    /// Returns the longest time that the launcher sleeps between two polls while orders are sent.
     pub(super) fn firing_pause(&self, last_due: Option<Duration>) -> Duration {
         pause(Duration::from_nanos(self.now_ns()), last_due)
     }
 
-    /// Returns how often this process has slept, and the current time.
+    /// Returns how often the launcher has slept so far, and the current time.
     pub(super) fn count_sleeps(&self) -> Option<(u64, u64)> {
         Some((sleeps(Path::new("/proc/self/task"))?, self.now_ns()))
     }
 
-    /// Returns the wake-ups since `before`.
+    /// Returns how often the launcher woke up since `before`.
     pub(super) fn wake_ups_since(&self, before: Option<(u64, u64)>) -> Option<WakeUps> {
         let ((times, ns), (before, since)) = (self.count_sleeps()?, before?);
         Some(WakeUps { times: times.saturating_sub(before), ns: ns.saturating_sub(since) })

@@ -10,7 +10,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::time::Duration;
 
-/// The wait for the last reports of an interrupted run.
+/// The bounded wait for the last reports of an interrupted run.
 pub(super) struct DrainWait {
     deadline: Deadline,
     /// Progress count at the last poll, and when it last changed.
@@ -29,14 +29,14 @@ impl Supervisor<'_> {
         deadline.is_over(now, self.ns(self.liveness.last_starved()))
     }
 
-    /// Begins the wait for the last reports.
+    /// Begins the wait for the last reports of an interrupted run.
     pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
         DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
     }
 
-    /// Returns `true` if the wait for the last reports is over. On a machine with too few cores
-    /// they come late, so it is extended while more arrive, up to a bound: a hostile strategy could
-    /// produce them without end.
+    /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine
+    /// with too few cores they come late, so it is extended while more arrive, up to a bound: a
+    /// hostile strategy could produce them without end.
     pub(super) fn is_drain_over(&self, drain: &mut DrainWait) -> bool {
         let now = self.now_ns();
         if let Some(ProgressCounters { count, .. }) =
@@ -48,8 +48,7 @@ impl Supervisor<'_> {
         drain.deadline.is_over(now, self.ns(self.liveness.last_starved()).max(drain.last_progress.1))
     }
 
-    /// Records the kernel's CPU account of every thread that has been silent for half of its
-    /// deadline.
+    /// Reads the CPU time of every thread that has been silent for half of its deadline.
     pub(super) fn query_cpu_accounts(&mut self) {
         for thread in 0..self.threads.len() {
             if self.liveness.needs_cpu_account(thread) {
@@ -62,7 +61,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns the message for a stalled run.
+    /// Returns the message for a run that has stalled; `None` if it makes progress.
     pub(super) fn check_stall(&self, stall: &mut StallWatch) -> Option<String> {
         let names =
             || self.awaited().map(|strategy| Role::Strategy(strategy).to_string()).collect::<Vec<_>>();
@@ -76,7 +75,8 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Returns `true` if there was no progress for the watch's limit, although there should be.
+    /// Returns `true` if the run has made no progress for the stall detector's limit, although
+    /// orders are open or due.
     pub(super) fn is_stalled(&self, stall: &mut StallWatch) -> bool {
         let Some(moved) = self.progress_counters() else { return false };
         let [awake_since, starved] =
@@ -97,8 +97,8 @@ impl Supervisor<'_> {
         Some(ProgressCounters { count, open: at_venues(&engine) })
     }
 
-    /// Returns when a strategy's first order after that time is due, in nanoseconds since the
-    /// start; `None` if none is.
+    /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
+    /// start.
     pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
         let trading = self.plan.trading();
         if trading.pacing_of(strategy) == Pacing::Closed {

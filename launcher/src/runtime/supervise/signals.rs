@@ -18,8 +18,8 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// Returns the time until the next fault is due. If one is due and waits for its victim to
-    /// start, until the next poll.
+    /// Returns the time until the next fault is to be injected. If one is due and waits for its
+    /// victim to start, until the next poll.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
             Some(due) if self.start_ticks > 0 => {
@@ -30,7 +30,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns the time until a paused strategy is restarted.
+    /// Returns the time until the next waiting strategy is restarted.
     pub(super) fn until_restart(&self) -> Duration {
         let due = self.containment.incidents.as_ref().and_then(Incidents::next_restart_ns);
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))

@@ -66,12 +66,13 @@ impl Supervisor<'_> {
         program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
     }
 
-    /// Returns a watch for the end of trading if the plan has exchanges.
+    /// Returns a stall detector for the end of trading, if the plan has exchanges.
     pub(super) fn watch_for_close(&self) -> Option<StallWatch> {
         self.plan.trading().books().next().map(|_| StallWatch::with_limit(QUIET))
     }
 
-    /// Returns `true` if trading is over. `sent`: orders sent so far.
+    /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
+    /// `sent`: orders sent so far.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
@@ -82,9 +83,10 @@ impl Supervisor<'_> {
             || (!is_any_due() && self.is_stalled(quiet))
     }
 
-    /// Waits at the end of trading, each for a bounded time: until every exchange has written its
-    /// last book, which it does when it finds the run draining; until the engine has drained; and
-    /// until roles that died just now have restarted, since they have final records to write.
+    /// Waits at the end of trading until exchanges, engine and restarting roles have finished, each
+    /// for a bounded time. That is until every exchange has written its last book, which it does
+    /// when it finds the run draining; until the engine has drained; and until roles that died just
+    /// now have restarted, since they have final records to write.
     pub(super) fn wait_for_orderly_end(&mut self) -> Result<Option<RunOutcome>> {
         let is_open = |(_, tape): &(u16, ReadOnlyWords)| {
             TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
@@ -146,8 +148,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns `true` if every order that was sent is refused, at its venue, or closed with its
-/// gateway, by the counters of all threads. `of_dead` returns the orders of a gateway that is
+/// Returns `true` if every sent order was refused, arrived at its venue, or was closed with its
+/// gateway. It uses the counters of all threads. `of_dead` returns the orders of a gateway that is
 /// permanently dead.
 pub fn have_all_arrived(
     plan: &Plan,

@@ -94,7 +94,7 @@ proptest! {
 
 #[test]
 fn incomplete_kill_is_detected() {
-    // It tells the venues and forgets to throw the switch.
+    // It sends mass cancels and does not turn on the switch.
     fn only_tells(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
         let effects = kill(bench, scope);
         let Core { risk, positions, .. } = &mut bench.core;

@@ -14,23 +14,23 @@ use shm::sync::Ordering;
 
 /// Values from 2^40 ticks on (some minutes) share the last bucket.
 const TOP: u32 = 40;
-/// Index of the word with the minimum plus 1; 0: no value.
+/// Index of a histogram's word with the minimum plus 1; 0: no value.
 pub const MIN_WORD: usize = 0;
-/// Index of the word with the maximum.
+/// Index of a histogram's word with the maximum.
 pub const MAX_WORD: usize = 1;
-/// Index of the word with the sum of all values.
+/// Index of a histogram's word with the sum of all values.
 pub const SUM: usize = 2;
-/// Index of the first bucket.
+/// Index of a histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
 /// Resolution of a histogram: one part in 2^11, which is finer than a table shows.
 const BITS: u32 = 11;
-/// Number of buckets.
+/// Number of buckets of a histogram.
 pub const BUCKET_COUNT: usize = ((TOP - BITS + 1) as usize) << BITS;
-/// Size of a histogram in words.
+/// Size in words of a histogram in shared memory.
 pub const HISTOGRAM_WORDS: usize = (BUCKETS + BUCKET_COUNT).next_multiple_of(8);
 
-/// Returns the bucket of a value.
+/// Returns the histogram bucket that a value belongs to.
 #[inline(always)]
 pub const fn bucket(value: u64) -> usize {
     let top = (1 << TOP) - 1;
@@ -39,7 +39,7 @@ pub const fn bucket(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// Returns the middle of a bucket.
+/// Returns the value in the middle of a histogram bucket.
 pub const fn bucket_value(bucket: usize) -> u64 {
     if bucket < 2 << BITS {
         return bucket as u64;
@@ -55,12 +55,12 @@ pub struct SharedHistogram {
 }
 
 impl SharedHistogram {
-    /// Opens a histogram in [`HISTOGRAM_WORDS`] words of memory. Existing counts stay.
+    /// Opens the histogram in [`HISTOGRAM_WORDS`] words of shared memory. Existing counts stay.
     pub const fn new(words: AtomicWords) -> Self {
         Self { words }
     }
 
-    /// Counts one value, in ticks.
+    /// Counts one value, in ticks, in the histogram.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
         // Relaxed loads and stores: this process is the only writer, and the account's state
@@ -85,15 +85,15 @@ fn add(words: &AtomicWords, index: usize, more: u64) {
 }
 
 const FIGURES: usize = 16;
-/// Number of histograms.
+/// Number of histograms of a board benchmark's agent.
 pub const MEASURES: usize = 3;
-/// Number of own words of an account.
+/// Number of words with the results of a board benchmark's agent.
 pub const WORDS: usize = FIGURES + MEASURES * HISTOGRAM_WORDS;
 
 /// A counter of a board's reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardField {
-    /// Versions missed.
+    /// Number of versions that a reader missed.
     Missed,
     /// Torn values: content that does not match the version.
     Torn,
@@ -112,12 +112,12 @@ pub enum BoardMeasure {
     Third,
 }
 
-/// Returns the index of the first word of a measure's histogram.
+/// Returns the index of the first word of a measured duration's histogram.
 pub fn measure_at(measure: usize) -> usize {
     FIGURES + measure * HISTOGRAM_WORDS
 }
 
-/// The agent's writing end of its figures and histograms.
+/// The writing end of the counters and histograms of a board benchmark's agent.
 pub struct BoardLog {
     account: AgentAccount,
     figures: AtomicWords,
@@ -125,7 +125,8 @@ pub struct BoardLog {
 }
 
 impl BoardLog {
-    /// Opens an account with [`WORDS`] own words. A successor adds to existing counts.
+    /// Opens the counters and histograms in an agent's result segment. A successor adds to existing
+    /// counts.
     pub fn new(account: &AgentAccount) -> Self {
         let words = account.own();
         let histogram = |measure| SharedHistogram::new(words.slice(measure_at(measure), HISTOGRAM_WORDS));
@@ -136,19 +137,19 @@ impl BoardLog {
         }
     }
 
-    /// Counts a write made, or a value read.
+    /// Counts a value written or read.
     #[inline(always)]
     pub fn count(&self) {
         self.account.add(1);
     }
 
-    /// Adds to a figure.
+    /// Adds to one of the agent's counters.
     #[inline(always)]
     pub fn add(&self, field: BoardField, more: u64) {
         add(&self.figures, field as usize, more);
     }
 
-    /// Counts a duration in ticks.
+    /// Counts a measured duration, in ticks, in its histogram.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.measures[measure as usize].add(ticks);

@@ -13,7 +13,8 @@ use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
 use system::named_enum;
 
-/// Time after the end of the run during which the writer may make late writes, in nanoseconds.
+/// Time after the end of a board benchmark in which its writer may make late writes, in
+/// nanoseconds.
 pub const LATE_NS: u64 = 1_000_000_000;
 /// Maximum sleep of a reader without a check of the phase.
 const SLEEP: Duration = Duration::from_millis(10);
@@ -30,13 +31,13 @@ named_enum! {
     }
 }
 
-/// The reading end of a board: the real one, or a broken one that the check must detect.
+/// The reading end of the measured board: the real one, or a broken one that the check must detect.
 pub trait BoardRead {
     /// Returns the version of a cell's newest value.
     fn version(&self, cell: usize) -> u64;
     /// Copies a cell's newest value.
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
-    /// Sleeps until the version changes, at most `timeout`.
+    /// Sleeps until the version of a cell changes, at most `timeout`.
     fn sleep(&self, cell: usize, version: u64, timeout: Duration);
 }
 
@@ -54,15 +55,15 @@ impl BoardRead for board::Reader {
     }
 }
 
-/// One end of a board in the benchmark: writer or reader.
+/// One end of the measured board: its writer or a reader.
 pub enum BoardEnd {
-    /// The writer's.
+    /// The writer of a board.
     Writer(board::Writer),
-    /// A reader's.
+    /// A reader of a board.
     Reader(board::Reader),
 }
 
-/// The environment of both measured loops.
+/// The settings, clock and results of an agent of the board benchmark.
 pub struct BoardAgent<'a> {
     /// Converts durations to ticks.
     pub time: Timebase,
@@ -70,11 +71,11 @@ pub struct BoardAgent<'a> {
     pub control: &'a ControlView,
     /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
     /// Histograms in the account.
     pub log: BoardLog,
-    /// How readers wait.
+    /// The readers' wait strategy.
     pub waiting: Waiting,
     /// The number of cells.
     pub cells: usize,
@@ -85,7 +86,7 @@ pub struct BoardAgent<'a> {
 }
 
 impl BoardAgent<'_> {
-    /// Runs the loop of an end of the board.
+    /// Runs the measured loop of a board's writer or reader.
     pub fn run(&self, clock: ClockSource, end: BoardEnd) {
         match (end, clock) {
             (BoardEnd::Writer(mut board), ClockSource::Tsc) => self.write(&Tsc, &mut board),
@@ -103,8 +104,8 @@ impl BoardAgent<'_> {
         Some(self.time.at(due.load(index, Ordering::Relaxed)))
     }
 
-    /// Writes each value when it is due, or back to back, to the cells in turn. A successor resumes
-    /// after the last complete write; the writes due since are late.
+    /// Runs the writer's loop: writes each value when it is due, or back to back, to the cells in
+    /// turn. A successor resumes after the last complete write; the writes due since are late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
         let cells = self.cells;
         let mut value = vec![0; self.words];
@@ -139,7 +140,7 @@ impl BoardAgent<'_> {
         self.account.set(Field::End, clock.now());
     }
 
-    /// Polls all cells in turn and reads newer versions, until the writer has ended and its last
+    /// Runs the reader's loop: polls all cells and reads newer versions, until the writer's last
     /// values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let mut value = vec![0; self.words];

@@ -7,7 +7,7 @@ use super::super::account::{AccountView, AgentAccount, Field};
 use shm::ring::{MESSAGE_WORDS, Message};
 use shm::sync::Ordering;
 
-/// A figure of a queue end: its value is the word's index in the own part of the account.
+/// A result of one end of a queue, stored in its result segment.
 #[derive(Clone, Copy, Debug)]
 pub enum LabField {
     /// Number of times that the end had to wait.
@@ -26,29 +26,30 @@ pub enum LabField {
     Missing,
 }
 
-/// Maximum number of producers, and of consumers.
+/// Maximum number of producers, and of consumers, in a queue benchmark.
 pub const MAX_ENDS: u16 = 64;
 /// The events of each producer in the first half that a consumer took.
 const SHARES: usize = 16;
 const LATENCIES: usize = SHARES + MAX_ENDS as usize;
 
-/// Returns the number of words that a queue end adds to its account, if it takes `events` events.
+/// Returns the size in words of a queue end's results, if it takes `events` events.
 pub const fn account_words(events: u64) -> usize {
     LATENCIES + events as usize
 }
 
-/// Stores a figure of a queue end.
+/// Stores a result of one end of a queue.
 #[inline(always)]
 pub fn set(account: &AgentAccount, field: LabField, value: u64) {
     account.set_own(field as usize, value);
 }
 
-/// Loads a figure of a queue end.
+/// Loads a result of one end of a queue.
 pub fn get(account: &AccountView, field: LabField) -> u64 {
     account.own().load(field as usize, Ordering::Relaxed)
 }
 
-/// Returns the number of events of each producer in the first half that a consumer took.
+/// Returns how many events of each producer were in the first half of those that a consumer took.
+/// `producers` is the number of producers.
 pub fn shares(account: &AccountView, producers: u16) -> Vec<u64> {
     let own = account.own();
     (0..usize::from(producers)).map(|index| own.load(SHARES + index, Ordering::Relaxed)).collect()
@@ -69,8 +70,8 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Returns the words of an event: producer, number, tick, checksum, filler, and the checksum again,
-/// so that a mixture of two events is found.
+/// Returns the words of an event and its checksum. They are producer, number, tick, checksum,
+/// filler, and the checksum again, so that a mixture of two events is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -79,7 +80,7 @@ pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     (message, check)
 }
 
-/// Checks conservation and order of the events that a consumer takes.
+/// Checks that a consumer takes each event once, whole and in its producer's order.
 pub struct Ledger<'a> {
     account: &'a AgentAccount,
     /// Expected next number of each producer.
@@ -96,7 +97,7 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Creates a ledger that expects `total` events.
+    /// Creates the check of a consumer that must take `total` events.
     pub fn new(account: &'a AgentAccount, producers: u16, total: u64) -> Self {
         let (due, half) = (vec![0; producers.into()], total.div_ceil(2));
         Self { account, due, taken: 0, reached: 0, half, sum: 0, damaged: 0, disordered: 0, missing: 0 }
@@ -135,7 +136,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Stores the ledger's figures in the account.
+    /// Stores the check's counts in the consumer's result segment.
     pub fn close(&self) {
         set(self.account, LabField::Sum, self.sum);
         set(self.account, LabField::Damaged, self.damaged);
@@ -144,8 +145,9 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Compares the pushed events with those that a consumer took, and returns the problems. Returns
-/// the violations; empty if each event came once, whole and in its producer's order.
+/// Compares the events that were pushed with those that a consumer took, and describes each
+/// problem. Returns the violations; empty if each event came once, whole and in its producer's
+/// order.
 pub fn problems(name: &str, account: &AccountView, pushed: u64, sum: u64) -> Vec<String> {
     let found = [
         (LabField::Damaged, "events damaged or of no producer"),

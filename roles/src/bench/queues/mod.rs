@@ -17,13 +17,13 @@ use system::clock::{Clock, ClockSource};
 use techniques::{Technique, TechniqueVisitor};
 use waiting::{Pace, WaitStrategy};
 
-/// The environment of a producer or consumer, except its queues.
+/// The clock, results and waiting of a queue benchmark's producer or consumer.
 pub struct QueueEnd<'a> {
     /// Read access to the phase of the run.
     pub control: &'a ControlView,
-    /// The agent's account.
+    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock.
+    /// The clock of the benchmark.
     pub clock: ClockSource,
     /// The wait strategy.
     pub waiting: WaitStrategy,
@@ -48,7 +48,7 @@ impl QueueEnd<'_> {
     }
 }
 
-/// Pushes every event into every queue.
+/// Runs the producer's loop: pushes every event into every queue.
 pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     let (mut sum, mut longest, mut pushed) = (0u64, 0, 0);
     let begin = end.clock.now();
@@ -82,7 +82,7 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     end.close(begin);
 }
 
-/// Takes every event of a queue and checks it.
+/// Runs the consumer's loop: takes every event of a queue and checks it.
 pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
     let mut ledger = Ledger::new(end.account, end.producers, end.events);
     let begin = end.clock.now();
@@ -118,10 +118,10 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
     end.close(begin);
 }
 
-/// A loop with its attached queues: one dynamic call per thread.
+/// A producer's or consumer's loop with its attached queues: one dynamic call per thread.
 pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
 
-/// The measured loops of the queue benchmark, compiled for one technique.
+/// The measured loops of producer and consumer, compiled for one technique.
 #[derive(Clone, Copy)]
 pub struct TechniqueLoops {
     /// Attaches a producer, by index, to all queues.
@@ -166,14 +166,14 @@ fn built_in() -> LoopTable {
     table
 }
 
-/// Adds the loops of the techniques `T` to the built-in ones.
+/// Adds the measured loops of the techniques `T` to the built-in ones.
 pub fn install<T: Links>() {
     let mut table = built_in();
     T::each_own(&mut table);
     let _ = LOOPS.set(table.0);
 }
 
-/// Returns the loops of a technique; `None` if it was never installed.
+/// Returns the measured loops of a technique; `None` if they were never installed.
 pub fn loops_of(technique: Technique) -> Option<TechniqueLoops> {
     let table = LOOPS.get_or_init(|| built_in().0);
     table.iter().find(|(known, _)| *known == technique).map(|(_, loops)| *loops)

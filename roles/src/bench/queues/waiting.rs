@@ -6,7 +6,7 @@ use shm::idle::{Idle, Park};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
-/// The wait strategy of a queue end, with its counters.
+/// The strategy with which an end of a queue waits: spin, yield, sleep or park; with its counters.
 pub struct WaitStrategy {
     kind: WaitingKind,
     /// Number of times that the end had to wait.
@@ -34,27 +34,27 @@ impl WaitStrategy {
         Self { kind, polls: 0, wakes: 0 }
     }
 
-    /// Creates a strategy that spins.
+    /// Creates a wait strategy that spins.
     pub const fn busy() -> Self {
         Self::new(WaitingKind::Busy)
     }
 
-    /// Creates a strategy that yields the core.
+    /// Creates a wait strategy that yields the core.
     pub const fn yielding() -> Self {
         Self::new(WaitingKind::Yield)
     }
 
-    /// Creates a strategy that sleeps for `time` between polls.
+    /// Creates a wait strategy that sleeps for `time` between polls.
     pub const fn polling(time: Duration) -> Self {
         Self::new(WaitingKind::Poll(time))
     }
 
-    /// Creates a strategy that parks until the doorbell rings.
+    /// Creates a wait strategy that parks until the doorbell rings.
     pub fn parking(own: Listener) -> Self {
         Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
-    /// Waits once, by the strategy.
+    /// Waits once, as the strategy does.
     #[inline(never)]
     pub fn wait(&mut self) {
         self.polls += 1;
@@ -74,7 +74,7 @@ impl WaitStrategy {
         self.wakes += 1;
     }
 
-    /// Disarms the doorbell after an event was taken or pushed.
+    /// Disarms the doorbell of a queue's end after an event was taken or pushed.
     #[inline(always)]
     pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind
@@ -86,7 +86,7 @@ impl WaitStrategy {
     }
 }
 
-/// The cost of each event at a slow end of a queue.
+/// The setting that each event costs time at an end of a queue: computing or sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slow {
     /// Sleeps for a time.
@@ -102,7 +102,7 @@ pub enum Slow {
 }
 
 impl Slow {
-    /// Returns the time of the cost in nanoseconds.
+    /// Returns the cost of one event in nanoseconds.
     pub const fn ns(self) -> u64 {
         match self {
             Slow::Sleep { ns } | Slow::Work { ns } => ns,
@@ -110,7 +110,7 @@ impl Slow {
     }
 }
 
-/// The cost of each event at an end of a queue, with jitter.
+/// The cost of each event at an end of a queue, with random variation.
 pub struct Pace {
     slow: Option<Slow>,
     jitter: f64,
@@ -119,17 +119,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Creates a pace with an optional cost; `jitter` is its relative half-width.
+    /// Creates the cost of events; `jitter` is the relative half-width of its variation.
     pub const fn new(slow: Option<Slow>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
         Self { slow, jitter, ns_per_tick, random: seed }
     }
 
-    /// Returns `true` if events have a cost.
+    /// Returns `true` if events cost time at this end of the queue.
     pub const fn is_slow(&self) -> bool {
         self.slow.is_some()
     }
 
-    /// Draws the cost of one event, in nanoseconds.
+    /// Draws the random cost of one event, in nanoseconds.
     pub fn draw(&mut self, ns: u64) -> u64 {
         // splitmix64 (Steele, Lea, Flood 2014).
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -140,7 +140,7 @@ impl Pace {
         (ns as f64 * (1.0 + self.jitter * (2.0 * even - 1.0))) as u64
     }
 
-    /// Spends the time of one event's cost.
+    /// Spends the time that one event costs.
     pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The facts that say how often something was tried.
+/// The facts that count attempts.
 const TRIED: [&str; 2] = ["points", "words"];
 
-/// Counts by experiment and fact, in the order in which they are printed.
+/// Counts of observations by experiment, in the order in which they are printed.
 #[derive(Default)]
 pub struct Facts(BTreeMap<(&'static str, &'static str), u64>);
 
@@ -18,8 +18,8 @@ impl Facts {
         self.0.iter().map(|((experiment, fact), count)| (*experiment, *fact, *count))
     }
 
-    /// Returns a hash (FNV-1a) of what was seen at all, whatever the number of times: the same on
-    /// every machine on which enough places are tried.
+    /// Returns a hash (FNV-1a) of the outcomes that were seen, whatever their counts. It is the
+    /// same on every machine on which enough places are tried.
     pub fn digest(&self) -> u64 {
         let is_seen = |(_, fact, count): &(&str, &str, u64)| {
             *count > 0 && !TRIED.contains(fact) && !fact.starts_with("instructions")

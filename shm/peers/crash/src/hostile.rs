@@ -32,8 +32,8 @@ fn words(process: &Process) -> Vec<Vec<u64>> {
     maps.lines().filter_map(mapping).collect()
 }
 
-/// Returns the places to overwrite: the first words of each mapping, and at most `limit` of the
-/// others, at equal distances.
+/// Returns the memory words to overwrite: the first ones of each mapping, and at most `limit` of
+/// the others, at equal distances.
 pub fn places<P: Peer>(name: &str, limit: usize) -> Vec<(usize, usize)> {
     let place = Place::new();
     let (mut sender, _receiver) = both::<P>(name, &place);
@@ -55,7 +55,7 @@ fn random(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Overwrites one word while the receiver polls, and lets the sender continue.
+/// Overwrites one word of shared memory while the receiver polls, and lets the sender continue.
 pub fn overwrite<P: Peer>(name: &str, (mapping, word): (usize, usize), facts: &mut Facts) {
     let place = Place::new();
     let (mut sender, mut receiver) = both::<P>(name, &place);
@@ -70,10 +70,10 @@ pub fn overwrite<P: Peer>(name: &str, (mapping, word): (usize, usize), facts: &m
     let value = random((mapping as u64) << 40 | word as u64 | 1 << 60);
     // Half of them while the first messages are there, half of them after these.
     if word.is_multiple_of(2) {
-        receiver.tell("poll 5");
+        receiver.send_command("poll 5");
     } else {
         receiver.ask("drain");
-        receiver.tell("poll 5");
+        receiver.send_command("poll 5");
     }
     if pwrite(&memory, &value.to_ne_bytes(), address as i64).is_err() {
         return facts.add(NAME, "not tried", 1);

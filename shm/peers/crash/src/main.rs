@@ -17,7 +17,7 @@ use facts::Facts;
 use peer::{Attach, End, Peer, version};
 use std::path::Path;
 
-/// Places at which an end is killed, if nothing else is said.
+/// Number of points at which an end is killed, by default.
 const POINTS: usize = 200;
 
 /// Digests of what was seen with [`POINTS`], by name.
@@ -89,7 +89,7 @@ fn usage() -> ! {
     std::process::exit(2);
 }
 
-/// Runs as an end of a transport, if the arguments say so.
+/// Runs as an end of a transport, if the arguments request it.
 fn role(arguments: &[String]) -> bool {
     let [word, name, end, place, attach, id] = arguments else { return false };
     let contender = ALL.iter().find(|contender| contender.name == name);

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time after which a process that does not answer is taken to hang. The machine may be busy.
+/// Time after which a process that does not answer counts as hanging. The machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What became of a command.
+/// The outcome of a command to a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Line(String),
@@ -25,7 +25,7 @@ pub enum Answer {
     Died,
 }
 
-/// A process with an end. It is killed and reaped when it is dropped.
+/// A child process that holds an end of a transport. It is killed and reaped when it is dropped.
 pub struct Process {
     child: Child,
     input: ChildStdin,
@@ -37,8 +37,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process of this program with an end. Returns what it says once it is attached:
-    /// `ready`, or `refused` and why.
+    /// Starts a child process that attaches an end of a transport. Returns its answer once it is
+    /// attached: `ready`, or `refused` with the reason.
     pub fn start(peer: &str, end: End, place: &Path, attach: Attach, id: u64) -> (Self, Answer) {
         let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
         command.arg("role").arg(peer).arg(if end == End::Sender { "sender" } else { "receiver" });
@@ -60,19 +60,19 @@ impl Process {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// Gives a command, without waiting for its answer.
-    pub fn tell(&mut self, command: &str) {
+    /// Sends a command to the child process, without waiting for its answer.
+    pub fn send_command(&mut self, command: &str) {
         // A process that is gone is found by its answer.
         let _ = writeln!(self.input, "{command}");
     }
 
-    /// Gives a command, and waits for its answer.
+    /// Sends a command to the child process, and waits for its answer.
     pub fn ask(&mut self, command: &str) -> Answer {
-        self.tell(command);
+        self.send_command(command);
         self.answer(PATIENCE)
     }
 
-    /// Waits for the next line.
+    /// Waits for the child process's next line of output.
     pub fn answer(&mut self, patience: Duration) -> Answer {
         let end = Instant::now() + patience;
         loop {
@@ -96,11 +96,11 @@ impl Process {
         }
     }
 
-    /// Brings it to the first instruction of one push or pop, and stops it there.
+    /// Runs the child process up to the first instruction of one push or pop, and stops it there.
     pub fn begin_step(&mut self) {
         ptrace::seize(self.pid(), Options::empty()).expect("a child may be traced");
         self.is_traced = true;
-        self.tell("step");
+        self.send_command("step");
         assert!(self.is_at_trap_after(|| waitpid(self.pid(), None)), "it was to stop at its trap");
     }
 
@@ -111,8 +111,8 @@ impl Process {
         ptrace::getsiginfo(self.pid()).expect("it is stopped").si_code == 0x80
     }
 
-    /// Executes at most that many instructions, and stops. Returns the number of instructions
-    /// executed, fewer than `count` if the push or pop is complete.
+    /// Lets the stopped process execute at most that many instructions, and stops it again. Returns
+    /// the number of instructions executed, fewer than `count` if the push or pop is complete.
     pub fn step(&mut self, count: usize) -> usize {
         for done in 0..count {
             ptrace::step(self.pid(), None).expect("it is stopped");
@@ -123,7 +123,7 @@ impl Process {
         count
     }
 
-    /// Kills it, and waits for its end.
+    /// Kills the child process, and waits for its end.
     pub fn kill(mut self) {
         self.end();
     }
@@ -144,12 +144,12 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Lets it end in order, or kills it if it does not. Returns `true` if it did.
+    /// Lets the child process end in order, or kills it if it does not. Returns `true` if it did.
     pub fn finish(mut self) -> bool {
         self.ask("exit") == Answer::Line("bye".into())
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns how the child process ended, if it has.
     pub fn status(&mut self) -> Option<std::process::ExitStatus> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {

@@ -1,8 +1,8 @@
-//! A process with one end of a transport, which does what its standard input says.
+//! A process with one end of a transport, which executes commands from its standard input.
 //!
 //! ```text
 //! push N      sends N messages                 → pushed ACCEPTED [error]
-//! fill        sends until there is no room     → pushed ACCEPTED [error]
+//! fill        sends until the ring is full     → pushed ACCEPTED [error]
 //! drain       takes until nothing comes        → popped SENDER:NUMBER … [error]
 //! take N      takes at most N messages         → popped SENDER:NUMBER … [error]
 //! poll MS     takes for that long              → popped SENDER:NUMBER … [error]
@@ -17,17 +17,17 @@ use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Pauses of a receiver that finds nothing, before it says so.
+/// Pauses of a receiver that finds nothing, before it reports that.
 const LOOKS: usize = 3;
 
-/// Tells the tracer where it is.
+/// Stops for the tracer, which counts these points.
 #[inline(always)]
 fn trap() {
-    // SAFETY: the tracer, which has asked for it, continues after the instruction.
+    // SAFETY: the tracer, which requested it, continues after the instruction.
     unsafe { core::arch::asm!("int3") };
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // The tracer may be gone, which ends this process with the next command.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
@@ -36,21 +36,21 @@ fn say(line: &str) {
 fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u64) -> String) {
     let mut end = match attached {
         Ok(end) => end,
-        Err(error) => return say(&format!("refused {error}")),
+        Err(error) => return print_line(&format!("refused {error}")),
     };
-    say("ready");
+    print_line("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
         if word == "exit" {
             break;
         }
-        say(&command(&mut end, word, number.parse().unwrap_or(0)));
+        print_line(&command(&mut end, word, number.parse().unwrap_or(0)));
     }
     drop(end);
-    say("bye");
+    print_line("bye");
 }
 
-/// Sends as commanded.
+/// Runs a child process that sends messages as commanded.
 pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
     let mut next = 0;
     serve(P::sender(place, attach), |sender, word, number| {
@@ -74,7 +74,7 @@ pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
     });
 }
 
-/// Receives as commanded.
+/// Runs a child process that receives messages as commanded.
 pub fn receiver<P: Peer>(place: &Path, attach: Attach) {
     serve(P::receiver(place, attach), |receiver, word, number| {
         if word == "step" {

@@ -12,7 +12,7 @@ const AFTER: u64 = 3;
 /// Messages to a receiver that is dead, and to its successor.
 const MORE: u64 = 20;
 
-/// Starts both ends, the creating one first. Returns the sender and the receiver.
+/// Starts the processes of both ends, the creating one first. Returns the sender and the receiver.
 pub fn both<P: Peer>(name: &str, place: &Place) -> (Process, Process) {
     let start = |end| {
         let attach = if end == P::CREATOR { Attach::Create } else { Attach::Join };
@@ -29,8 +29,8 @@ pub fn both<P: Peer>(name: &str, place: &Place) -> (Process, Process) {
     }
 }
 
-/// What a receiver has said: messages, messages that no sender made, and whether it hangs, has died
-/// or reports an error.
+/// A receiver's answers: messages, messages that no sender made, and whether it hangs, has died or
+/// reports an error.
 #[derive(Default)]
 pub struct Popped {
     pub messages: Vec<(u64, u64)>,
@@ -58,13 +58,13 @@ impl Popped {
     }
 
     pub fn ask(&mut self, receiver: &mut Process, command: &str) {
-        // One that has failed is not asked again.
+        // One that has failed gets no further command.
         if !self.hangs && !self.died {
             self.add(receiver.ask(command));
         }
     }
 
-    /// Numbers of the messages of a sender, in the order in which they came.
+    /// Returns the numbers of the messages of a sender, in the order in which they came.
     pub fn of(&self, sender: u64) -> Vec<u64> {
         self.messages.iter().filter(|(whose, _)| *whose == sender).map(|(_, number)| *number).collect()
     }
@@ -89,7 +89,7 @@ fn pushed(answer: &Answer) -> (u64, bool) {
     }
 }
 
-/// Returns the number of instructions of a push or a pop.
+/// Returns the number of CPU instructions of a push or a pop.
 pub fn instructions<P: Peer>(name: &str, end: End) -> usize {
     let place = Place::new();
     let (mut sender, mut receiver) = both::<P>(name, &place);
@@ -102,7 +102,7 @@ pub fn instructions<P: Peer>(name: &str, end: End) -> usize {
     victim.step(1_000_000)
 }
 
-/// Returns at most `limit` of the places between instructions, the first and the last among them.
+/// Returns at most `limit` of the points between instructions, the first and the last among them.
 pub fn points(instructions: usize, limit: usize) -> Vec<usize> {
     let last = instructions.max(1);
     if last < limit {
@@ -120,8 +120,8 @@ const OTHER: u64 = 2;
 const RECEIVER: [&str; 4] =
     ["receiver hangs", "receiver crashes", "receiver reports an error", "messages that nobody sent"];
 
-/// Stops a sender after that many instructions of a push, looks at the receiver and at another
-/// sender if there may be one, kills the sender, and lets a successor send.
+/// Kills a sender after `point` instructions of a push, and lets a successor send. Before the kill,
+/// the receiver and another sender, if there may be one, are tried.
 pub fn kill_sender<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     let place = Place::new();
     let (mut sender, mut receiver) = both::<P>(name, &place);
@@ -247,8 +247,8 @@ fn succeed<P: Peer>(
     );
 }
 
-/// Stops a receiver after that many instructions of a pop, lets the sender send, kills the
-/// receiver, and lets a successor take what is left.
+/// Kills a receiver after `point` instructions of a pop, and lets a successor take what is left.
+/// Before the kill, the sender sends.
 pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     const KILLED: &str = "receiver killed";
     const PAUSED: &str = "receiver paused";
@@ -309,8 +309,8 @@ pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     facts.add(KILLED, "messages lost", lost);
 }
 
-/// Ends both in order, and kills both: what is left in `/dev/shm`, and whether the transport can be
-/// created again there.
+/// Counts the files that both ends leave in `/dev/shm`, ended in order or killed. Then tries to
+/// create the transport again there.
 pub fn leave<P: Peer>(name: &str, facts: &mut Facts) {
     for is_killed in [false, true] {
         let place = Place::new();

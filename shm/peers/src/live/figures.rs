@@ -3,13 +3,13 @@
 
 use hdrhistogram::Histogram;
 
-/// The counts and times of one agent.
+/// The counts and times of one writer or reader.
 pub struct Figures {
-    /// From before to after a write.
+    /// Time of a write, from before to after it.
     pub write: Histogram<u64>,
-    /// From when it was due.
+    /// Time of a write from when it was due.
     pub from_due: Histogram<u64>,
-    /// From before the write until a reader has the value.
+    /// Time from before a write until a reader has the value.
     pub propagation: Histogram<u64>,
     /// Writes made.
     pub writes: u64,
@@ -23,7 +23,7 @@ pub struct Figures {
     pub changed: u64,
     /// Processes that died.
     pub died: u64,
-    /// How long its writer wrote.
+    /// Time for which the writer wrote, in nanoseconds.
     pub ns: u64,
 }
 
@@ -32,7 +32,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl Figures {
-    /// Creates results without any sample.
+    /// Creates the results of one agent, without any sample.
     pub fn new() -> Self {
         let [write, from_due, propagation] = std::array::from_fn(|_| histogram());
         let [writes, reads, missed, torn, changed, died, ns] = [0; 7];
@@ -98,7 +98,7 @@ impl Figures {
         }
     }
 
-    /// The table's header.
+    /// The header of the table of results.
     pub const HEAD: &str = "                  write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn changed died";
 
     /// Prints the results as a row of the table.

@@ -13,7 +13,7 @@ const ROOM: usize = 1024;
 
 /// A compared crate whose ends are threads of one process.
 pub trait Heap: Peer<Writer: Send, Reader: Send> {
-    /// Creates a writer and `readers` readers.
+    /// Creates a writer and `readers` readers of the compared crate.
     fn make(readers: usize) -> (Self::Writer, Vec<Self::Reader>);
 }
 
@@ -50,7 +50,7 @@ impl Heap for Board {
     }
 }
 
-/// The crate `seqlock`.
+/// The crate `seqlock`, between threads.
 pub struct Sequence;
 
 impl Peer for Sequence {
@@ -75,7 +75,7 @@ impl Heap for Sequence {
     }
 }
 
-/// The crate `left-right`.
+/// The crate `left-right`, between threads.
 pub struct LeftRight;
 
 /// The value of the crate `left-right`.

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The first word of a child's command line.
+/// The first word of the command line of a child process.
 pub const CHILD: &str = "--child";
 /// How long an end may take beyond the time of a round: a writer of mmap-sync may wait for a second
 /// more than once.
@@ -22,13 +22,13 @@ const GRACE: Duration = Duration::from_secs(4);
 
 /// A compared crate as a child process runs it.
 pub struct Contender {
-    /// Its name.
+    /// The name of the compared crate.
     pub name: &'static str,
     role: fn(&Role<'_>) -> Figures,
 }
 
 impl Contender {
-    /// Returns the compared crate of that name.
+    /// Returns the compared crate of that name; it runs in child processes.
     pub const fn of<P: Shared>() -> Self {
         Self { name: P::NAME, role: role::<P> }
     }
@@ -64,7 +64,7 @@ fn control(folder: &Path) -> AtomicWords {
     Region::map("control", &file, true).expect("its memory").words()
 }
 
-/// Runs a child process as its command line says.
+/// Runs a child process of the benchmark as its command line requests.
 pub fn child(words: &[String], all: &[Contender]) {
     let [parent, name, agent, readers, ns, load, folder] = words else { panic!("{CHILD} is for itself") };
     let number = |word: &String| word.parse::<u64>().expect("a number");
@@ -91,7 +91,7 @@ fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout
     (child, is_ready.then_some(said))
 }
 
-/// Runs one round of one compared crate.
+/// Runs one round of the benchmark with one compared crate.
 pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &Path) -> Figures {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let folder = folder.join(format!("peer-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));

@@ -16,18 +16,19 @@ use wyhash::WyHash;
 /// The room of a queue.
 const ROOM: usize = 1024;
 
-/// A compared crate whose ends are processes. The writing end is there before readers come.
+/// A compared crate whose ends are in separate processes. The writing end is there before readers
+/// come.
 pub trait Shared: Peer {
     /// Creates the writing end in a new directory, for `readers` readers.
     fn writer(folder: &Path, readers: usize) -> Self::Writer;
-    /// Opens a reading end.
+    /// Opens a reading end in the directory of the writing end.
     fn reader(folder: &Path) -> Self::Reader;
 }
 
 /// The board of this project under a name.
 pub struct Named;
 
-/// Returns the last part of the directory's path.
+/// Returns the last component of a directory's path.
 pub fn name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

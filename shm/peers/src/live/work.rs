@@ -8,37 +8,37 @@ use system::pin;
 use shm::sync::Ordering;
 use std::time::Duration;
 
-/// Number of words of a value.
+/// Number of words of a published value.
 pub const WORDS: usize = 8;
-/// The value that is published.
+/// The value that the writer publishes.
 pub type Value = [u64; WORDS];
 /// Writes a second where they are paced.
 const RATE: f64 = 10_000.0;
 /// Words differ by this.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// How long a slow reader holds a value that it has read.
+/// Time for which a slow reader holds a value that it has read.
 pub const HOLD: Duration = Duration::from_millis(20);
 
 /// Index of the control word with the progress of the round.
 pub const STATE: usize = 0;
 /// Index of the control word with the start time.
 pub const START: usize = 1;
-/// Number of control words.
+/// Number of control words that processes share.
 pub const CONTROL: usize = 512;
 /// Value of [`STATE`] while the round runs.
 pub const GO: u64 = 1;
 /// Value of [`STATE`] once the writer has ended.
 pub const OVER: u64 = 2;
 
-/// One way to publish a value to many readers.
+/// A crate under comparison: one way to publish a value to many readers.
 pub trait Peer {
-    /// The name in the table.
+    /// The crate's name in the table.
     const NAME: &'static str;
-    /// The writing end.
+    /// The writing end of the published value.
     type Writer;
-    /// A reading end.
+    /// A reading end of the published value.
     type Reader;
-    /// Publishes a value.
+    /// Publishes a value to all readers.
     fn write(writer: &mut Self::Writer, value: &Value);
     /// Copies the newest value, or the next one; returns `false` if it sees no newer one.
     fn read(reader: &mut Self::Reader, into: &mut Value) -> bool;
@@ -53,14 +53,14 @@ pub trait Peer {
     }
 }
 
-/// The load of a round: how often it writes.
+/// The load of a round: how often the writer writes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Load {
-    /// Poisson arrivals.
+    /// Writes are due at Poisson arrivals.
     Paced,
-    /// The same, and the first reader is slow.
+    /// Poisson arrivals, and the first reader is slow.
     Slow,
-    /// One write after the other.
+    /// Writes follow each other without a pause.
     Stress,
 }
 

@@ -39,7 +39,7 @@ impl Queue for Bulkhead {
     }
 }
 
-/// rtrb, on the heap.
+/// The crate rtrb, on the heap.
 pub struct Rtrb<P>(PhantomData<P>);
 
 impl<P: Payload> Queue for Rtrb<P> {
@@ -89,7 +89,7 @@ impl<P: Payload> Queue for Disruptor<P> {
     }
 }
 
-/// shaq's queue in a file under /dev/shm, as two processes share it.
+/// The crate shaq: its queue in a file under /dev/shm, as two processes share it.
 pub struct Shaq<P>(PhantomData<P>);
 
 impl<P: Payload> Queue for Shaq<P> {
@@ -112,10 +112,11 @@ impl<P: Payload> Queue for Shaq<P> {
     }
 }
 
-/// ringfire's ring of one writer in a file under /dev/shm, without loss, with one reader.
+/// The crate ringfire: its ring of one writer in a file under /dev/shm, without loss, with one
+/// reader.
 pub struct Ringfire;
 
-/// A queue's end and the file that it is in.
+/// A queue's end with the file that holds the queue.
 pub struct File<T> {
     end: T,
     path: PathBuf,

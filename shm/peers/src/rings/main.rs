@@ -16,7 +16,8 @@ mod tachyon;
 use crates::{ArrayQueue, Bulkhead, Channel, Disruptor, Ringfire, Rtrb, Shaq, Std};
 use pair::{Line, Packed, Pair, Payload, Queue, Sample};
 
-/// A contestant: its name, its payload, what takes a sample with so many trips, and those taken.
+/// A contestant: its name, its payload, the function that takes a sample of some trips, and the
+/// samples.
 struct Contestant {
     name: &'static str,
     payload: &'static str,

@@ -11,7 +11,7 @@ const BATCHES: u64 = 50;
 
 /// A message: seven words, like bulkhead's.
 pub trait Payload: Copy + Send + Sync + Default + 'static {
-    /// The name in the table.
+    /// The message's name in the table.
     const NAME: &'static str;
     fn of(words: [u64; 7]) -> Self;
     fn words(&self) -> [u64; 7];
@@ -54,7 +54,7 @@ impl Payload for Line {
     }
 }
 
-/// A queue with one producer and one consumer. Neither end blocks.
+/// A compared queue with one producer and one consumer. Neither end blocks.
 pub trait Queue: Sized + 'static {
     const NAME: &'static str;
     type Sender: Send + 'static;
@@ -67,7 +67,7 @@ pub trait Queue: Sized + 'static {
     fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]>;
 }
 
-/// What the other thread does with so many messages.
+/// The job of the other thread, with a number of messages.
 #[derive(Clone, Copy)]
 enum Job {
     Floor,
@@ -75,7 +75,7 @@ enum Job {
     Stream,
 }
 
-/// A queue in each direction, and the thread at their other end.
+/// A queue in each direction between two threads, for round trips.
 pub struct Pair<Q: Queue> {
     sender: Q::Sender,
     receiver: Q::Receiver,
@@ -87,7 +87,7 @@ pub struct Pair<Q: Queue> {
 /// The times measured of a pair of queues.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    /// Of one line that the two cores bounce, nanoseconds a round trip.
+    /// Round trip of one line that the two cores bounce, in nanoseconds.
     pub floor_ns: f64,
     /// A message there and one back.
     pub trip_ns: f64,
@@ -160,9 +160,9 @@ impl<Q: Queue> Pair<Q> {
         })
     }
 
-    /// Measures one sample: round trips, and a stream of twenty times as many messages; `None` if
-    /// the cores moved during it: the core-to-core round trips before and after differ by more than
-    /// a tenth.
+    /// Measures one sample of a ring: round trips, and a stream of twenty times as many messages.
+    /// `None` if the cores moved during it: the core-to-core round trips before and after differ by
+    /// more than a tenth.
     pub fn sample(&mut self, trips: u64) -> Option<Sample> {
         let before = self.floor(trips);
         let each = trips.div_ceil(BATCHES);

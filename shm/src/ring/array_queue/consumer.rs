@@ -8,7 +8,8 @@ use crate::ring::receiver::SharedQueue;
 use crate::ring::{BlockedSlot, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
-/// The receiving end of a ring of messages of `W` words. At most one at a time.
+/// The receiving end of an `array-queue` ring, whose producers share its slots; messages of `W`
+/// words. At most one at a time.
 pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: RingLayout<W>,
     /// The number of the next message to take. Private: no other process needs it.
@@ -18,8 +19,8 @@ pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring and to the announcements of all its producers, in
-    /// producer order; all must have their headers.
+    /// Attaches the receiving end to a ring and to all producers' announcements. The announcements
+    /// are in producer order; all must have their headers.
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not
@@ -29,7 +30,7 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in place of a crashed one: messages not taken yet arrive whole and
+    /// Attaches a receiving end in place of a crashed one. Messages not taken yet arrive whole and
     /// in order. A message that was being taken is delivered again if its slot was not freed.
     /// Producers may continue concurrently; retirements start again.
     ///
@@ -50,8 +51,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Returns `true` if a producer has claimed a position that was not taken: its message is
-    /// published or about to be.
+    /// Returns `true` if a producer has claimed a ring position that is not taken yet. Its message
+    /// is published or about to be.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]

@@ -2,24 +2,24 @@
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADER_WORDS};
 
-/// Offset of the producers' shared cursor.
+/// Offset (words) of the producers' shared cursor.
 pub const TAIL: usize = HEADER_WORDS;
-/// Offset of the first slot.
+/// Offset (words) of the first slot of the ring.
 pub const SLOTS: usize = TAIL + 16;
-/// The segment kind of a bounded ring with a stamp per slot.
+/// The segment kind of an `array-queue` ring.
 pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
-/// Flag of a written slot in its stamp, next to the lap; 0 means free.
+/// Flag in a slot's stamp that the slot is written, next to the pass number; 0 means free.
 pub(super) const WRITTEN: u64 = 1;
-/// Difference between the stamps of two successive laps.
+/// Difference between the stamps of a slot in two successive passes through the ring.
 pub(super) const LAP: u64 = 2;
 
-/// Returns the number of words of a ring.
+/// Returns the number of words of a ring's segment.
 pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
     SLOTS + capacity * (slot_words + 1)
 }
 
-/// Tail, slots and capacity of a ring, as the attaching end found and checked them.
+/// Tail, slots and capacity of an attached ring, already checked.
 pub(super) struct RingLayout<const W: usize> {
     pub(super) tail: AtomicWords,
     pub(super) slots: AtomicWords,
@@ -47,20 +47,20 @@ impl<const W: usize> RingLayout<W> {
         self.mask + 1
     }
 
-    /// Returns the offset of the slot of that position.
+    /// Returns the offset (words) of the slot of a position.
     #[inline(always)]
     pub(super) fn slot_offset(&self, position: u64) -> usize {
         (position & self.mask) as usize * (W + 1)
     }
 
-    /// Returns the stamp of a position's slot while it is free for that position.
+    /// Returns the value of a slot's stamp that means that it is free for a position.
     #[inline(always)]
     pub(super) fn free_stamp(&self, position: u64) -> u64 {
         (position >> self.log2) << LAP.trailing_zeros()
     }
 }
 
-/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get
+/// Writes the header of a ring into zeroed words, for tests and benches. A run's segments get
 /// theirs from the launcher.
 pub fn write_header<const W: usize>(words: &AtomicWords, capacity: usize) {
     Header {

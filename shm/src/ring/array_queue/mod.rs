@@ -53,7 +53,7 @@ pub use consumer::Consumer;
 pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
-/// Creates a ring with its producers' announcements on the heap and attaches all ends, for tests,
+/// Creates a ring and its producers' announcements on the heap and attaches all ends. For tests,
 /// models and benches.
 ///
 /// # Panics
@@ -85,13 +85,14 @@ mod link {
         intent,
     };
 
-    /// The technique `array-queue`.
+    /// The technique `array-queue`: one bounded ring that all producers share, with a stamp for
+    /// each slot.
     pub struct ArrayQueue;
 
     /// The receiving end of an `array-queue` link.
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
-    /// Specifies the segment of a link's ring, which all producers share.
+    /// Specifies the segment of an `array-queue` ring, which all producers share.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             name: spec.name.into(),
@@ -105,7 +106,7 @@ mod link {
         }
     }
 
-    /// The steps of a push into a ring that several producers share.
+    /// The steps of a push into an `array-queue` ring at which faults can interrupt it.
     pub const STEPS: &[Step] = &[Entered, Announced, Claimed, HalfWritten, Written, Published];
 
     impl Link for ArrayQueue {

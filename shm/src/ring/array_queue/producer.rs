@@ -14,7 +14,7 @@ use core::ops::ControlFlow;
 /// practically never happens; a hostile producer cannot delay a push for longer.
 const MAX_TRIES: u32 = 128;
 
-/// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `false`
+/// A producer's sending end of an `array-queue` ring; messages of `W` words. `PROTECTED` is `false`
 /// only in benches that measure the cost of the announcement: without it a death in the middle of a
 /// push cannot be repaired.
 pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
@@ -23,7 +23,7 @@ pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTE
 }
 
 impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
-    /// Attaches a sending end to a ring and to the producer's own announcement; both must have
+    /// Attaches a producer's sending end to a ring and to its own announcement. Both must have
     /// their headers.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         Err(Full)
     }
 
-    /// Withdraws the announcement of a push that was not completed; see
+    /// Clears the producer's announcement of a push that was not completed; see
     /// [`ring::Producer::withdraw`].
     pub fn withdraw(&mut self) {
         self.intent.withdraw();

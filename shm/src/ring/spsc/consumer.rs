@@ -5,7 +5,7 @@ use crate::memory::{AtomicWords, Cursor, HeaderError, ReadOnlyWords, Word};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::{Ordering, equal_unknown_to_compiler};
 
-/// The receiving end of a ring of messages of `M` words.
+/// The receiving end of an SPSC ring; messages of `M` words.
 // An empty poll reads the front of one line: a ring takes one line of the L1 cache, not two.
 #[repr(C, align(64))]
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
@@ -34,7 +34,8 @@ const fn max_drain(capacity: u64) -> u64 {
 }
 
 impl<const M: usize> Consumer<M> {
-    /// Attaches the receiving end to a ring in one region. See [`Consumer::attach_parts`].
+    /// Attaches the receiving end to a ring whose two parts are in one region. See
+    /// [`Consumer::attach_parts`].
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -43,8 +44,8 @@ impl<const M: usize> Consumer<M> {
         Self::attach_parts(&tail.into(), &head)
     }
 
-    /// Attaches the receiving end to a ring whose parts have their headers; only once for each
-    /// ring.
+    /// Attaches the receiving end to a ring whose two parts are in separate segments. Both must
+    /// have their headers; only once for each ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -59,8 +60,9 @@ impl<const M: usize> Consumer<M> {
         })
     }
 
-    /// Attaches a receiving end in place of a crashed one: messages after the stored head arrive
-    /// whole and in order. The producer may continue concurrently.
+    /// Attaches a receiving end in place of a crashed one, after the messages that it has freed.
+    /// Messages after the stored head arrive whole and in order. The producer may continue
+    /// concurrently.
     ///
     /// # Errors
     /// As [`Consumer::attach_parts`].
@@ -72,7 +74,8 @@ impl<const M: usize> Consumer<M> {
         Ok(consumer)
     }
 
-    /// Attaches a successor as [`Consumer::resume_parts`] does, to a ring in one region.
+    /// Attaches a receiving end in place of a crashed one, to a ring whose two parts are in one
+    /// region.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -81,8 +84,8 @@ impl<const M: usize> Consumer<M> {
         Self::resume_parts(&tail.into(), &head)
     }
 
-    /// Restarts at position 0, after the producer's crash is certain and before a new producer
-    /// starts. Take nothing until the producer's part was reset, all zero but its header.
+    /// Restarts at position 0 of the ring, after the producer's crash is certain and before a new
+    /// producer starts. Take nothing until the producer's part was reset, all zero but its header.
     pub fn restart(&mut self) {
         self.go_to(0);
         // Release: as in `release`. The new producer starts later.
@@ -122,8 +125,8 @@ impl<const M: usize> Consumer<M> {
         fault.map_or(Ok(message), Err)
     }
 
-    /// Takes a message as [`Consumer::try_pop`] does, without a `Result`, which would copy it
-    /// through memory again.
+    /// Takes a message as [`Consumer::try_pop`] does, but stores a fault in `fault` instead of
+    /// returning it. A `Result` would copy the message through memory again.
     #[inline(always)]
     pub(in crate::ring) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         let message = self.take_or(fault)?;
@@ -147,8 +150,8 @@ impl<const M: usize> Consumer<M> {
         }
     }
 
-    /// Drains as [`Consumer::drain`] does; a fault found after messages is returned by the next
-    /// call.
+    /// Drains as [`Consumer::drain`] does, but stores a fault in `fault` instead of returning it. A
+    /// fault found after messages is returned by the next call.
     #[inline(always)]
     pub(in crate::ring) fn drain_or(
         &mut self,
@@ -176,8 +179,8 @@ impl<const M: usize> Consumer<M> {
         taken as usize
     }
 
-    /// Takes a message as [`Consumer::try_pop`] does, but the producer may not overwrite it before
-    /// [`Consumer::release`]: a successor of this consumer takes it again.
+    /// Takes a message that the producer may not overwrite before [`Consumer::release`]. A
+    /// successor of this consumer takes it again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`].
@@ -188,20 +191,21 @@ impl<const M: usize> Consumer<M> {
         fault.map_or(Ok(message), Err)
     }
 
-    /// Frees the slots of all messages that were taken.
+    /// Frees the ring slots of all messages that were taken.
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the producer's Acquire load of the head; our reads come before.
         self.head_word.store(self.taken(), Ordering::Release);
     }
 
-    /// Returns how many messages were taken, including by crashed predecessors.
+    /// Returns how many messages of the ring were taken, including by crashed predecessors.
     #[inline(always)]
     pub const fn taken(&self) -> u64 {
         self.expected_sequence - 1
     }
 
-    /// Skips messages that were taken before and never freed, up to the one after `taken` messages.
+    /// Skips messages that were taken and not freed by a predecessor, up to the one after `taken`
+    /// messages.
     pub fn skip_to(&mut self, taken: u64) {
         if taken > self.taken() {
             self.go_to(taken);

@@ -65,31 +65,32 @@ use crate::memory::{
 };
 use crate::ring::MESSAGE_WORDS;
 
-/// Offset of the consumer's cursor within its part; also in a region that holds both parts.
+/// Offset (words) of the consumer's cursor within its part of the ring. Also in a region that holds
+/// both parts.
 pub const HEAD: usize = HEADER_WORDS;
-/// Words in the consumer's part.
+/// Words in the consumer's part of a ring: its header and cursor.
 pub const HEAD_WORDS: usize = HEAD + 16;
-/// Offset of the slots within the producer's part, for a ring of index 0.
+/// Offset (words) of the slots within the producer's part, for a ring of index 0.
 pub const SLOTS: usize = HEADER_WORDS;
 /// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
 /// More messages than are ever counted. Scribbled numbers are cut to it.
 const POSITION_LIMIT: u64 = u64::MAX >> 8;
-/// The segment kind of the producer's part.
+/// The segment kind of the producer's part of a ring: the slots.
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
     "ring",
     &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("cache-colors", CACHE_COLORS)],
 );
-/// The segment kind of the consumer's part.
+/// The segment kind of the consumer's part of a ring: its cursor.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
-/// Returns the words of a slot: the message and its sequence.
+/// Returns the words of a ring's slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {
     message_words + 1
 }
 
-/// Returns the words of the producer's part.
+/// Returns the words of the producer's part of a ring: header and slots.
 pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + capacity * slot_words(message_words)
 }
@@ -97,12 +98,12 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
 /// Words before the first slot of a ring, and after its last one; their sum for any index.
 const WORDS_BUT_SLOTS: usize = SLOTS + (CACHE_COLORS - 1) * LINE_WORDS;
 
-/// Returns the offset of the slots within the producer's part, by the ring's index.
+/// Returns the offset (words) of the first slot, which depends on the ring's index (cache color).
 pub const fn first_slot(index: u64) -> usize {
     SLOTS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// Returns the words of both parts together.
+/// Returns the words of a ring's two parts together.
 pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
     HEAD_WORDS + tail_words(capacity, message_words)
 }
@@ -135,7 +136,7 @@ fn geometry<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Resul
     }
 }
 
-/// Makes a ring on the heap and attaches both ends: for tests, models and benches.
+/// Creates a ring on the heap and attaches both ends, for tests, models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -148,7 +149,7 @@ pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) 
     )
 }
 
-/// Writes the headers of a ring in zeroed words: for tests and benches.
+/// Writes the headers of a ring's two parts into zeroed words, for tests and benches.
 ///
 /// # Panics
 /// If the region is shorter than [`ring_words`].
@@ -156,7 +157,7 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
     write_header_of::<M>(words, capacity, 0);
 }
 
-/// Writes the headers as [`write_header`] does, for the ring of that index: its slots begin at
+/// Writes the headers as [`write_header`] does, for the ring with this index. Its slots begin at
 /// [`first_slot`].
 ///
 /// # Panics

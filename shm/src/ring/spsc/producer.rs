@@ -10,7 +10,7 @@ use core::ops::ControlFlow;
 /// Maximum number of messages that are published together: 16 were as fast as more.
 const MAX_BATCH: u64 = 16;
 
-/// Counts the messages published in a ring: the first position without one. Reads every slot. The
+/// Counts the messages ever published in a ring, given its two parts. Reads every slot. The
 /// producer may continue concurrently: not fewer than at the call, not more than at the return.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> 
     Ok((0..capacity).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
 }
 
-/// The sending end of a ring of messages of `M` words, in cache lines of its own.
+/// The sending end of an SPSC ring, in cache lines of its own; messages of `M` words.
 #[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: ReadOnlyWords,
@@ -38,7 +38,8 @@ pub struct Producer<const M: usize = MESSAGE_WORDS> {
 }
 
 impl<const M: usize> Producer<M> {
-    /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
+    /// Attaches the sending end to a ring whose two parts are in one region. See
+    /// [`Producer::attach_parts`].
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -47,7 +48,8 @@ impl<const M: usize> Producer<M> {
         Self::attach_parts(&tail, &head.into())
     }
 
-    /// Attaches the sending end to a ring whose parts have their headers; only once for each ring.
+    /// Attaches the sending end to a ring whose two parts are in separate segments. Both must have
+    /// their headers; only once for each ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -61,8 +63,8 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Attaches a sending end in place of a crashed one, and continues after the last message that
-    /// was published. The consumer may continue concurrently. Reads every slot once.
+    /// Attaches a sending end in place of a crashed one, which continues after its last published
+    /// message. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -75,7 +77,8 @@ impl<const M: usize> Producer<M> {
         Ok(producer)
     }
 
-    /// Attaches a successor as [`Producer::resume_parts`] does, to a ring in one region.
+    /// Attaches a sending end in place of a crashed one, to a ring whose two parts are in one
+    /// region.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -84,12 +87,14 @@ impl<const M: usize> Producer<M> {
         Self::resume_parts(&tail, &head.into())
     }
 
-    /// Returns how many messages were published, including those of crashed predecessors.
+    /// Returns how many messages were published in the ring, including those of crashed
+    /// predecessors.
     pub const fn published(&self) -> u64 {
         self.tail
     }
 
-    /// Returns the message that was published last, if any; also by a crashed predecessor.
+    /// Returns the message that was published last in the ring, if any. Also by a crashed
+    /// predecessor.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
         let slot = self.slots.slot(last);
@@ -155,8 +160,8 @@ impl<const M: usize> Producer<M> {
         reach(at, Step::Published)
     }
 
-    /// Pushes the first of these messages, up to as many as fit, in batches. Returns their number.
-    /// A producer that crashes here has published the first ones, or none.
+    /// Pushes the first of some messages, up to as many as fit, in batches. Returns their number. A
+    /// producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
@@ -220,7 +225,7 @@ impl<const M: usize> Producer<M> {
         }
     }
 
-    /// Restarts at position 0, after the ring's memory was reset for a new consumer.
+    /// Restarts at position 0 of the ring, after its memory was reset for a new consumer.
     pub fn restart(&mut self) {
         (self.tail, self.cached_head) = (0, 0);
     }

@@ -44,7 +44,7 @@ impl<const LENIENT: u8> Reads for Lenient<LENIENT> {
     }
 }
 
-/// Goes on after a gap and does not say so.
+/// Continues after a gap and does not report it.
 struct Silent(LogReader);
 
 impl Follows for Silent {
@@ -117,7 +117,7 @@ impl Writes for InPlace {
     }
 }
 
-/// What the checks say about these ends: they must find something.
+/// Asserts that the checks find a defect in these ends.
 fn is_found<W: Writes, R: Reads, F: Follows>(what: &str) {
     let config = Config { cases: 2_000, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
     let found = TestRunner::new(config).run(&(shapes(), acts()), |(shape, acts)| {

@@ -96,7 +96,7 @@ impl Writes for Writer {
     }
 }
 
-/// One board, its ends, and what the model knows.
+/// One board, its ends, and the state of the model.
 struct World<W, R, F> {
     shape: BoardShape,
     words: AtomicWords,
@@ -219,7 +219,8 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
     }
 }
 
-/// Does all that to a board of these ends, and says what is not as it must be.
+/// Performs all operations on a board of these ends, and returns the first difference from the
+/// model.
 pub fn check<W: Writes, R: Reads, F: Follows>(shape: BoardShape, acts: &[Act]) -> Result<(), String> {
     let mut world = World::<W, R, F>::new(shape);
     for act in acts {

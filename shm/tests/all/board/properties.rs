@@ -1,4 +1,4 @@
-//! The library's board does what the model says, whatever happens when.
+//! The library's board behaves as the model, whatever happens when.
 
 use super::model::{acts, check, shapes};
 use proptest::prelude::*;

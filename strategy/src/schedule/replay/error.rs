@@ -3,11 +3,11 @@
 use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
 
-/// The header of a recorded flow.
+/// The header line of a recorded flow.
 pub(in crate::schedule) const HEADER: &str =
     "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
-/// A recorded flow that cannot be replayed.
+/// The error that a recorded flow cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Settings out of range.
@@ -16,21 +16,21 @@ pub enum ReplayError {
     /// The file cannot be opened or read.
     #[error("{file}: cannot be read: {source}")]
     Read {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
         /// The error of the system.
         source: std::io::Error,
     },
-    /// No rows.
+    /// The file has no rows.
     #[error("{file}: no orders\nexpected the header {HEADER} and at least one row below it")]
     Empty {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
     },
     /// A header that lacks a column, or has one that is unknown or there twice.
     #[error("{file}:{line}: {problem}\nexpected {HEADER} and optionally venue, in any order")]
     Header {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
         /// Line of the error, from 1.
         line: u64,
@@ -40,7 +40,7 @@ pub enum ReplayError {
     /// A row with more or fewer fields than the header.
     #[error("{file}:{line}: {found} fields, the header has {expected}")]
     Fields {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
         /// Line of the error, from 1.
         line: u64,
@@ -52,7 +52,7 @@ pub enum ReplayError {
     /// A field with an invalid value for its column.
     #[error("{file}:{line}: column {column}: {} {why}", excerpt(found))]
     Field {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
         /// Line of the error, from 1.
         line: u64,
@@ -68,14 +68,14 @@ pub enum ReplayError {
         "{file}:{line}: more than the {MAX_ORDERS} orders that a schedule holds: replay only the first ones"
     )]
     TooMany {
-        /// The file.
+        /// The file of the recorded flow.
         file: String,
         /// The first line too many, from 1.
         line: u64,
     },
 }
 
-/// Returns the start of a field in quotes, on one line whatever it holds.
+/// Returns the start of a file's field in quotes, on one line, for an error message.
 pub(super) fn excerpt(field: &str) -> String {
     const SHOWN: usize = 40;
     match field.char_indices().nth(SHOWN) {

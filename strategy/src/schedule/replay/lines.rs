@@ -7,7 +7,8 @@ const MAX_LINE: u64 = 4096;
 /// Maximum number of consecutive blank lines.
 const MAX_BLANK: u64 = 1 << 20;
 
-/// A reader that fails as soon as its input cannot be a recorded flow.
+/// A reader that fails as soon as its input cannot be a recorded flow. That is a line too long, or
+/// too many blank lines.
 pub(super) struct BoundedLines<R> {
     input: R,
     /// Bytes of the line so far.

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The settings with which a recorded flow becomes a schedule.
+/// Settings for turning a recorded flow into a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
     /// Strategies, 1 to [`protocol::wire::MAX_STRATEGIES`].
@@ -36,7 +36,7 @@ pub struct Replay {
     pub orders: Option<u64>,
 }
 
-/// Reads a recorded flow from a file.
+/// Reads a recorded flow from a file and turns it into a schedule.
 ///
 /// The file is comma-separated; its first line names the columns, in any order.
 ///
@@ -80,7 +80,8 @@ pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     }
 }
 
-/// Reads a recorded flow from any reader; `name` stands for the file in errors. See [`replay`].
+/// Reads a recorded flow from any reader and turns it into a schedule. `name` stands for the file
+/// in errors. See [`replay`].
 ///
 /// # Errors
 /// See [`replay`].

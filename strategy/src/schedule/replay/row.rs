@@ -8,7 +8,7 @@ use csv::ByteRecord;
 use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
 
-/// A column of a recorded flow.
+/// A column of a recorded flow's CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     TimeUs,
@@ -53,7 +53,7 @@ impl Column {
     }
 }
 
-/// A validated row of the recorded flow.
+/// A validated row of a recorded flow: one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplayRow {
     /// Nanoseconds from any origin.
@@ -68,7 +68,7 @@ pub(super) struct ReplayRow {
     pub(super) venue: Option<u16>,
 }
 
-/// The positions of the columns.
+/// The positions of a recorded flow's columns, from its header.
 pub(super) struct Columns {
     /// Position by `Column as usize`; only that of the venue may be missing.
     at: [Option<usize>; Column::ALL.len()],
@@ -76,7 +76,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Reads the header of a recorded flow.
+    /// Reads the header of a recorded flow, which names the columns.
     pub(super) fn read(file: &str, line: u64, header: &ByteRecord) -> Result<Self, ReplayError> {
         let wrong = |problem| ReplayError::Header { file: file.into(), line, problem };
         let mut at = [None; Column::ALL.len()];

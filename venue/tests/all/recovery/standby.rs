@@ -10,7 +10,7 @@ pub(super) struct StandbyReplica {
     pub(super) follower: Option<ReplicaFollower>,
     pub(super) how: Successor,
     pub(super) turns: usize,
-    /// All segments that there ever were: what the journal said before it was cut behind snapshots.
+    /// All segments that there ever were: the journal's contents before it was cut after snapshots.
     pub(super) archive: tempfile::TempDir,
     pub(super) snapshots: usize,
 }

@@ -23,8 +23,8 @@ fn liveness() -> Liveness {
     liveness
 }
 
-/// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that
-/// time (ns).
+/// Looks every 100 ms from `from` to `to` (ms) at thread 0, which publishes the value of `says` at
+/// that time (ns).
 fn watch(
     liveness: &mut Liveness,
     from: u64,

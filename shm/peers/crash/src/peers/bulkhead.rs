@@ -4,7 +4,7 @@ use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
 use shm::queue::{self, MessageQueue, Receiver, Sender};
 use std::path::Path;
 
-/// A queue of `SENDERS` senders.
+/// A queue of this project, with `SENDERS` senders.
 pub struct Bulkhead<const SENDERS: usize>;
 
 impl<const SENDERS: usize> Peer for Bulkhead<SENDERS> {
