@@ -18,7 +18,7 @@ use crate::wire::ID_WIDTH;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// Number of steps by which a filling log raises the minimum length of the gaps that it keeps.
+/// Number of steps in which a filling log raises the shortest pause of its thread that it records.
 pub const LEVELS: usize = 4;
 /// Maximum number of gaps in a log, for all incarnations of its thread together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
@@ -103,7 +103,8 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets how many gaps the log may keep. Publishes the count unless the capacity is 0.
+    /// Sets how many pauses of its thread a log may record. Publishes the count unless the capacity
+    /// is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {

@@ -274,7 +274,7 @@ impl StatusWriter {
         counters::announce(&self.counters, roles);
     }
 
-    /// Returns the writer of the counters of the thread's agents, from the first one on.
+    /// Returns a writer of the agents' counters, positioned at the thread's first agent.
     #[inline(always)]
     pub const fn slots(&self) -> CounterSlots<'_> {
         CounterSlots::new(&self.counters)

@@ -140,7 +140,8 @@ impl Listener {
         Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Makes [`Doorbell::from_outside`] wake the listener as well.
+    /// Also lets a process that writes to none of the rings wake the listener
+    /// ([`Doorbell::from_outside`]).
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].

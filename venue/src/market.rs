@@ -49,7 +49,7 @@ pub struct Market {
     refused: u64,
 }
 
-/// The state of an exchange's market in a snapshot.
+/// A snapshot of an exchange's market: its order books, open orders and next numbers.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MarketState {
     exchange: State,

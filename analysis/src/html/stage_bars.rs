@@ -123,7 +123,7 @@ fn table(summary: &Summary) -> Markup {
     }
 }
 
-/// Describes a measured duration in words, for a table of stages.
+/// Returns a phrase for what a stage measures, such as the way from engine to gateway.
 pub fn meaning(measure: Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {

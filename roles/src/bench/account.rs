@@ -116,7 +116,8 @@ impl AgentAccount {
         self.0[Field::State as usize].store(state, Ordering::Release);
     }
 
-    /// Returns the launcher's reading end of the result segment.
+    /// Returns a read-only view of the results that a process of a benchmark leaves to the
+    /// launcher.
     pub fn view(&self) -> AccountView {
         AccountView::new(self.0.clone())
     }

@@ -221,8 +221,8 @@ pub fn survey<T: Link>() -> Vec<CheckResult> {
     findings
 }
 
-/// Runs every check on a technique, in each memory that it supports, until the first fails. Takes
-/// seconds, on one or two cores.
+/// Tests that a queue keeps its contract on the heap and in shared memory; stops at the first
+/// failure. Takes seconds, on one or two cores.
 ///
 /// # Errors
 /// The first failed check.

@@ -26,7 +26,7 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
-/// Returns the time unit in which all latencies of a bill are printed.
+/// Returns the time unit of all latencies in the tables of `launcher bill`.
 pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
     let of =
         |row: &BillRow| [row.p50_ns, row.p99_ns, row.p999_ns, row.stall_free_p99_ns, row.stall_free_p999_ns];

@@ -11,7 +11,7 @@ use crate::table::{Column, Grid, GridRow};
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;
 
-/// Returns the report of the board benchmark (`launcher board`).
+/// Returns tables and charts of a benchmark of shared latest-value cells (`launcher board`).
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
         ReportSection::new(format!("case-{number}"), label)

@@ -11,7 +11,7 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// The figures of one combination of queue, speeds and waiting, over its sound runs.
+/// Latency and throughput of one queue at one producer and consumer rate, over the valid runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The run time, in nanoseconds.

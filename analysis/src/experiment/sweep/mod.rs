@@ -143,7 +143,7 @@ impl SweepPoint {
         self.runs.iter().map(|run| run.outline.clone()).collect()
     }
 
-    /// Returns the outlines of the complete and valid runs with this combination of settings.
+    /// Returns the summaries of the complete and valid runs with this combination of settings.
     pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
     }

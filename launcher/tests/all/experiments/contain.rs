@@ -15,8 +15,8 @@ fn rows(flags: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
     (table["rows"].as_array().unwrap().clone(), out)
 }
 
-/// The rows of a small matrix in which the given faults were contained at `process`. A strategy that
-/// waited may have been stalled by the machine.
+/// The rows of a small matrix in which the given faults were contained at `process`. A strategy
+/// that waited may have been stalled by the machine.
 fn rows_with_contained(flags: &[&str], faults: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
     let (rows, out) = rows(flags);
     for fault in faults {

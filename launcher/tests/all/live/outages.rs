@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// 10,000 orders in a second for two venues.
+/// 20,000 orders in two seconds for two venues.
 const LOAD: &[&str] = &[
     "--strategies",
     "2",
     "--venues",
     "2",
     "--orders",
-    "10000",
+    "20000",
     "--window",
-    "1s",
+    "2s",
     "--delay",
     "uniform:1ms..20ms",
     "--idle",
