@@ -4,8 +4,7 @@
 //! It is a mux over MPMC queues: each push and each pop pays an uncontended CAS, and checking a
 //! queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
 
-use crate::element::{Element, LineMessage};
-use core::marker::PhantomData;
+use crate::element::LineMessage;
 use core::ops::ControlFlow;
 use crossbeam_queue::ArrayQueue;
 use shm::attached::Attached;
@@ -15,32 +14,32 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
-/// The technique `array-queue-mux`. `E` is the form in which it carries messages.
-pub struct ArrayQueueMux<E = LineMessage>(PhantomData<E>);
+/// The technique `array-queue-mux`.
+pub struct ArrayQueueMux;
 
-type Queue<E> = Arc<ArrayQueue<E>>;
+type Queue = Arc<ArrayQueue<LineMessage>>;
 
 /// The sending end: the producer's own queue.
-pub struct QueueSender<E>(Queue<E>);
+pub struct QueueSender(Queue);
 
 /// The receiving end: all queues and the start of the next scan.
-pub struct QueueMux<E> {
-    queues: Vec<Queue<E>>,
+pub struct QueueMux {
+    queues: Vec<Queue>,
     next: usize,
 }
 
-impl<E: Element> shm::ring::Producer for QueueSender<E> {
+impl shm::ring::Producer for QueueSender {
     #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        whole(at, || self.0.push(E::from_message(message)).map_err(|_| Full))
+        whole(at, || self.0.push(LineMessage(*message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for QueueMux<E> {
+impl shm::ring::Consumer for QueueMux {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // The same scan as `spsc_mux`, so that only the queues differ: two passes of read-only
@@ -52,29 +51,29 @@ impl<E: Element> shm::ring::Consumer for QueueMux<E> {
         };
         let message = self.queues[place].pop()?;
         self.next = if place + 1 == self.queues.len() { 0 } else { place + 1 };
-        Some((Some(place), message.message()))
+        Some((Some(place), message.0))
     }
 }
 
-fn queue<E: Element>(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Queue<E> {
+fn queue(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Queue {
     attached.shared(&format!("{}-{index}", spec.name), || ArrayQueue::new(spec.capacity as usize))
 }
 
-impl<E: Element> Link for ArrayQueueMux<E> {
+impl Link for ArrayQueueMux {
     const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
 
-    type Producer = QueueSender<E>;
-    type Consumer = QueueMux<E>;
+    type Producer = QueueSender;
+    type Consumer = QueueMux;
 
     fn producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
-    ) -> Result<QueueSender<E>, RegionError> {
+    ) -> Result<QueueSender, RegionError> {
         Ok(QueueSender(queue(spec, index, attached)))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux<E>, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux, RegionError> {
         let queues = (0..spec.producers).map(|index| queue(spec, index, attached)).collect();
         Ok(QueueMux { queues, next: 0 })
     }

@@ -4,8 +4,7 @@
 //! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live
 //! in shared memory.
 
-use crate::element::{Element, LineMessage};
-use core::marker::PhantomData;
+use crate::element::LineMessage;
 use core::ops::ControlFlow;
 use crossbeam_queue::ArrayQueue;
 use shm::attached::Attached;
@@ -15,45 +14,45 @@ use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::Arc;
 
-/// The technique `crossbeam-array-queue`. `E` is the form in which it carries messages.
-pub struct CrossbeamArrayQueue<E = LineMessage>(PhantomData<E>);
+/// The technique `crossbeam-array-queue`.
+pub struct CrossbeamArrayQueue;
 
 /// A sending or the receiving end of `crossbeam-array-queue`.
-pub struct QueueEnd<E>(Arc<ArrayQueue<E>>);
+pub struct QueueEnd(Arc<ArrayQueue<LineMessage>>);
 
-impl<E: Element> shm::ring::Producer for QueueEnd<E> {
+impl shm::ring::Producer for QueueEnd {
     #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        whole(at, || self.0.push(E::from_message(message)).map_err(|_| Full))
+        whole(at, || self.0.push(LineMessage(*message)).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for QueueEnd<E> {
+impl shm::ring::Consumer for QueueEnd {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.0.pop().map(|message| (None, message.message()))
+        self.0.pop().map(|message| (None, message.0))
     }
 }
 
-fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd<E> {
+fn end(spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
     QueueEnd(attached.shared(spec.name, || ArrayQueue::new(spec.capacity as usize)))
 }
 
-impl<E: Element> Link for CrossbeamArrayQueue<E> {
+impl Link for CrossbeamArrayQueue {
     const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
 
-    type Producer = QueueEnd<E>;
-    type Consumer = QueueEnd<E>;
+    type Producer = QueueEnd;
+    type Consumer = QueueEnd;
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<QueueEnd<E>, RegionError> {
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
         Ok(end(spec, attached))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueEnd<E>, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
         Ok(end(spec, attached))
     }
 }

@@ -4,8 +4,6 @@
 //! poll. Unbounded, as the seed benchmark has it: a push is never refused, and every 31st message
 //! costs an allocation.
 
-use crate::element::Element;
-use core::marker::PhantomData;
 use core::ops::ControlFlow;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -15,24 +13,24 @@ use shm::ring::{Full, Home, Link, LinkSpec, TechniqueInfo};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// The technique `std-mpsc`. `E` is the form in which it carries messages.
-pub struct StdMpsc<E = Message>(PhantomData<E>);
+/// The technique `std-mpsc`.
+pub struct StdMpsc;
 
 /// The sending end of `std-mpsc`.
-pub struct MpscSender<E>(Sender<E>);
+pub struct MpscSender(Sender<Message>);
 
 /// The receiving end of `std-mpsc`.
-pub struct MpscReceiver<E>(Receiver<E>);
+pub struct MpscReceiver(Receiver<Message>);
 
 /// Both ends until they are attached; the receiving end can be taken once.
-type MpscEnds<E> = Mutex<(Sender<E>, Option<Receiver<E>>)>;
+type MpscEnds = Mutex<(Sender<Message>, Option<Receiver<Message>>)>;
 
-fn new_channel<E>() -> MpscEnds<E> {
+fn new_channel() -> MpscEnds {
     let (sender, receiver) = channel();
     Mutex::new((sender, Some(receiver)))
 }
 
-impl<E: Element> shm::ring::Producer for MpscSender<E> {
+impl shm::ring::Producer for MpscSender {
     #[inline(always)]
     fn try_push_with(
         &mut self,
@@ -40,35 +38,31 @@ impl<E: Element> shm::ring::Producer for MpscSender<E> {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         // The only error is that the receiver is gone: the run is ending.
-        whole(at, || self.0.send(E::from_message(message)).map_err(|_| Full))
+        whole(at, || self.0.send(*message).map_err(|_| Full))
     }
 }
 
-impl<E: Element> shm::ring::Consumer for MpscReceiver<E> {
+impl shm::ring::Consumer for MpscReceiver {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.0.try_recv().ok().map(|message| (None, message.message()))
+        self.0.try_recv().ok().map(|message| (None, message))
     }
 }
 
-impl<E: Element> Link for StdMpsc<E> {
+impl Link for StdMpsc {
     const INFO: TechniqueInfo = TechniqueInfo::new("std-mpsc", Home::Heap).unbounded().twin("linked");
 
-    type Producer = MpscSender<E>;
-    type Consumer = MpscReceiver<E>;
+    type Producer = MpscSender;
+    type Consumer = MpscReceiver;
 
-    fn producer(
-        spec: &LinkSpec,
-        _: usize,
-        attached: &mut Attached<'_>,
-    ) -> Result<MpscSender<E>, RegionError> {
-        let ends = attached.shared(spec.name, new_channel::<E>);
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<MpscSender, RegionError> {
+        let ends = attached.shared(spec.name, new_channel);
         let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         Ok(MpscSender(sender))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver<E>, RegionError> {
-        let ends = attached.shared(spec.name, new_channel::<E>);
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver, RegionError> {
+        let ends = attached.shared(spec.name, new_channel);
         let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         receiver.map(MpscReceiver).ok_or_else(|| RegionError::Os {
             name: spec.name.into(),
