@@ -3,7 +3,7 @@
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
-use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentSpec};
 use shm::sync::Ordering;
 
 /// A figure of every agent's account.
@@ -38,23 +38,9 @@ pub const READY: u64 = 1;
 /// State of an agent whose loop has ended and whose figures are all stored.
 pub const DONE: u64 = 2;
 
-/// Returns the specification of a memory segment of a benchmark.
-pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
-    SegmentSpec {
-        name: what,
-        place: SegmentPlace::Memory,
-        words,
-        kind,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-        ends: EndRights::NONE,
-    }
-}
-
 /// Returns the specification of an agent's account with `own_words` own words.
 pub fn segment(agent: usize, own_words: usize) -> SegmentSpec {
-    memory(segment_name(agent), OWN + own_words, KIND)
+    SegmentSpec::memory(segment_name(agent), KIND, OWN + own_words, EndRights::NONE)
 }
 
 fn segment_name(agent: usize) -> String {

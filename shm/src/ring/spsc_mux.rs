@@ -223,27 +223,13 @@ pub fn head_name(ring: &str) -> String {
 /// Specifies the two segments of an SPSC ring: the producer's part under the ring's name, and the
 /// consumer's.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
-    let head = SegmentSpec {
-        name: head_name(&what),
-        place: SegmentPlace::Memory,
-        words: spsc::HEAD_WORDS,
-        kind: spsc::HEAD_KIND,
-        capacity: 1,
-        slot_words: 1,
-        index,
-        ends: EndRights::for_producer(producer, Access::Read, Access::Write),
-    };
-    let tail = SegmentSpec {
-        name: what,
-        place: SegmentPlace::Memory,
-        words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
-        kind: spsc::KIND,
-        capacity: u64::from(capacity),
-        slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
-        index,
-        ends: EndRights::for_producer(producer, Access::Write, Access::Read),
-    };
-    [tail, head]
+    let ends = EndRights::for_producer(producer, Access::Read, Access::Write);
+    let head = SegmentSpec::memory(head_name(&what), spsc::HEAD_KIND, spsc::HEAD_WORDS, ends);
+    let ends = EndRights::for_producer(producer, Access::Write, Access::Read);
+    let words = spsc::tail_words(capacity as usize, MESSAGE_WORDS);
+    let tail = SegmentSpec::memory(what, spsc::KIND, words, ends);
+    let (capacity, slot_words) = (capacity.into(), spsc::slot_words(MESSAGE_WORDS) as u64);
+    [SegmentSpec { capacity, slot_words, index, ..tail }, SegmentSpec { index, ..head }]
 }
 
 /// The ring is the producer's alone: there is nothing to announce or to claim.

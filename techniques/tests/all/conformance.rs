@@ -9,14 +9,11 @@
 use crate::common::{Run, itself};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::attached::Attached;
-use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
-use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Consumer, Link, LinkSpec, Producer, SegmentSpec, TechniqueInfo};
+use shm::ring::{Consumer, Link, Producer};
 use std::time::{Duration, Instant};
 use techniques::conformance::faulty::{
-    DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages,
+    DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages, RingFault,
     SkipsRetirement, TearsMessage,
 };
 use techniques::conformance::{self, Violation};
@@ -86,50 +83,24 @@ fn survey_runs_every_check() {
     assert!(found > 1, "{found} of {all}");
 }
 
-/// Makes a link type from the ring `$ring` with other static information.
-macro_rules! with_record {
-    ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {
-        $(#[$doc])*
-        struct $name;
+/// Declares falsely that the ring is never full.
+struct Boasts;
 
-        impl Link for $name {
-            const INFO: TechniqueInfo = $record;
-
-            type Producer = <$ring as Link>::Producer;
-            type Consumer = <$ring as Link>::Consumer;
-
-            fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-                <$ring>::segments(spec)
-            }
-
-            fn producer(
-                spec: &LinkSpec,
-                index: usize,
-                attached: &mut Attached<'_>,
-            ) -> Result<Self::Producer, RegionError> {
-                <$ring>::producer(spec, index, attached)
-            }
-
-            fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
-                <$ring>::consumer(spec, attached)
-            }
-        }
-    };
+impl RingFault for Boasts {
+    const NAME: &'static str = "boasts";
+    const BOUNDED: bool = false;
 }
 
-with_record! {
-    /// A ring with a false declaration.
-    Boasts, SpscMux, TechniqueInfo { name: "boasts", bounded: false, ..SpscMux::INFO }
-}
+/// Has the name of another technique.
+struct Taken;
 
-with_record! {
-    /// A ring with the name of another technique.
-    Taken, ArrayQueue, ArrayQueue::INFO
+impl RingFault for Taken {
+    const NAME: &'static str = "array-queue";
 }
 
 #[test]
 fn false_declaration_is_detected() {
-    assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
+    assert!(matches!(found::<FaultyRing<Boasts>>(), Violation::Bound { bounded: false, .. }));
 }
 
 /// In a child process, because a registered technique is global to its process.
@@ -143,11 +114,11 @@ fn program_can_register_its_own_technique() {
 #[test]
 #[ignore = "the other test starts it, as a process of its own"]
 fn child_registering_a_technique() {
-    let registered = Technique::register::<Boasts>().unwrap();
+    let registered = Technique::register::<FaultyRing<Boasts>>().unwrap();
     assert_eq!(Technique::from_name("boasts"), Some(registered));
-    assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
+    assert_eq!(Technique::register::<FaultyRing<Boasts>>(), Ok(registered), "again is nothing new");
     assert!(Technique::all().contains(&registered));
-    assert!(Technique::register::<Taken>().is_err());
+    assert!(Technique::register::<FaultyRing<Taken>>().is_err());
 }
 
 /// Message `n` of a producer.
