@@ -46,14 +46,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Logs the stamp of an inner point of the order's path; does nothing if the run stamps only
-    /// the ends.
-    #[inline(always)]
-    pub fn stamp_inner(&mut self, point: Point, id: OrderId) {
-        self.stamp_inner_with(point, id, 0);
-    }
-
-    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with a detail.
+    /// Logs the stamp of an inner point of the order's path, with a detail; does nothing if the run
+    /// stamps only the ends.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {

@@ -58,8 +58,8 @@ macro_rules! points {
 }
 
 points! {
-    /// The kind of a record: the point of an order's path, or another event. The first eight are the
-    /// stamps t1 to t8 of the round trip.
+    /// The kind of a record: the point of an order's path, or another event. The first eight are
+    /// the stamps t1 to t8 of the round trip.
     Point
     /// t1: the strategy is about to push the order for the first time (ticks).
     StrategySend = 1, "t1", "strategy_send";

@@ -6,14 +6,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 codes! {
     BadStatus:
-    /// The status of an order in a report: the subset of FIX ExecType and OrdStatus that is used here.
+    /// The status of an order in a report: the subset of FIX ExecType and OrdStatus that is used
+    /// here.
     OrderStatus {
         /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
         Filled = 1,
         /// Rejected by the orchestrator's risk checks; the order never reached a venue.
         Rejected = 2,
-        /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy is
-        /// dead.
+        /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy
+        /// is dead.
         Cancelled = 3,
         /// The venue has accepted it (FIX New).
         Accepted = 4,

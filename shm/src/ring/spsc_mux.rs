@@ -10,9 +10,7 @@
 //! [`Consumer::revive`](super::Consumer::revive)). Other rings are not touched.
 
 use super::spsc;
-use super::{
-    EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
-};
+use super::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentSpec, Step, TechniqueInfo};
 use crate::attached::Access;
 use crate::attached::Attached;
 use crate::memory::RegionError;
@@ -119,23 +117,6 @@ impl super::Consumer for Mux {
         self.next_message::<false>()
     }
 
-    #[inline(always)]
-    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.find_nonempty() else { return 0 };
-        let (producer, ring) = &mut self.rings[place];
-        let producer = *producer;
-        let mut fault = None;
-        let taken = ring.drain_or(max, &mut |message| f(Some(producer), message), &mut fault);
-        // A fault after messages that were taken is found again.
-        if let Some(fault) = fault.filter(|_| taken == 0) {
-            self.fault = Some((producer, fault));
-            self.deactivate(place);
-        } else {
-            self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        }
-        taken
-    }
-
     fn release(&mut self) {
         // Absent if the ring was taken out of the scan since.
         if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
@@ -199,11 +180,6 @@ impl super::Producer for SpscMuxProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         self.0.try_push_with(message, at)
-    }
-
-    #[inline]
-    fn try_push_many(&mut self, messages: &[Message]) -> usize {
-        self.0.try_push_many(messages)
     }
 }
 
@@ -312,13 +288,6 @@ mod tests {
     #[test]
     fn no_ring_starves_another() {
         assert_eq!(longest_wait(pop), RINGS - 1, "each of the others once");
-        let drain = |mux: &mut Mux| {
-            let mut from = Vec::new();
-            mux.drain(4, |producer, _| from.extend(producer));
-            from
-        };
-        let longest = longest_wait(drain);
-        assert!(longest <= 4 * (RINGS - 1), "{longest}: each of the others four times");
     }
 
     /// Lists of even and odd lengths, every set of rings that have something, every place to begin:

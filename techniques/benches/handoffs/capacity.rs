@@ -12,7 +12,7 @@ use crate::pair::{Contestant, Peer, between};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{self, BouncedLine, Step};
 use shm::ring::spsc;
-use techniques::element::LineMessage;
+use techniques::heap::LineMessage;
 
 const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
 

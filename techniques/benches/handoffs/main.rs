@@ -7,7 +7,7 @@
 //!
 //! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
 //! [--samples N] [--technique NAME]`; sections are `floors`, `capacity`, `halves`, `scan`,
-//! `one-thread`, `batches`, `protection`. `--quick` (and `cargo test --benches`) takes a few small
+//! `one-thread`, `protection`. `--quick` (and `cargo test --benches`) takes a few small
 //! samples through the same code: enough to show that everything runs, too few to quote.
 
 mod capacity;
@@ -112,14 +112,16 @@ impl Options {
     }
 }
 
+/// A section's measurement.
+type Section = fn(&Options, &mut BenchReport);
+
 /// The sections by name, in the order in which they run.
-const SECTIONS: [(&str, fn(&Options, &mut BenchReport)); 7] = [
+const SECTIONS: [(&str, Section); 6] = [
     ("floors", floors::run),
     ("capacity", capacity::run),
     ("halves", halves::run),
     ("scan", scan::run),
-    ("one-thread", |options, report| one_thread::run(options, report, false)),
-    ("batches", |options, report| one_thread::run(options, report, true)),
+    ("one-thread", one_thread::run),
     ("protection", protection::run),
 ];
 

@@ -7,7 +7,7 @@
 use crate::flow::{BATCH, Pop, Push, Rate, check, message};
 use shm::ring::{Message, spsc};
 use system::floor::wait;
-use techniques::element::LineMessage;
+use techniques::heap::LineMessage;
 
 impl Push for spsc::Producer {
     #[inline(always)]
@@ -70,7 +70,7 @@ impl Pop for rtrb::Consumer<LineMessage> {
 #[inline(never)]
 fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     for n in 0..count {
-        wait::<true>(|| producer.push(LineMessage(message(n))).is_ok());
+        wait(|| producer.push(LineMessage(message(n))).is_ok());
     }
 }
 
@@ -80,7 +80,7 @@ fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     let mut n = 0;
     while n < count {
         let most = BATCH.min(count - n) as u32;
-        wait::<true>(|| {
+        wait(|| {
             let pushed = producer.try_push_iter((0..most).map(|place| message(n + u64::from(place))));
             n += pushed as u64;
             pushed > 0
@@ -94,7 +94,7 @@ fn send_in_place(producer: &mut spsc::Producer, count: u64) {
 fn take_lines(consumer: &mut rtrb::Consumer<LineMessage>, count: u64) -> f64 {
     let (mut rate, mut n) = (None, 0);
     while n < count {
-        wait::<true>(
+        wait(
             #[inline(always)]
             || {
                 let Ok(line) = consumer.pop() else { return false };
@@ -115,7 +115,7 @@ fn send_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     let most = BATCH.min(producer.buffer().capacity() as u64 / 2).max(1);
     for first in (0..count).step_by(most as usize) {
         let n = most.min(count - first);
-        wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
+        wait(|| match producer.write_chunk_uninit(n as usize) {
             Ok(chunk) => {
                 chunk.fill_from_iter((first..first + n).map(|n| LineMessage(message(n))));
                 true

@@ -1,10 +1,8 @@
 //! Runs the conformance suite (`techniques::conformance`) on every technique and on the faulty
-//! rings, plus tests with real processes and of features that only some techniques have.
+//! rings, plus tests of features that only some techniques have.
 //!
-//! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`.
-//!
-//! The child processes are this test binary started again (forking a process with threads is not
-//! safe): see [`the_producer_itself`].
+//! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`, real processes
+//! in `crash` and in the launcher's live runs.
 
 use crate::common::{Run, itself};
 use protocol::segments;
@@ -17,8 +15,7 @@ use techniques::conformance::faulty::{
     SkipsRetirement, TearsMessage,
 };
 use techniques::conformance::{self, Violation};
-use techniques::std_mpsc::StdMpsc;
-use techniques::with_link;
+use techniques::heap::StdMpsc;
 use techniques::{Technique, TechniqueVisitor};
 
 /// Timeout of a test that hangs.
@@ -124,88 +121,6 @@ fn child_registering_a_technique() {
 /// Message `n` of a producer.
 fn message(producer: usize, n: u64) -> Message {
     [(producer as u64) << 48 | n; MESSAGE_WORDS]
-}
-
-/// Receives until each producer has sent `each` messages, whole and in order.
-fn take_all(consumer: &mut impl Consumer, producers: usize, each: u64) {
-    let (started, mut next) = (Instant::now(), vec![0; producers]);
-    while next.iter().any(|n| *n < each) {
-        let Some((from, got)) = consumer.try_pop() else {
-            assert!(started.elapsed() < LIMIT, "stuck at {next:?} of {each}");
-            std::thread::yield_now();
-            continue;
-        };
-        let producer = (got[0] >> 48) as usize;
-        assert!(from.is_none_or(|from| from == producer), "{producer}'s message through {from:?}");
-        assert_eq!(got, message(producer, next[producer]), "torn, lost, twice or out of order");
-        next[producer] += 1;
-    }
-    assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
-}
-
-fn push_all(mut producer: impl Producer, index: usize, count: u64) {
-    let started = Instant::now();
-    for n in 0..count {
-        while producer.try_push(&message(index, n)).is_err() {
-            assert!(started.elapsed() < LIMIT, "full for ever at {n}");
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// The environment variable with a child's parameters: run, producer's index, messages.
-const CHILD: &str = "BULKHEAD_CONFORMANCE_CHILD";
-
-/// The child process of a producer.
-#[test]
-#[ignore = "the other test starts it, as a process of its own"]
-fn the_producer_itself() {
-    let Ok(orders) = std::env::var(CHILD) else { return };
-    let words: Vec<&str> = orders.split(' ').collect();
-    let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
-    let (control, plan) = segments::open_control(words[0]).unwrap();
-    with_link!(plan.technique, T => {
-        let mut attached = segments::attach_with(&plan, None, &control);
-        let producer = attached.producer::<T>(&segments::submit_link(&plan), index).unwrap();
-        control.wait_for_go();
-        push_all(producer, index, count);
-    });
-}
-
-#[test]
-fn processes_lose_nothing() {
-    for &technique in Technique::built_in().iter().filter(|technique| technique.crosses_processes()) {
-        for producers in [1, 2, 8] {
-            println!("{technique}, {producers} producers");
-            let each = 20_000 / u64::from(producers);
-            let run = Run::new(technique, producers, 64);
-            let launching = segments::create_control(run.plan(), &[]).unwrap();
-            launching.record_start(producers.into(), std::process::id());
-            with_link!(technique, T => {
-                let plan = run.create::<T>();
-                let children: Vec<_> = (0..producers)
-                    .map(|index| {
-                        let child = itself("conformance::the_producer_itself")
-                            .env(CHILD, format!("{} {index} {each}", plan.run))
-                            .stdout(std::process::Stdio::null())
-                            .spawn()
-                            .unwrap();
-                        launching.record_start(index.into(), child.id());
-                        child
-                    })
-                    .collect();
-                // Attached while the children attach, in any order; no child pushes before the
-                // start, as in a run.
-                let mut attached = segments::attach_with(plan, None, &launching.control());
-                let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
-                launching.go(0);
-                take_all(&mut consumer, producers.into(), each);
-                for mut child in children {
-                    assert!(child.wait().unwrap().success());
-                }
-            });
-        }
-    }
 }
 
 /// A successor gets the index of a dead producer's connection only after its messages are taken.

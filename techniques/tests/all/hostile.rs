@@ -1,5 +1,5 @@
-//! Hostile peers: what the ends report of impossible words and of garbage from the kernel. That they
-//! return in bounded time and never panic is proven by the fuzz targets `rings` and `frames`.
+//! Hostile peers: what the ends report of impossible words and of garbage from the kernel. That
+//! they return in bounded time and never panic is proven by the fuzz targets `rings` and `frames`.
 
 use crate::common::Run;
 use protocol::segments;

@@ -2,7 +2,7 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `conformance` | every technique against the library's suite, and with real processes |
+//! | `conformance` | every technique against the library's suite |
 //! | `queues` | named queues of every technique: files, ends, successors |
 //! | `deaths` | producers that die at any step, in any order of events, on the heap |
 //! | `crash` | real processes killed at every instruction of a push or a pop |

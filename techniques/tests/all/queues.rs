@@ -1,5 +1,5 @@
-//! Named queues of every technique: leftovers of a dead creator, successors, and unsupported memory.
-//! Other tests of named queues are in `shm`.
+//! Named queues of every technique: leftovers of a dead creator, successors, and unsupported
+//! memory. Other tests of named queues are in `shm`.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, SHM_DIR};
@@ -9,9 +9,9 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{Consumer, Link, LinkSpec, MESSAGE_WORDS, Producer};
 use shm::sync::Ordering;
 use techniques::channel::Channel;
+use techniques::heap::StdMpsc;
 use techniques::linked::Linked;
 use techniques::pipe::Pipe;
-use techniques::std_mpsc::StdMpsc;
 use techniques::unix_seqpacket::UnixSeqpacket;
 
 fn name(what: &str) -> String {

@@ -160,11 +160,6 @@ impl<'a, T: Link> Bed<'a, T> {
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
-    /// Attaches the inheriting successor of a dead sending end in this process.
-    pub fn successor(&mut self, index: usize) -> T::Producer {
-        T::inherit(&segments::submit_link(self.plan), index, &mut self.attached).expect("headers")
-    }
-
     /// Attaches the receiving end in this process.
     pub fn consumer(&mut self) -> T::Consumer {
         if let Some(socket) = &self.socket {
@@ -174,8 +169,8 @@ impl<'a, T: Link> Bed<'a, T> {
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
-    /// Starts a victim. Of a technique in memory it is a copy of a victim that has attached: the ends
-    /// do not depend on what is in the memory then.
+    /// Starts a victim. Of a technique in memory it is a copy of a victim that has attached: the
+    /// ends do not depend on what is in the memory then.
     pub fn victim(&mut self, role: Role) -> Victim {
         if self.kernel {
             return self.start(role);

@@ -11,7 +11,6 @@
 //! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers;
 //! `BULKHEAD_SLOW=1` tries ten times as much.
 
-mod batches;
 mod bed;
 mod boards;
 mod consumers;
@@ -26,7 +25,6 @@ mod zombies;
 use bed::Bed;
 use report::{CrashReport, TrialCounts, is_slow, on_all_cores};
 use setups::SetUp;
-use shm::ring::spsc_mux::SpscMux;
 use techniques::Technique;
 use techniques::with_link;
 
@@ -70,7 +68,7 @@ fn in_all_states(
     });
 }
 
-/// Prints the report. There may be no violation, and every boundary must have been tried.
+/// Prints the report. It may have no violation, and every boundary must have been tried.
 fn assert_clean(report: &CrashReport) {
     assert_eq!(report.print(), 0, "violations");
     assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
@@ -154,28 +152,6 @@ fn a_consumer_may_die_at_every_instruction() {
         );
     }
     assert_clean(&report);
-}
-
-/// For techniques with their own implementation of batches.
-#[test]
-fn ends_may_die_at_every_batch_instruction() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] =
-        &["set-ups", "boundaries", "of", "distinct states", "deaths", "in part", "violations"];
-    let own = [Technique::from_link::<SpscMux>()];
-    for (title, exhaust) in [
-        (
-            "producers that died at an instruction of a batch",
-            batches::producers as fn(Technique, &SetUp) -> TrialCounts,
-        ),
-        ("consumers that died at an instruction of a batch", batches::consumers),
-    ] {
-        let report = CrashReport::new(title, COLUMNS);
-        in_all_states(&own, 0, &report, |set_up| !set_up.interrupts(), exhaust);
-        assert_clean(&report);
-    }
 }
 
 #[test]

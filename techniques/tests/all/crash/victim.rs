@@ -1,10 +1,7 @@
 //! The tracer's control of a victim: builds it for release, starts it, stops it at any instruction
 //! of its push or pop, and kills it.
 
-use super::orders::{
-    BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
-    orders_name,
-};
+use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, orders_name};
 use nix::libc::{CLONE_PARENT, PTRACE_EVENT_FORK, SIGCHLD, SYS_clone, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -120,7 +117,7 @@ impl Victim {
     /// of its own, at the same instruction, and far sooner ready than a new one. The two share
     /// their commands, so this one must stay stopped.
     pub fn copy(&self) -> Self {
-        for word in [COUNT, NUMBER, DONE, RETIRE, BATCH] {
+        for word in [COUNT, NUMBER, DONE, RETIRE] {
             self.orders[word].store(0, Relaxed);
         }
         let stopped = ptrace::getregs(self.pid).expect("it is stopped");
@@ -188,13 +185,6 @@ impl Victim {
     pub fn begin_retirement(&mut self, dead: usize) {
         self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
         self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
-        self.begin();
-    }
-
-    /// Starts a batch of pushes or pops, and stops before its first instruction.
-    pub fn begin_batch(&mut self, messages: u64) {
-        self.orders[BATCH].store(messages, Relaxed);
-        self.entry = self.orders[BATCH_ENTRY].load(Relaxed);
         self.begin();
     }
 
