@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::attached::Attached;
+use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{AtomicWords, Region};
 use shm::ring::{BlockedSlot, Consumer, Link, Producer, SegmentPlace, Step};
 use shm::sync::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -175,8 +175,8 @@ impl<'a, T: Link> World<'a, T> {
         self.consumer.revive(who);
     }
 
-    /// Replaces the consumer, if the technique can. A retired producer is replaced before: otherwise
-    /// its ring would be read again, which an engine prevents with `pass_over`.
+    /// Replaces the consumer, if the technique can and no producer is retired: a successor would
+    /// read such a producer's ring again, which an engine prevents with `pass_over`.
     fn resume(&mut self) {
         if T::INFO.resumable && !self.lives.contains(&Life::Retired) {
             self.passed_over += self.consumer.passed_over();
