@@ -2,7 +2,7 @@
 # What the hand-offs and the whole way cost by an older build and by this one, in turns on the same cores (A B B A …), and what the two have
 # in common of their figures: medians over the runs with quartiles, and in how many pairs this build was the lower one.
 #
-#   bash .ci/before.sh [COMMIT]              default: the build before the rings were coloured and batched (2026-11-21); about 15 minutes
+#   bash .ci/before.sh [COMMIT]              default: the build with blocks in its rings (2026-11-25); about 15 minutes
 #   PAIRS=2 SAMPLES=5 bash .ci/before.sh     fewer and shorter runs
 #   AGAIN=1 bash .ci/before.sh               the same runs printed again
 #
@@ -10,7 +10,7 @@
 # A pair whose cores were near each other in one run and far in the other (the floor: below 150 ns, or not) is left out and counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-commit=${1:-1e65bea6}
+commit=${1:-b325ecc7}
 pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
 tree=$out/tree
 git cat-file -e "$commit^{commit}" 2>/dev/null || { echo "SKIPPED, NOTHING WAS COMPARED: this clone does not have $commit"; exit 0; }
@@ -24,9 +24,7 @@ built() {
 
 # All figures of one build, once.
 one() { # NAME BENCH LAUNCHER PAIR
-  for capacity in 64 1024 8192; do
-    "$2" --bench roundtrip stream --capacity "$capacity" --samples "$samples" --json >"$out/runs/$1.$4.ring-$capacity.json"
-  done
+  "$2" --bench capacity --samples "$samples" --json >"$out/runs/$1.$4.capacity.json"
   "$2" --bench scan --samples "$samples" --json >"$out/runs/$1.$4.scan.json"
   for orders in 1k 20k 400k; do
     "$3" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --orders "$orders" --window 1s --idle spin \
@@ -79,7 +77,7 @@ perl -MJSON::PP -Mutf8 -CO -e '
           $last = $row->{what} if $row->{what} ne "";
           my $title = $section->{title} =~ s/ \(.*//r;
           $found{"$title: $last, $row->{unit}"} = $row->{median} if defined $row->{median};
-          $floor //= $row->{median} if $row->{what} =~ /^floor/ && $row->{unit} eq "ns";
+          $floor //= $row->{median} if $row->{what} =~ /^(64: )?floor/ && $row->{unit} eq "ns";
         }
       }
     } else {
@@ -98,7 +96,7 @@ perl -MJSON::PP -Mutf8 -CO -e '
     }
     return ($floor, \%found);
   }
-  for my $part (qw(ring-64 ring-1024 ring-8192 scan way-1k way-20k way-400k)) {
+  for my $part (qw(capacity scan way-1k way-20k way-400k)) {
     my (%of, $mixed, $lost);
     for my $pair (1 .. $pairs) {
       my ($old_floor, $old) = figures("old", $pair, $part);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--batches | --protection] [NAME…]`, for these
-# techniques or all. --batches: of a message in batches of 16. --protection: without what a death needs to be repaired, with it, and the
+# Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--protection] [NAME…]`, for these
+# techniques or all. --protection: without what a death needs to be repaired, with it, and the
 # ratio. --engine: between the engine's stamps, of an order that is alone in it. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,6 @@ fi
 section=one-thread loops=(one_thread::push_and_pop) messages=96000 names=()
 for word in "$@"; do
   case $word in
-  --batches) section=batches loops=(one_thread::in_batches) ;;
   --protection) section=protection loops=(protection::without_it protection::with_it) messages=500000 ;;
   -*) echo "$word: no such option; see the head of $0" >&2 && exit 2 ;;
   *) names+=("$word") ;;

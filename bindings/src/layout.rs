@@ -324,7 +324,7 @@ impl From<&wire::Report> for Report {
             venue: report.venue,
             instrument: report.instrument,
             // Its index among all statuses, from 1.
-            status: report.status as u8 + 1,
+            status: report.status as u8,
             reason: report.reason,
             side: report.side as u8,
             number: report.number,

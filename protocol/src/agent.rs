@@ -46,13 +46,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps an inner point of an order's path, unless the run stamps only its ends.
-    #[inline(always)]
-    pub fn stamp_inner(&mut self, point: Point, id: OrderId) {
-        self.stamp_inner_with(point, id, 0);
-    }
-
-    /// Stamps an inner point as [`Cycle::stamp_inner`] does, with the venue or the report's number.
+    /// Stamps an inner point of an order's path, with a detail; does nothing unless the run
+    /// stamps only the ends.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {

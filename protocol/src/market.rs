@@ -222,7 +222,6 @@ mod tests {
     use proptest::prelude::*;
     use shm::board;
     use shm::memory::Region;
-    use shm::memory::header::Header;
 
     fn quote(price: i64) -> Option<Quote> {
         Some(Quote { price, quantity: 7 })
@@ -232,18 +231,7 @@ mod tests {
         let mut market = Market::default();
         let made = boards.iter().map(|(venue, instruments)| {
             let shape = shape(*instruments).unwrap();
-            let words = Region::heap(shape.segment_words()).words();
-            let header = Header {
-                kind: board::KIND,
-                bytes: 0,
-                capacity: 0,
-                slot_words: 0,
-                creator_pid: 1,
-                creator_start: 1,
-                run: 0,
-                index: 0,
-            };
-            shape.write_header(&words, header);
+            let words = board::heap(shape);
             market.follow(*venue, &words.clone().into(), *instruments).unwrap();
             board::Writer::attach(&words).unwrap()
         });

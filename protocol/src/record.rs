@@ -21,142 +21,110 @@ pub const RECORD_WORDS: usize = 2;
 /// Bytes of a stamp log's record.
 pub const RECORD_BYTES: usize = 16;
 
-/// The kind of a stamp-log record: a point of an order's path, or another event. The first eight
-/// are the stamps t1 to t8 of the round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Point {
+/// Makes an enum with codes from 1, and for each value a name and a meaning.
+macro_rules! points {
+    ($(#[$of:meta])* $list:ident
+    $($(#[$doc:meta])* $point:ident = $code:literal, $name:literal, $meaning:literal;)+) => {
+        $(#[$of])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $list { $($(#[$doc])* $point = $code,)+ }
+
+        impl $list {
+            /// Every point, in the order of the codes.
+            pub const ALL: [$list; [$($code),+].len()] = [$($list::$point),+];
+
+            /// Returns the point with this code, if there is one.
+            #[inline]
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some($list::$point),)+
+                    _ => None,
+                }
+            }
+
+            /// Returns the name that tools print: `t1` to `t8`, `due`, `release`, `rejected`,
+            /// `cancelled`, `checksum`, `gap`, and others.
+            pub const fn name(self) -> &'static str {
+                match self { $($list::$point => $name,)+ }
+            }
+
+            /// Describes what a stamp point marks in an order's path, in a few words for `inspect`.
+            pub const fn meaning(self) -> &'static str {
+                match self { $($list::$point => $meaning,)+ }
+            }
+        }
+    };
+}
+
+points! {
+    /// The kind of a record: the point of an order's path, or another event. The first eight are
+    /// the stamps t1 to t8 of the round trip.
+    Point
     /// t1: the strategy is about to push the order for the first time (ticks).
-    StrategySend = 1,
+    StrategySend = 1, "t1", "strategy_send";
     /// t2: the orchestrator has received the order from the submit hand-off (ticks).
-    OrchRecvSubmit = 2,
+    OrchRecvSubmit = 2, "t2", "orch_recv_submit";
     /// t3: the orchestrator is about to push the order into a gateway's inbox (ticks).
-    OrchDispatch = 3,
+    OrchDispatch = 3, "t3", "orch_dispatch";
     /// t4: the gateway has received the order from its inbox (ticks).
-    GatewayRecv = 4,
+    GatewayRecv = 4, "t4", "gateway_recv";
     /// t5: the venue's delay has passed, the gateway is about to push the report (ticks).
-    GatewayDone = 5,
+    GatewayDone = 5, "t5", "gateway_done";
     /// t6: the orchestrator has received the report from the completion hand-off (ticks).
-    OrchRecvCompletion = 6,
+    OrchRecvCompletion = 6, "t6", "orch_recv_completion";
     /// t7: the orchestrator is about to push the report into the strategy's return ring (ticks).
-    OrchReturn = 7,
+    OrchReturn = 7, "t7", "orch_return";
     /// t8: the strategy has received the report (ticks).
-    StrategyRecv = 8,
+    StrategyRecv = 8, "t8", "strategy_recv";
     /// The time at which the order was scheduled (ticks). Absent under closed pacing.
-    Due = 9,
+    Due = 9, "due", "schedule wanted it sent";
     /// The end of the venue's delay: t4 + D (ticks). The gateway's lateness is t5 minus this.
-    Release = 10,
+    Release = 10, "release", "venue delay ends";
     /// The orchestrator rejected the order; the value is the reason's code, not a time.
-    Rejected = 11,
+    Rejected = 11, "rejected", "refused by the orchestrator";
     /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5
     /// follows immediately.
-    Cancelled = 12,
+    Cancelled = 12, "cancelled", "cancelled: its strategy died";
     /// The checksum of one end of a link ([`LinkEnd`] instead of an order). Written once, after all
     /// stamps.
-    Checksum = 13,
+    Checksum = 13, "checksum", "checksum of a link's messages";
     /// A gap of the thread (`gaps::Gap` instead of an order). The value is the end of the gap
     /// (ticks).
-    Gap = 14,
+    Gap = 14, "gap", "away from its duty cycles";
     /// The index of the order's instrument. Absent: instrument 0.
-    Instrument = 15,
+    Instrument = 15, "instrument", "what it trades";
     /// The quantity filled with a report, in 1e-8 units; positive for buys, negative for sells
     /// (two's complement). Absent without a fill.
-    FillQuantity = 16,
+    FillQuantity = 16, "fill-quantity", "quantity filled with the report";
     /// The price of the fill, in cents (two's complement). Follows the quantity of the same report.
-    FillPrice = 17,
+    FillPrice = 17, "fill-price", "at which price";
     /// A figure of an account's final position ([`PositionField`]); the id is the account, a
     /// strategy in an instrument.
-    Position = 18,
+    Position = 18, "position", "a figure of a final position";
     /// A kill switch that the orchestrator has seen (ticks); the id is the switch.
-    KillSeen = 19,
+    KillSeen = 19, "kill-seen", "kill switch seen";
     /// The last cancel of a kill switch is confirmed (ticks).
-    KillDone = 20,
+    KillDone = 20, "kill-done", "last order of the kill switch confirmed";
     /// The exchange has received the order from its gateway's session (ticks): after t4.
-    ExchangeRecv = 21,
-    /// The exchange is about to push a report into that session (ticks): before its t5.
-    ExchangeDone = 22,
+    ExchangeRecv = 21, "exchange-recv", "the exchange has taken it";
+    /// The exchange is about to push a report into of the stamp point that session (ticks): before its t5.
+    ExchangeDone = 22, "exchange-done", "the exchange has answered";
     /// The version of the top of book that triggered the order, as the order itself states it;
     /// logged by the exchange. Absent: none.
-    Trigger = 23,
+    Trigger = 23, "trigger", "the version of the touch that triggered it";
     /// A top-of-book version that the exchange has written to its board ([`TopOfBookWritten`]
     /// instead of an order). The value is the time of the write (ticks).
-    TopOfBook = 24,
+    TopOfBook = 24, "touch", "a touch written to its board";
     /// A sleep of the thread that was followed by work (`gaps::Gap` instead of an order). The value
     /// is the end of the sleep (ticks).
-    Slept = 25,
+    Slept = 25, "slept", "gave its core away until it had work";
 }
 
 // Codes have six bits; 0 marks the end of a log.
 const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
-    /// All stamp points, in the order of their codes.
-    pub const ALL: [Point; 25] = [
-        Point::StrategySend,
-        Point::OrchRecvSubmit,
-        Point::OrchDispatch,
-        Point::GatewayRecv,
-        Point::GatewayDone,
-        Point::OrchRecvCompletion,
-        Point::OrchReturn,
-        Point::StrategyRecv,
-        Point::Due,
-        Point::Release,
-        Point::Rejected,
-        Point::Cancelled,
-        Point::Checksum,
-        Point::Gap,
-        Point::Instrument,
-        Point::FillQuantity,
-        Point::FillPrice,
-        Point::Position,
-        Point::KillSeen,
-        Point::KillDone,
-        Point::ExchangeRecv,
-        Point::ExchangeDone,
-        Point::Trigger,
-        Point::TopOfBook,
-        Point::Slept,
-    ];
-
-    /// Returns the stamp point with this code, if there is one.
-    #[inline]
-    pub const fn from_code(code: u8) -> Option<Self> {
-        if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
-    }
-
-    /// Returns the name of the stamp point that tools print, such as `t1` or `due`. These are `t1`
-    /// to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`, and others.
-    pub const fn name(self) -> &'static str {
-        [
-            "t1",
-            "t2",
-            "t3",
-            "t4",
-            "t5",
-            "t6",
-            "t7",
-            "t8",
-            "due",
-            "release",
-            "rejected",
-            "cancelled",
-            "checksum",
-            "gap",
-            "instrument",
-            "fill-quantity",
-            "fill-price",
-            "position",
-            "kill-seen",
-            "kill-done",
-            "exchange-recv",
-            "exchange-done",
-            "trigger",
-            "touch",
-            "slept",
-        ][self as usize - 1]
-    }
-
     /// Returns `true` if records of this kind are about an order.
     pub const fn is_of_order(self) -> bool {
         !matches!(
@@ -194,43 +162,11 @@ impl Point {
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
     }
 
-    /// Returns `true` if a run stamps this point with the setting `stamps`: all points, or only the
-    /// ends.
+    /// Returns `true` if a run with that setting stamps this point.
     pub const fn is_stamped_with(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
         matches!(stamps, Stamps::All)
             || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
-    }
-
-    /// Describes what a stamp point marks in an order's path, in a few words for `inspect`.
-    pub const fn meaning(self) -> &'static str {
-        [
-            "strategy_send",
-            "orch_recv_submit",
-            "orch_dispatch",
-            "gateway_recv",
-            "gateway_done",
-            "orch_recv_completion",
-            "orch_return",
-            "strategy_recv",
-            "schedule wanted it sent",
-            "venue delay ends",
-            "refused by the orchestrator",
-            "cancelled: its strategy died",
-            "checksum of a link's messages",
-            "away from its duty cycles",
-            "what it trades",
-            "quantity filled with the report",
-            "at which price",
-            "a figure of a final position",
-            "kill switch seen",
-            "last order of the kill switch confirmed",
-            "the exchange has taken it",
-            "the exchange has answered",
-            "the version of the touch that triggered it",
-            "a touch written to its board",
-            "gave its core away until it had work",
-        ][self as usize - 1]
     }
 }
 
@@ -262,20 +198,14 @@ pub enum PositionField {
 
 impl PositionField {
     /// All fields of a logged position, in the order of their codes.
-    pub const ALL: [PositionField; 8] = [
-        PositionField::Net,
-        PositionField::CostLow,
-        PositionField::CostHigh,
-        PositionField::RealisedLow,
-        PositionField::RealisedHigh,
-        PositionField::Fills,
-        PositionField::OpenBuy,
-        PositionField::OpenSell,
-    ];
+    pub const ALL: [PositionField; 8] = {
+        use PositionField::{CostHigh, CostLow, Fills, Net, OpenBuy, OpenSell, RealisedHigh, RealisedLow};
+        [Net, CostLow, CostHigh, RealisedLow, RealisedHigh, Fills, OpenBuy, OpenSell]
+    };
 
     /// Returns the field of a logged position with this code, if there is one.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
     }
 }
 

@@ -246,29 +246,6 @@ pub fn points_in(segment: &ReadOnlyWords) -> impl Iterator<Item = Point> + '_ {
     keys(segment).filter_map(point_of)
 }
 
-/// Returns the last top-of-book version of each instrument in a stamp log; 0 for none.
-pub fn last_top_of_book_versions(segment: &ReadOnlyWords, instruments: usize) -> Vec<u64> {
-    let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
-    let mut versions = vec![0; instruments];
-    for record in (0..count_records(segment)).map(|record| record * RECORD_WORDS) {
-        let record = Record::from_words(word(record), word(record + 1));
-        let Some(written) = record.as_ref().and_then(TopOfBookWritten::from_record) else { continue };
-        if let Some(version) = versions.get_mut(usize::from(written.instrument)) {
-            *version = written.version;
-        }
-    }
-    versions
-}
-
-/// Returns the id of the order in the last record that a stamp log holds for a stamp point.
-pub fn last_order(segment: &ReadOnlyWords, point: Point) -> Option<OrderId> {
-    let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
-    let mut records = (0..count_records(segment)).rev().map(|record| record * RECORD_WORDS);
-    records
-        .find_map(|at| Record::from_words(word(at), word(at + 1)).filter(|record| record.point == point))
-        .map(|record| record.id)
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

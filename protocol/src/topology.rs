@@ -13,8 +13,7 @@ use crate::market;
 use crate::plan::{Isolation, Plan, ProcessPlan, ThreadPlan};
 use crate::role::Role;
 use crate::spill::{CHUNK_RECORDS, LogRing, SPILLED_KIND};
-use crate::stamps::RECORD_WORDS;
-use crate::status::{self, LOG_OFFSET};
+use crate::status;
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
 use crate::tape;
 use crate::workload::OrderSequence;
@@ -143,6 +142,16 @@ pub struct RunSegment {
 }
 
 impl RunSegment {
+    /// Makes a segment with rights of roles that is kept for the whole run.
+    fn new(
+        spec: SegmentSpec,
+        purpose: SegmentPurpose,
+        rights: impl IntoIterator<Item = (Role, Access)>,
+    ) -> Self {
+        let rights = SegmentRights::Roles(rights.into_iter().collect());
+        Self { spec, purpose, reset_with_role: None, rights }
+    }
+
     /// Returns the access of a process with these roles to the segment: the highest right of any of
     /// them.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
@@ -216,26 +225,19 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     // A restarted gateway reads there how many messages the engine had received from its
     // predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
-    let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers).collect();
-    segments.push(RunSegment {
-        spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
-        purpose: SegmentPurpose::Repairs,
-        reset_with_role: None,
-        rights: SegmentRights::Roles(rights),
-    });
+    let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers);
+    let repairs = memory(REPAIRS, supervision::KIND, REPAIRS_WORDS);
+    segments.push(RunSegment::new(repairs, SegmentPurpose::Repairs, rights));
     segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
     segments.extend(plan.trading().boards().filter_map(|venue| market(plan, venue)));
     if plan.trading().sequence == OrderSequence::Recorded {
         segments.push(replay_sequence(plan));
     }
-    let desk = |what: &str, words, kind, access| RunSegment {
-        spec: single(what.into(), words, kind, 0),
-        purpose: SegmentPurpose::Commands,
-        reset_with_role: None,
-        rights: SegmentRights::Roles(vec![(Role::Orchestrator, access)]),
-    };
-    segments.push(desk(COMMANDS_SEGMENT, COMMANDS_WORDS, COMMANDS_KIND, Access::Read));
-    segments.push(desk(ANSWERS_SEGMENT, ANSWERS_WORDS, ANSWERS_KIND, Access::Write));
+    let commands = memory(COMMANDS_SEGMENT, COMMANDS_KIND, COMMANDS_WORDS);
+    let answers = memory(ANSWERS_SEGMENT, ANSWERS_KIND, ANSWERS_WORDS);
+    for (spec, access) in [(commands, Access::Read), (answers, Access::Write)] {
+        segments.push(RunSegment::new(spec, SegmentPurpose::Commands, [(Role::Orchestrator, access)]));
+    }
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
         segments.extend(spilled(plan, index));
@@ -247,7 +249,7 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
 /// Describes the run's control segment, of `words` words, which every process maps for reading.
 pub fn control(words: usize) -> RunSegment {
     RunSegment {
-        spec: single(CONTROL.into(), words, CONTROL_KIND, 0),
+        spec: memory(CONTROL, CONTROL_KIND, words),
         purpose: SegmentPurpose::Control,
         reset_with_role: None,
         rights: SegmentRights::Everybody(Access::Read),
@@ -264,18 +266,16 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     })
 }
 
-/// Specifies a segment with a single entry.
-fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentSpec {
-    SegmentSpec {
-        name: what,
-        place: SegmentPlace::Memory,
-        words,
-        kind,
-        capacity: 1,
-        slot_words: 1,
-        index,
-        ends: EndRights::NONE,
-    }
+/// Specifies a segment of memory with a single entry.
+fn memory(name: impl Into<String>, kind: SegmentKind, words: usize) -> SegmentSpec {
+    SegmentSpec::memory(name, kind, words, EndRights::NONE)
+}
+
+/// Specifies a segment of `capacity` slots of a kind with a fixed size of slots.
+fn slots(name: String, kind: SegmentKind, capacity: u64, index: usize) -> SegmentSpec {
+    let slot_words = kind.slot_words.unwrap_or(1);
+    let words = kind.offset + capacity as usize * slot_words;
+    SegmentSpec { capacity, slot_words: slot_words as u64, index: index as u64, ..memory(name, kind, words) }
 }
 
 fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> + '_ {
@@ -307,42 +307,15 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
 }
 
 fn schedule(strategy: u16, orders: u64) -> RunSegment {
-    RunSegment {
-        spec: SegmentSpec {
-            name: schedule_segment(strategy),
-            place: SegmentPlace::Memory,
-            words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
-            kind: SCHEDULE_KIND,
-            capacity: orders,
-            slot_words: SCHEDULE_ENTRY_WORDS as u64,
-            index: strategy.into(),
-            ends: EndRights::NONE,
-        },
-        purpose: SegmentPurpose::Schedule(strategy),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
-    }
+    let spec = slots(schedule_segment(strategy), SCHEDULE_KIND, orders, strategy.into());
+    let rights = [(Role::Strategy(strategy), Access::Read)];
+    RunSegment::new(spec, SegmentPurpose::Schedule(strategy), rights)
 }
 
 fn replay_sequence(plan: &Plan) -> RunSegment {
-    let orders = plan.trading().total_orders();
-    RunSegment {
-        spec: SegmentSpec {
-            name: REPLAY_SEGMENT.into(),
-            place: SegmentPlace::Memory,
-            words: HEADER_WORDS + orders as usize,
-            kind: REPLAY_KIND,
-            capacity: orders,
-            slot_words: 1,
-            index: 0,
-            ends: EndRights::NONE,
-        },
-        purpose: SegmentPurpose::ReplaySequence,
-        reset_with_role: None,
-        rights: SegmentRights::Roles(
-            plan.trading().books().map(|venue| (Role::Exchange(venue), Access::Read)).collect(),
-        ),
-    }
+    let spec = slots(REPLAY_SEGMENT.into(), REPLAY_KIND, plan.trading().total_orders(), 0);
+    let readers = plan.trading().books().map(|venue| (Role::Exchange(venue), Access::Read));
+    RunSegment::new(spec, SegmentPurpose::ReplaySequence, readers)
 }
 
 /// Returns the tape of an exchange. Each trade closes an order of a strategy or of the opening
@@ -351,21 +324,8 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.opening_orders);
     let trades = closed.saturating_mul(2);
-    RunSegment {
-        spec: SegmentSpec {
-            name: tape::tape_segment(venue),
-            place: SegmentPlace::Memory,
-            words: tape::tape_words(trades as usize),
-            kind: tape::KIND,
-            capacity: trades,
-            slot_words: tape::TRADE_WORDS as u64,
-            index: venue.into(),
-            ends: EndRights::NONE,
-        },
-        purpose: SegmentPurpose::Tape(venue),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(vec![(Role::Exchange(venue), Access::Write)]),
-    }
+    let spec = slots(tape::tape_segment(venue), tape::KIND, trades, venue.into());
+    RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(venue), Access::Write)])
 }
 
 /// Returns the top-of-book board of a venue: its exchange writes it, every strategy reads it,
@@ -374,21 +334,14 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
 fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
-    Some(RunSegment {
-        spec: SegmentSpec {
-            name: market::market_segment(venue),
-            place: SegmentPlace::Memory,
-            words: shape.segment_words(),
-            kind: board::KIND,
-            capacity: shape.cells() as u64,
-            slot_words: 0,
-            index: venue.into(),
-            ends: EndRights::NONE,
-        },
-        purpose: SegmentPurpose::Market(venue),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(readers.chain([(Role::Exchange(venue), Access::Write)]).collect()),
-    })
+    let spec = SegmentSpec {
+        capacity: shape.cells() as u64,
+        slot_words: 0,
+        index: venue.into(),
+        ..memory(market::market_segment(venue), board::KIND, shape.segment_words())
+    };
+    let rights = readers.chain([(Role::Exchange(venue), Access::Write)]);
+    Some(RunSegment::new(spec, SegmentPurpose::Market(venue), rights))
 }
 
 /// Returns the chunk ring of a thread's log; `None` if it is not spilled.
@@ -415,28 +368,13 @@ pub fn logged_instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
 pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
     let records =
         log_ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);
-    RunSegment {
-        spec: log(plan, index, records),
-        purpose: SegmentPurpose::Thread(index),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(
-            plan.threads[index].roles.iter().map(|role| (*role, Access::Write)).collect(),
-        ),
-    }
+    let rights = plan.threads[index].roles.iter().map(|role| (*role, Access::Write));
+    RunSegment::new(log(plan, index, records), SegmentPurpose::Thread(index), rights)
 }
 
 /// Specifies the status block and stamp log of a thread, with a capacity of `records`.
 pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
-    SegmentSpec {
-        name: thread_segment(&plan.threads[index].name),
-        place: SegmentPlace::Memory,
-        words: LOG_OFFSET + records as usize * RECORD_WORDS,
-        kind: status::KIND,
-        capacity: records,
-        slot_words: RECORD_WORDS as u64,
-        index: index as u64,
-        ends: EndRights::NONE,
-    }
+    slots(thread_segment(&plan.threads[index].name), status::KIND, records, index)
 }
 
 /// Returns the spiller's segment for a thread's log, which the thread reads; `None` if it is not
@@ -444,12 +382,10 @@ pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
 fn spilled(plan: &Plan, index: usize) -> Option<RunSegment> {
     let ring = log_ring(plan, index)?;
     let thread = &plan.threads[index];
-    Some(RunSegment {
-        spec: single(spilled_segment(&thread.name), ring.spilled_words(), SPILLED_KIND, index as u64),
-        purpose: SegmentPurpose::Spilled(index),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(thread.roles.iter().map(|role| (*role, Access::Read)).collect()),
-    })
+    let spec = memory(spilled_segment(&thread.name), SPILLED_KIND, ring.spilled_words());
+    let spec = SegmentSpec { index: index as u64, ..spec };
+    let rights = thread.roles.iter().map(|role| (*role, Access::Read));
+    Some(RunSegment::new(spec, SegmentPurpose::Spilled(index), rights))
 }
 
 /// Returns a thread's doorbell, which only that thread writes and its peers read: see
@@ -459,20 +395,13 @@ fn bell(plan: &Plan, index: usize) -> RunSegment {
     let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);
     let read = readers.map(|role| (*role, Access::Read));
     let threads = plan.threads.len();
-    RunSegment {
-        spec: SegmentSpec {
-            capacity: threads as u64,
-            ..single(
-                bell_segment(&plan.threads[index].name),
-                bell::bell_words(threads),
-                bell::KIND,
-                index as u64,
-            )
-        },
-        purpose: SegmentPurpose::Bell(index),
-        reset_with_role: None,
-        rights: SegmentRights::Roles(roles.iter().map(|role| (*role, Access::Write)).chain(read).collect()),
-    }
+    let spec = SegmentSpec {
+        capacity: threads as u64,
+        index: index as u64,
+        ..memory(bell_segment(&plan.threads[index].name), bell::KIND, bell::bell_words(threads))
+    };
+    let rights = roles.iter().map(|role| (*role, Access::Write)).chain(read);
+    RunSegment::new(spec, SegmentPurpose::Bell(index), rights)
 }
 
 /// Returns the other threads that share a link with a thread, in the order of the plan, each once.

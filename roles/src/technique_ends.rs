@@ -83,7 +83,6 @@ trait AnyProducer: Send {
         message: &Message,
         at: &mut dyn FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
-    fn try_push_many(&mut self, messages: &[Message]) -> usize;
     fn withdraw(&mut self);
 }
 
@@ -98,10 +97,6 @@ impl<P: Producer> AnyProducer for P {
         at: &mut dyn FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, &mut |step| at(step))
-    }
-
-    fn try_push_many(&mut self, messages: &[Message]) -> usize {
-        Producer::try_push_many(self, messages)
     }
 
     fn withdraw(&mut self) {
@@ -130,10 +125,6 @@ impl Producer for BoxedProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         self.0.try_push_with(message, at)
-    }
-
-    fn try_push_many(&mut self, messages: &[Message]) -> usize {
-        self.0.try_push_many(messages)
     }
 
     fn withdraw(&mut self) {

@@ -27,9 +27,13 @@ pub trait Clock: Clone {
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
     fn now(&self) -> u64;
 
-    /// Returns the current tick for a deadline. Cheaper, not ordered with the loads and stores
+    /// Returns the current tick for deadlines, by default [`Clock::now`]. May be cheaper, not ordered with
+    /// the loads and stores
     /// around it.
-    fn peek(&self) -> u64;
+    #[inline(always)]
+    fn peek(&self) -> u64 {
+        self.now()
+    }
 }
 
 /// The CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
@@ -139,32 +143,10 @@ impl Clock for Tsc {
     }
 }
 
-impl Tsc {
-    /// Returns the frequency of the time stamp counter if the CPU reports it. That is CNTFRQ of
-    /// aarch64, unless the firmware left it 0. Runs calibrate nevertheless, because firmware has
-    /// been wrong.
-    pub fn nominal_hz() -> Option<u64> {
-        #[cfg(target_arch = "aarch64")]
-        {
-            let hz: u64;
-            // SAFETY: CNTFRQ_EL0 can be read wherever CNTVCT_EL0 can, and is a constant.
-            unsafe {
-                core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags))
-            }
-            Some(hz).filter(|hz| *hz > 0)
-        }
-        #[cfg(not(target_arch = "aarch64"))]
-        None
-    }
-}
-
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Clock for Tsc {
     fn now(&self) -> u64 {
         Monotonic.now()
-    }
-    fn peek(&self) -> u64 {
-        Monotonic.peek()
     }
 }
 
@@ -175,11 +157,6 @@ impl Clock for Monotonic {
         nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
             .map_or(0, |t| Duration::from(t).as_nanos() as u64)
     }
-
-    #[inline(always)]
-    fn peek(&self) -> u64 {
-        self.now()
-    }
 }
 
 /// The clock of that source, chosen at run time: for the launcher. Roles use the static types.
@@ -189,9 +166,6 @@ impl Clock for ClockSource {
             ClockSource::Tsc => Tsc.now(),
             ClockSource::Monotonic => Monotonic.now(),
         }
-    }
-    fn peek(&self) -> u64 {
-        self.now()
     }
 }
 
@@ -216,9 +190,6 @@ impl Clock for VirtualClock {
         }
         self.ticks.get()
     }
-    fn peek(&self) -> u64 {
-        self.now()
-    }
 }
 
 /// A clock that crashes its reader by unwinding at a given read, for tests of recovery. Its time is
@@ -240,9 +211,6 @@ impl Clock for CrashClock {
             std::panic::resume_unwind(Box::new("its time has come"));
         }
         self.reads.get()
-    }
-    fn peek(&self) -> u64 {
-        self.now()
     }
 }
 
@@ -392,9 +360,6 @@ mod tests {
             self.time.set(time + self.read + (time.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60));
             ((time as f64 / self.step).floor() * self.step) as u64
         }
-        fn peek(&self) -> u64 {
-            self.now()
-        }
     }
 
     #[test]
@@ -427,16 +392,6 @@ mod tests {
         assert_eq!(later.ns_per_tick_since(&earlier), 0.5);
         let base = Timebase { start_ticks: 10, ns_per_tick: 0.5 };
         assert_eq!((base.ticks(100), base.at(100), base.ns(200)), (200, 210, 100));
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
-    fn counter_runs_at_its_nominal_frequency() {
-        let Some(hz) = Tsc::nominal_hz() else { return };
-        let earlier = ClockPair::read(&Tsc);
-        std::thread::sleep(Duration::from_millis(20));
-        let ratio = ClockPair::read(&Tsc).ns_per_tick_since(&earlier) * hz as f64 / 1e9;
-        assert!((0.8..1.25).contains(&ratio), "{ratio}");
     }
 
     #[test]

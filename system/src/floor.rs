@@ -14,8 +14,7 @@
 //!
 //! One word, alone in its pair of cache lines, is even when the asker is next and odd when the
 //! answerer is. The asker stores the next odd number and waits for the even one above it. Both wait
-//! with or without the CPU's pause hint: it changes the figure by up to a third, so it must match
-//! the compared ring.
+//! with the CPU's pause hint, which changes the figure by up to a third, as the compared rings do.
 
 use crate::clock::{Clock, Monotonic};
 use crate::pin::{PinError, pin_to};
@@ -82,11 +81,11 @@ struct CacheLine(AtomicU64);
 /// If one of the threads cannot be pinned.
 pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
     let ask = |line: &AtomicU64| {
-        let sample = measure::<true>(line, rounds);
+        let sample = measure(line, rounds);
         stop_answering(line);
         sample
     };
-    with_pinned_pair(core_a, core_b, ask, answer::<true>).map(|(sample, ())| sample)
+    with_pinned_pair(core_a, core_b, ask, answer).map(|(sample, ())| sample)
 }
 
 /// Measures the unsynchronized round trip: each thread works for a pseudo-random time before it
@@ -100,13 +99,13 @@ pub fn unsynchronized_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorS
     let alone = |mut work: PseudoRandomWork| batches(rounds, |count| each_ns(count, || work.run()));
     let ask = |line: &AtomicU64| {
         let mut work = PseudoRandomWork::for_asker();
-        let trips = batches(rounds, |count| bounce::<true>(line, count, || work.run()));
+        let trips = batches(rounds, |count| bounce(line, count, || work.run()));
         stop_answering(line);
         (trips, alone(PseudoRandomWork::for_asker()))
     };
     let answer = |line: &AtomicU64| {
         let mut work = PseudoRandomWork::for_answerer();
-        answer_after::<true>(line, || work.run());
+        answer_after(line, || work.run());
         alone(PseudoRandomWork::for_answerer())
     };
     let ((trips, asker), answerer) = with_pinned_pair(core_a, core_b, ask, answer)?;
@@ -172,9 +171,8 @@ fn with_pinned_pair<A: Send, B: Send>(
 }
 
 /// Measures round trips in batches, from the thread that starts them. [`answer`] runs on another
-/// core. `PAUSE` selects waiting with the pause hint.
-pub fn measure<const PAUSE: bool>(line: &AtomicU64, rounds: u32) -> FloorSample {
-    FloorSample::from_batches(batches(rounds, |count| bounce::<PAUSE>(line, count, || {})))
+pub fn measure(line: &AtomicU64, rounds: u32) -> FloorSample {
+    FloorSample::from_batches(batches(rounds, |count| bounce(line, count, || {})))
 }
 
 /// Runs the batches of `rounds` round trips and returns the result of each.
@@ -194,7 +192,7 @@ fn each_ns(count: u32, mut one: impl FnMut()) -> f64 {
 
 /// Runs one batch of round trips, with `work` before each. Returns the nanoseconds per round trip.
 #[inline(always)]
-fn bounce<const PAUSE: bool>(line: &AtomicU64, rounds: u32, mut work: impl FnMut()) -> f64 {
+fn bounce(line: &AtomicU64, rounds: u32, mut work: impl FnMut()) -> f64 {
     // Relaxed: our own turn, the word changes only when we change it.
     let mut turn = line.load(Ordering::Relaxed);
     each_ns(rounds, || {
@@ -202,22 +200,22 @@ fn bounce<const PAUSE: bool>(line: &AtomicU64, rounds: u32, mut work: impl FnMut
         // Release and Acquire, below and in `answer_after`: what a ring needs to carry a message.
         line.store(turn + 1, Ordering::Release);
         turn += 2;
-        wait::<PAUSE>(|| line.load(Ordering::Acquire) == turn);
+        wait(|| line.load(Ordering::Acquire) == turn);
     })
 }
 
 /// Answers round trips on the other core until [`stop_answering`]. The word must be zero at the
 /// start, and is zero at the end.
-pub fn answer<const PAUSE: bool>(line: &AtomicU64) {
-    answer_after::<PAUSE>(line, || {});
+pub fn answer(line: &AtomicU64) {
+    answer_after(line, || {});
 }
 
 /// Runs the answering side with `work` before each answer.
 #[inline(always)]
-fn answer_after<const PAUSE: bool>(line: &AtomicU64, mut work: impl FnMut()) {
+fn answer_after(line: &AtomicU64, mut work: impl FnMut()) {
     loop {
         let mut turn = 0;
-        wait::<PAUSE>(|| {
+        wait(|| {
             turn = line.load(Ordering::Acquire);
             turn % 2 == 1
         });
@@ -233,19 +231,19 @@ fn answer_after<const PAUSE: bool>(line: &AtomicU64, mut work: impl FnMut()) {
 /// Stops the answering thread and waits until it has returned; then the word can be reused.
 pub fn stop_answering(line: &AtomicU64) {
     line.store(END, Ordering::Release);
-    wait::<true>(|| line.load(Ordering::Acquire) == 0);
+    wait(|| line.load(Ordering::Acquire) == 0);
 }
 
 /// Polls until `done` returns `true`, with the CPU's pause hint. The floor and the rings compared
 /// with it wait in this way.
 #[inline(always)]
-pub fn wait<const PAUSE: bool>(mut done: impl FnMut() -> bool) {
+pub fn wait(mut done: impl FnMut() -> bool) {
     let mut spins = 0;
     while !done() {
         spins += 1;
         if spins > SPINS_BEFORE_YIELD {
             std::thread::yield_now();
-        } else if PAUSE {
+        } else {
             spin_hint();
         }
     }
@@ -266,8 +264,8 @@ mod tests {
     fn answerer_returns_each_round_trip() {
         let line = AtomicU64::new(0);
         std::thread::scope(|scope| {
-            scope.spawn(|| answer::<false>(&line));
-            measure::<false>(&line, 60);
+            scope.spawn(|| answer(&line));
+            measure(&line, 60);
             assert_eq!(line.load(Ordering::Relaxed), 2 * 50, "one round in each of fifty batches");
             stop_answering(&line);
         });
@@ -279,8 +277,8 @@ mod tests {
         let line = AtomicU64::new(0);
         let (mut asked, mut answered) = (0, 0);
         std::thread::scope(|scope| {
-            scope.spawn(|| answer_after::<true>(&line, || answered += 1));
-            bounce::<true>(&line, 7, || asked += 1);
+            scope.spawn(|| answer_after(&line, || answered += 1));
+            bounce(&line, 7, || asked += 1);
             stop_answering(&line);
         });
         assert_eq!((asked, answered), (7, 7), "none for the end");

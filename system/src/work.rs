@@ -160,9 +160,6 @@ mod tests {
             self.time.set(self.time.now() + self.look * if is_interrupted { 10_000 } else { 1 });
             self.time.now()
         }
-        fn peek(&self) -> u64 {
-            self.now()
-        }
     }
 
     /// Returns the mean time of an order by that clock, in ticks without interruptions, and the

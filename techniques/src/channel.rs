@@ -233,9 +233,7 @@ mod link {
     use shm::attached::Attached;
     use shm::bell::BELL_WORDS;
     use shm::memory::RegionError;
-    use shm::ring::{
-        EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo, array_queue, intent,
-    };
+    use shm::ring::{EndRights, Home, Link, LinkSpec, SegmentSpec, TechniqueInfo, array_queue, intent};
 
     /// The technique `channel`: the ring of `array-queue` with a receiver that can sleep.
     pub struct Channel;
@@ -254,16 +252,7 @@ mod link {
         type Consumer = shm::ring::Receiver<Receiver>;
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-            let waker = SegmentSpec {
-                name: waker(spec),
-                place: SegmentPlace::Memory,
-                words: BELL_WORDS,
-                kind: shm::bell::KIND,
-                capacity: 1,
-                slot_words: 1,
-                index: 0,
-                ends: EndRights::ALL_WRITE,
-            };
+            let waker = SegmentSpec::memory(waker(spec), shm::bell::KIND, BELL_WORDS, EndRights::ALL_WRITE);
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }
 

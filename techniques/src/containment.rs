@@ -89,7 +89,7 @@
 //!   price of never taking a slot from a slow producer.
 //! - **`pipe` does not identify the producer of a message**, so a hostile producer can send in the
 //!   name of others.
-//! - **The techniques on the heap** ([`std_mpsc`](crate::std_mpsc) and the crates) exist within one
+//! - **The techniques on the heap** ([`heap`](crate::heap)) exist within one
 //!   process only. There a crash ends all threads: they share their address space, and no ring can
 //!   contain that. The rings in shared memory survive a thread that ends in the middle of a push as
 //!   they survive a process; but the death of a stuck thread cannot be confirmed.

@@ -1,5 +1,5 @@
-//! Many-producer, single-consumer queues as comparable techniques: the table of techniques, and one
-//! file for each that is not in `shm`. All implement the two traits of [`shm::ring`].
+//! Many-producer, single-consumer queues as comparable techniques: the table of techniques, and
+//! those that are not in `shm`. All implement the two traits of [`shm::ring`].
 //!
 //! The choice is made once, at startup, by [`Technique`]; the hot loops are generic over
 //! [`Link`](shm::ring::Link) and monomorphized, so no call goes through a table at run time.
@@ -7,8 +7,6 @@
 //! the test suite for a technique of your own. No unsafe code.
 #![forbid(unsafe_code)]
 
-#[cfg(not(loom))]
-pub mod array_queue_mux;
 #[doc(hidden)]
 #[cfg(not(loom))]
 pub mod built_in;
@@ -17,18 +15,12 @@ pub mod channel;
 pub mod conformance;
 pub mod containment;
 #[cfg(not(loom))]
-pub mod crossbeam_array_queue;
-#[cfg(not(loom))]
-pub mod crossbeam_channel;
-#[cfg(not(loom))]
-pub mod element;
+pub mod heap;
 pub mod linked;
 #[cfg(not(loom))]
 pub mod named;
 #[cfg(not(loom))]
 pub mod pipe;
-#[cfg(not(loom))]
-pub mod std_mpsc;
 #[cfg(not(loom))]
 pub mod table;
 #[cfg(not(loom))]

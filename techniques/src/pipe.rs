@@ -186,14 +186,10 @@ impl Link for Pipe {
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
-            name: spec.name.into(),
             place: SegmentPlace::Fifo,
-            words: 0,
-            kind: shm::ring::spsc::KIND,
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
-            index: 0,
-            ends: EndRights::ALL_WRITE,
+            ..SegmentSpec::memory(spec.name, shm::ring::spsc::KIND, 0, EndRights::ALL_WRITE)
         }]
     }
 

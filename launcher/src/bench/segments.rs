@@ -6,7 +6,7 @@
 use super::BenchWork;
 use super::plan::{BenchPlan, SharedSegment, strongest_access};
 use anyhow::{Result, anyhow};
-use roles::bench::account::{self, AccountView};
+use roles::bench::account::AccountView;
 use roles::bench::control::{self, ControlSegment};
 use shm::attached::Access;
 use shm::memory::fifo;
@@ -14,7 +14,7 @@ use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
 use shm::memory::{AtomicWords, Header, ReadOnlyWords, directory, unlink};
 use shm::process::start_time;
-use shm::ring::{SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use system::pin;
@@ -80,7 +80,12 @@ impl BenchSegments {
             named.0.push(name);
         }
         let json = serde_json::to_vec(plan)?;
-        let spec = account::memory("control".into(), control::segment_words(json.len()), control::KIND);
+        let spec = SegmentSpec::memory(
+            "control",
+            control::KIND,
+            control::segment_words(json.len()),
+            EndRights::NONE,
+        );
         let name = plan.segment_name(&spec.name);
         let (control_file, words) = Shared::create(&spec.name, name, spec.words, true)?;
         header(plan, &spec).write(&words);

@@ -3,7 +3,7 @@
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;
 use anyhow::{Context, Result};
-use roles::bench::account::{AgentAccount, memory};
+use roles::bench::account::AgentAccount;
 use roles::bench::boards::counts::{self, BoardLog};
 use roles::bench::boards::{BoardAgent, BoardEnd, LATE_NS, Waiting};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use shm::attached::{Access, Attached};
 use shm::board::{self, BoardShape};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Header, SegmentKind};
-use shm::ring::SegmentSpec;
+use shm::ring::{EndRights, SegmentSpec};
 use shm::sync::Ordering;
 use std::time::Duration;
 
@@ -56,7 +56,8 @@ impl BoardWork {
 
     fn segment(&self, what: &str, words: usize, kind: SegmentKind, writer: Access) -> SharedSegment {
         let rights = (0..=self.readers).map(|agent| Some(if agent == 0 { writer } else { Access::Read }));
-        SharedSegment { spec: memory(what.into(), words, kind), rights: rights.collect() }
+        let spec = SegmentSpec::memory(what, kind, words, EndRights::NONE);
+        SharedSegment { spec, rights: rights.collect() }
     }
 }
 

@@ -4,6 +4,33 @@
 //! were first copied out of the ring, and is validated: no Rust enum is ever made of unchecked
 //! shared bytes.
 
+/// Makes an enum with codes, and the error of a code that is unknown.
+macro_rules! codes {
+    ($error:ident: $(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$each])* $variant = $code,)+ }
+
+        impl $name {
+            /// Every value, in the order of the codes.
+            pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
+
+            #[inline]
+            pub(super) const fn code(self) -> u8 {
+                self as u8
+            }
+
+            #[inline]
+            pub(super) const fn from_code(code: u8) -> Result<Self, WireError> {
+                match code {
+                    $($code => Ok(Self::$variant),)+
+                    _ => Err(WireError::$error),
+                }
+            }
+        }
+    };
+}
+
 mod id;
 mod instruction;
 mod order;

@@ -19,33 +19,19 @@ pub enum Operation {
     MassCancel,
 }
 
-/// The side of an order: buy or sell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Side {
-    /// A bid.
-    Buy,
-    /// An offer.
-    Sell,
+codes! {
+    BadSide:
+    /// The side of an order: buy or sell.
+    #[derive(Serialize, Deserialize)]
+    Side {
+        /// A bid.
+        Buy = 0,
+        /// An offer.
+        Sell = 1,
+    }
 }
 
 impl Side {
-    #[inline]
-    pub(super) const fn code(self) -> u8 {
-        match self {
-            Side::Buy => 0,
-            Side::Sell => 1,
-        }
-    }
-
-    #[inline]
-    pub(super) const fn from_code(code: u8) -> Result<Self, WireError> {
-        match code {
-            0 => Ok(Side::Buy),
-            1 => Ok(Side::Sell),
-            _ => Err(WireError::BadSide),
-        }
-    }
-
     /// Returns the opposite side of an order: sell for buy, buy for sell.
     #[must_use]
     pub const fn opposite(self) -> Self {

@@ -4,62 +4,34 @@ use super::{Message, Order, OrderId, Side, WireError};
 use crate::reject::Reject;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// The status of an order in a report, a subset of FIX ExecType and OrdStatus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OrderStatus {
-    /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
-    Filled,
-    /// Rejected by the orchestrator's risk checks; the order never reached a venue.
-    Rejected,
-    /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy is
-    /// dead.
-    Cancelled,
-    /// The venue has accepted the order (FIX New).
-    Accepted,
-    /// A part is executed.
-    PartiallyFilled,
-    /// The venue, such as an exchange, refused the order.
-    Refused,
-    /// The order now has the price and the open quantity of the report.
-    Replaced,
-    /// The order's time in force is over.
-    Expired,
-    /// A stop order became active.
-    Triggered,
-    /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
-    Restated,
-    /// A cancel, a replace or a mass cancel was carried out.
-    Done,
-}
-
-impl OrderStatus {
-    /// All order statuses, in the order of their codes, which begin at 1.
-    pub const ALL: [OrderStatus; 11] = [
-        OrderStatus::Filled,
-        OrderStatus::Rejected,
-        OrderStatus::Cancelled,
-        OrderStatus::Accepted,
-        OrderStatus::PartiallyFilled,
-        OrderStatus::Refused,
-        OrderStatus::Replaced,
-        OrderStatus::Expired,
-        OrderStatus::Triggered,
-        OrderStatus::Restated,
-        OrderStatus::Done,
-    ];
-
-    #[inline]
-    const fn code(self) -> u8 {
-        self as u8 + 1
-    }
-
-    #[inline]
-    const fn from_code(code: u8) -> Result<Self, WireError> {
-        if code >= 1 && code as usize <= Self::ALL.len() {
-            Ok(Self::ALL[code as usize - 1])
-        } else {
-            Err(WireError::BadStatus)
-        }
+codes! {
+    BadStatus:
+    /// The status of an order in a report, a subset of FIX ExecType and OrdStatus that is used
+    /// here.
+    OrderStatus {
+        /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
+        Filled = 1,
+        /// Rejected by the orchestrator's risk checks; the order never reached a venue.
+        Rejected = 2,
+        /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy
+        /// is dead.
+        Cancelled = 3,
+        /// The venue has accepted the order (FIX New).
+        Accepted = 4,
+        /// A part is executed.
+        PartiallyFilled = 5,
+        /// The venue, such as an exchange, refused the order.
+        Refused = 6,
+        /// The order now has the price and the open quantity of the report.
+        Replaced = 7,
+        /// The order's time in force is over.
+        Expired = 8,
+        /// A stop order became active.
+        Triggered = 9,
+        /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
+        Restated = 10,
+        /// A cancel, a replace or a mass cancel was carried out.
+        Done = 11,
     }
 }
 

@@ -2,34 +2,10 @@
 
 use super::WireError;
 
-macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$each])* $variant = $code,)+ }
-
-        impl $name {
-            /// All values of the enum, in the order of their codes, which begin at 0.
-            pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
-
-            #[inline]
-            pub(super) const fn code(self) -> u8 {
-                self as u8
-            }
-
-            #[inline]
-            pub(super) const fn from_code(code: u8) -> Result<Self, WireError> {
-                match code {
-                    $($code => Ok(Self::$variant),)+
-                    _ => Err(WireError::BadTerms),
-                }
-            }
-        }
-    };
-}
-
 codes! {
+    BadTerms:
     /// The type of an order: OrdType, FIX tag 40.
+    #[derive(Default)]
     OrderType {
         /// Trades at its price or better.
         #[default]
@@ -45,7 +21,9 @@ codes! {
 }
 
 codes! {
+    BadTerms:
     /// The lifetime of an order: TimeInForce, FIX tag 59.
+    #[derive(Default)]
     TimeInForce {
         /// Valid until it is filled or cancelled.
         #[default]
@@ -60,8 +38,10 @@ codes! {
 }
 
 codes! {
+    BadTerms:
     /// Self-trade prevention: the action instead of a trade between two orders of one strategy; FIX
     /// tags 2362 and 2964.
+    #[derive(Default)]
     SelfTrade {
         /// The orders trade.
         #[default]

@@ -3,7 +3,7 @@
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, Region, RegionError, SegmentKind};
-use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
+use shm::ring::{EndRights, SegmentSpec};
 use shm::sync::Ordering;
 
 /// A field in the result segment of every benchmark agent.
@@ -38,24 +38,10 @@ pub const READY: u64 = 1;
 /// State of a benchmark agent whose loop has ended and whose results are all stored.
 pub const DONE: u64 = 2;
 
-/// Returns the specification of a benchmark's memory segment, of `words` words.
-pub fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
-    SegmentSpec {
-        name: what,
-        place: SegmentPlace::Memory,
-        words,
-        kind,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-        ends: EndRights::NONE,
-    }
-}
-
 /// Returns the specification of an agent's result segment. `own_words` is the size of the part that
 /// is specific to the benchmark.
 pub fn segment(agent: usize, own_words: usize) -> SegmentSpec {
-    memory(segment_name(agent), OWN + own_words, KIND)
+    SegmentSpec::memory(segment_name(agent), KIND, OWN + own_words, EndRights::NONE)
 }
 
 fn segment_name(agent: usize) -> String {

@@ -20,9 +20,6 @@ impl Clock for Moving {
         self.0.set(self.0.now() + 1);
         self.0.now()
     }
-    fn peek(&self) -> u64 {
-        self.now()
-    }
 }
 
 /// The launcher's view of an agent's account.

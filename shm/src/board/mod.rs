@@ -177,17 +177,7 @@ pub enum BoardError {
 /// process.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
-    let header = Header {
-        kind: KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    };
-    shape.write_header(&words, header);
+    shape.write_header(&words, Header::anonymous(KIND, 0, 0, 0, 0));
     words
 }
 

@@ -180,6 +180,19 @@ pub const fn run_hash(run: &str) -> u64 {
 }
 
 impl Header {
+    /// Makes the header of a segment of `words` words without creator and run, for tests, benches
+    /// and memory within one process.
+    pub const fn anonymous(
+        kind: SegmentKind,
+        words: usize,
+        capacity: u64,
+        slot_words: u64,
+        index: u64,
+    ) -> Self {
+        let bytes = words as u64 * 8;
+        Self { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index }
+    }
+
     /// Decodes a header's words and checks magic, version, layout and kind. The caller checks
     /// sizes.
     ///

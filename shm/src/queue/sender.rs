@@ -74,7 +74,7 @@ impl<T: Message> Sender<T> {
     #[cfg(test)]
     pub(super) fn push_first_parts(&mut self, message: &T, count: usize) {
         let parts: Vec<_> = payload::parts(message).take(count).collect();
-        assert_eq!(self.ring.try_push_many(&parts), count);
+        assert_eq!(self.ring.0.try_push_many(&parts), count);
     }
 
     /// Returns `true` if the receiver has taken everything.

@@ -1,5 +1,5 @@
-//! Queues by name: who has the name, what is removed, and who can attach. The other techniques' are
-//! tested in the crate `techniques`.
+//! Queues by name: who has the name, what is removed, and who can attach. What holds for every
+//! technique is tested in the crate `techniques`.
 //!
 //! A handle that is abandoned leaves what a dead creator leaves. Its id and start time in the
 //! headers are those of a living process, this one, as if the id had been given to another process
@@ -8,12 +8,10 @@
 use super::descriptor::{self, DESCRIPTOR};
 use super::names::segment_name;
 use super::*;
-use crate::memory::header::HEADER_WORDS;
 use crate::memory::{fifo, unlink};
+use crate::ring::Consumer;
 use crate::ring::array_queue::ArrayQueue;
 use crate::ring::spsc_mux::SpscMux;
-use crate::ring::{Consumer, Link};
-use crate::ring::{MESSAGE_WORDS, Producer};
 use crate::sync::Ordering;
 use std::path::{Path, PathBuf};
 
@@ -68,31 +66,7 @@ fn each_end_is_attached_once() {
     theirs.resume().unwrap();
 }
 
-#[test]
-fn dead_creators_queue_is_replaced_despite_live_pid() {
-    fn check<T: Link>() {
-        let name = name(T::INFO.name);
-        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
-        // It binds the socket, where there is one.
-        let _consumer = queue.consumer().unwrap();
-        let all = files(&name);
-        queue.abandon();
-        assert_eq!(files(&name), all);
-        assert!(dead().unwrap().contains(&name));
-        assert_eq!(leftovers(&name).unwrap().len(), all);
-        assert_eq!(files(&name), all, "only named");
-        let again = Queue::<T>::create(&name, 1, 16).unwrap();
-        assert!(!dead().unwrap().contains(&name));
-        again.abandon();
-        assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, DESCRIPTOR)));
-        assert_eq!(files(&name), 0, "{}", T::INFO.name);
-        assert!(remove(&name).unwrap().is_empty());
-    }
-    check::<SpscMux>();
-    check::<ArrayQueue>();
-}
-
-/// Its process id has no meaning here, like that of a creator in another PID namespace.
+/// Its process id says nothing here, as that of a creator in another PID namespace.
 #[test]
 fn live_creators_queue_stays_despite_unknown_pid() {
     let name = name("unknown");
@@ -179,49 +153,6 @@ fn dropped_queue_leaves_its_successor_of_same_name() {
     assert_eq!(files(&name), 3);
     drop(second);
     assert_eq!(files(&name), 0);
-}
-
-/// A producer that writes over all that it has mapped, but for the messages' memory that others
-/// share, and dies.
-#[test]
-fn successor_attaches_whatever_the_dead_producer_overwrote() {
-    fn check<T: Link>() {
-        let name = name(&format!("scribbled-{}", T::INFO.name));
-        let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
-        let mut consumer = queue.consumer().unwrap();
-        let mut theirs = Queue::<T>::open(&name).unwrap();
-        let mut dies = theirs.producer(0).unwrap();
-        let mut lives = queue.producer(1).unwrap();
-        dies.try_push(&[1; MESSAGE_WORDS]).unwrap();
-        assert_eq!(consumer.try_pop().map(|(_, message)| message), Some([1; MESSAGE_WORDS]));
-        drop(dies);
-        for spec in T::segments(&queue.spec) {
-            let words = theirs.attached.region(&spec.name, spec.kind).unwrap().words();
-            let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
-            words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
-        }
-        theirs.words.iter().for_each(|word| word.store(!0, Ordering::Relaxed));
-        drop(theirs);
-        assert!(Queue::<T>::open(&name).is_err(), "nobody new can come");
-        // A ring whose sequences make no sense is given up; nobody waits for it.
-        let mut tries = 0;
-        while !queue.renew(0, &mut consumer).unwrap() {
-            assert_eq!(consumer.try_pop(), None);
-            tries += 1;
-            assert!(tries < 1000, "the retirement does not end");
-        }
-        let mut successor = Queue::<T>::open(&name).unwrap().producer(0).unwrap();
-        let _ = consumer.take_fault();
-        for n in 0..20 {
-            for (producer, words) in [(&mut successor, [n; 7]), (&mut lives, [n + 100; 7])] {
-                producer.try_push(&words).unwrap();
-                assert_eq!(consumer.try_pop().map(|(_, message)| message), Some(words), "{}", T::INFO.name);
-            }
-        }
-        assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
-    }
-    check::<SpscMux>();
-    check::<ArrayQueue>();
 }
 
 #[test]

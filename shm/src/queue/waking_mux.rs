@@ -3,7 +3,7 @@
 use super::wake::{FIFO, FLAG};
 use crate::attached::Attached;
 use crate::bell::{self, BELL_WORDS};
-use crate::memory::{RegionError, SegmentKind};
+use crate::memory::RegionError;
 use crate::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
 use crate::ring::{EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo};
 
@@ -18,18 +18,9 @@ impl Link for WakingMux {
     type Consumer = Mux;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        let segment = |name: &str, place, words, kind: SegmentKind| SegmentSpec {
-            name: name.into(),
-            place,
-            words,
-            kind,
-            capacity: 1,
-            slot_words: 1,
-            index: 0,
-            ends: EndRights::ALL_WRITE,
-        };
-        let flag = segment(FLAG, SegmentPlace::Memory, BELL_WORDS, bell::KIND);
-        let fifo = segment(FIFO, SegmentPlace::Fifo, 0, bell::KIND);
+        let flag = SegmentSpec::memory(FLAG, bell::KIND, BELL_WORDS, EndRights::ALL_WRITE);
+        let fifo = SegmentSpec::memory(FIFO, bell::KIND, 0, EndRights::ALL_WRITE);
+        let fifo = SegmentSpec { place: SegmentPlace::Fifo, ..fifo };
         SpscMux::segments(spec).into_iter().chain([flag, fifo]).collect()
     }
 

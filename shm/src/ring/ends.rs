@@ -106,16 +106,6 @@ pub trait Producer: Send {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
 
-    /// Pushes the first of some messages, up to as many as fit. Returns their number. It has the
-    /// guarantees of single pushes. A technique may be faster than single pushes, and may publish
-    /// several messages at once.
-    ///
-    /// A producer that dies here has put in the first ones of them, however many, or none.
-    #[inline(always)]
-    fn try_push_many(&mut self, messages: &[Message]) -> usize {
-        messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
-    }
-
     /// Clears the producer's announcement of the slot that it wrote last, between two pushes. Used
     /// to find the owner of a slot that seems unwritten ([`BlockedSlot::announcer`]): the ring's
     /// own words do not identify it, since every producer can overwrite them. It is one store; an
@@ -145,26 +135,6 @@ pub trait Consumer: Send {
     /// Acquire: what the producer did before its push is seen by this thread from here on. Release:
     /// the producer that uses the slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
-
-    /// Takes up to `max` messages as [`Consumer::try_pop`] does. Returns the number taken. A
-    /// technique may be faster than single pops: it may take several messages of one producer
-    /// before it polls the next, and free their slots together at the end; a `max` of a quarter of
-    /// the capacity or less leaves slots for the producers. It may return early: 0 means that no
-    /// message was there.
-    ///
-    /// A consumer that dies here may leave any of them to its successor, in order: they are
-    /// delivered again.
-    #[inline(always)]
-    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize
-    where
-        Self: Sized,
-    {
-        for taken in 0..max {
-            let Some((from, message)) = self.try_pop() else { return taken };
-            f(from, message);
-        }
-        max
-    }
 
     /// Takes a message that its producer may not overwrite before [`Consumer::release`], where the
     /// technique supports it. Until then a successor of this consumer takes it again.

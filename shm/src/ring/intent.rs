@@ -197,17 +197,7 @@ impl Intents {
 /// Writes the header of an announcement's segment into zeroed words, for tests and benches. The
 /// launcher writes those of a run's segments.
 pub fn write_header(words: &AtomicWords, producer: u64) {
-    Header {
-        kind: KIND,
-        bytes: words.len() as u64 * 8,
-        capacity: 1,
-        slot_words: LINES as u64,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: producer,
-    }
-    .write(words);
+    Header::anonymous(KIND, words.len(), 1, LINES as u64, producer).write(words);
 }
 
 /// Creates the announcement segments of producers on the heap, for tests, models and benches.
@@ -229,7 +219,7 @@ mod link {
     use crate::attached::Access;
     use crate::attached::Attached;
     use crate::memory::{AtomicWords, RegionError};
-    use crate::ring::{EndRights, LinkSpec, SegmentPlace, SegmentSpec};
+    use crate::ring::{EndRights, LinkSpec, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
@@ -237,16 +227,11 @@ mod link {
 
     /// Specifies the segments with the announcements of a link's producers.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
-        (0..spec.producers).map(|index| SegmentSpec {
-            name: name(spec, index),
-            place: SegmentPlace::Memory,
-            words: INTENT_WORDS,
-            kind: super::KIND,
-            capacity: 1,
-            slot_words: LINES as u64,
-            index: index as u64,
+        (0..spec.producers).map(|index| {
             // The consumer clears what a dead producer had announced.
-            ends: EndRights::for_producer(index, Access::Write, Access::Write),
+            let ends = EndRights::for_producer(index, Access::Write, Access::Write);
+            let segment = SegmentSpec::memory(name(spec, index), super::KIND, INTENT_WORDS, ends);
+            SegmentSpec { slot_words: LINES as u64, index: index as u64, ..segment }
         })
     }
 

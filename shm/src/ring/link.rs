@@ -63,6 +63,14 @@ pub struct SegmentSpec {
     pub ends: EndRights,
 }
 
+impl SegmentSpec {
+    /// Specifies a segment of memory of `words` words, with one slot of one word, for the index 0.
+    pub fn memory(name: impl Into<String>, kind: SegmentKind, words: usize, ends: EndRights) -> Self {
+        let place = SegmentPlace::Memory;
+        Self { name: name.into(), place, words, kind, capacity: 1, slot_words: 1, index: 0, ends }
+    }
+}
+
 /// The access rights of producers and consumer to one of a link's segments. `None`: no access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRights {

@@ -10,9 +10,7 @@
 //! [`Consumer::revive`](super::Consumer::revive)). Other rings are not touched.
 
 use super::spsc;
-use super::{
-    EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
-};
+use super::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentSpec, Step, TechniqueInfo};
 use crate::attached::Access;
 use crate::attached::Attached;
 use crate::memory::RegionError;
@@ -119,23 +117,6 @@ impl super::Consumer for Mux {
         self.next_message::<false>()
     }
 
-    #[inline(always)]
-    fn drain(&mut self, max: usize, mut f: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.find_nonempty() else { return 0 };
-        let (producer, ring) = &mut self.rings[place];
-        let producer = *producer;
-        let mut fault = None;
-        let taken = ring.drain_or(max, &mut |message| f(Some(producer), message), &mut fault);
-        // A fault after messages that were taken is found again.
-        if let Some(fault) = fault.filter(|_| taken == 0) {
-            self.fault = Some((producer, fault));
-            self.deactivate(place);
-        } else {
-            self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        }
-        taken
-    }
-
     fn release(&mut self) {
         // Absent if the ring was taken out of the scan since.
         if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
@@ -200,11 +181,6 @@ impl super::Producer for SpscMuxProducer {
     ) -> Result<(), Full> {
         self.0.try_push_with(message, at)
     }
-
-    #[inline]
-    fn try_push_many(&mut self, messages: &[Message]) -> usize {
-        self.0.try_push_many(messages)
-    }
 }
 
 /// The producer of `spsc-mux`, with its own ring.
@@ -223,27 +199,13 @@ pub fn head_name(ring: &str) -> String {
 /// Specifies the two segments of an SPSC ring: its slots, and the consumer's cursor. The slots are
 /// under the ring's name.
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
-    let head = SegmentSpec {
-        name: head_name(&what),
-        place: SegmentPlace::Memory,
-        words: spsc::HEAD_WORDS,
-        kind: spsc::HEAD_KIND,
-        capacity: 1,
-        slot_words: 1,
-        index,
-        ends: EndRights::for_producer(producer, Access::Read, Access::Write),
-    };
-    let tail = SegmentSpec {
-        name: what,
-        place: SegmentPlace::Memory,
-        words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
-        kind: spsc::KIND,
-        capacity: u64::from(capacity),
-        slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
-        index,
-        ends: EndRights::for_producer(producer, Access::Write, Access::Read),
-    };
-    [tail, head]
+    let ends = EndRights::for_producer(producer, Access::Read, Access::Write);
+    let head = SegmentSpec::memory(head_name(&what), spsc::HEAD_KIND, spsc::HEAD_WORDS, ends);
+    let ends = EndRights::for_producer(producer, Access::Write, Access::Read);
+    let words = spsc::tail_words(capacity as usize, MESSAGE_WORDS);
+    let tail = SegmentSpec::memory(what, spsc::KIND, words, ends);
+    let (capacity, slot_words) = (capacity.into(), spsc::slot_words(MESSAGE_WORDS) as u64);
+    [SegmentSpec { capacity, slot_words, index, ..tail }, SegmentSpec { index, ..head }]
 }
 
 /// The ring is the producer's alone: there is nothing to announce or to claim.
@@ -326,13 +288,6 @@ mod tests {
     #[test]
     fn no_ring_starves_another() {
         assert_eq!(longest_wait(pop), RINGS - 1, "each of the others once");
-        let drain = |mux: &mut Mux| {
-            let mut from = Vec::new();
-            mux.drain(4, |producer, _| from.extend(producer));
-            from
-        };
-        let longest = longest_wait(drain);
-        assert!(longest <= 4 * (RINGS - 1), "{longest}: each of the others four times");
     }
 
     /// Lists of even and odd lengths, every set of rings that have something, every place to begin:

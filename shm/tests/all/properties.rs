@@ -2,7 +2,7 @@
 //! cursors.
 
 use proptest::prelude::*;
-use shm::memory::{AtomicWords, Region, unlink};
+use shm::memory::{AtomicWords, Region};
 use shm::ring::MESSAGE_WORDS;
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
@@ -323,20 +323,4 @@ fn two_threads_lose_nothing() {
             assert_eq!(got, message(n), "in order and whole");
         }
     });
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
-fn two_mappings_of_a_segment_share_a_ring() {
-    let name = format!("bulkhead.unit-{}.two-mappings", std::process::id());
-    let ours = Region::create(&name, ring_words(64, MESSAGE_WORDS)).unwrap().words();
-    spsc::write_header::<MESSAGE_WORDS>(&ours, 64);
-    let theirs = Region::open(&name).unwrap().words();
-    unlink(&name).unwrap();
-    let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&ours).unwrap();
-    let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&theirs).unwrap();
-    for lap in 0..1000 {
-        producer.try_push(&message(lap)).unwrap();
-        assert_eq!(consumer.try_pop(), Ok(Some(message(lap))));
-    }
 }

@@ -8,73 +8,13 @@
 //! or of half the ring.
 
 use crate::Options;
-use crate::answers;
-use crate::flow::BATCH;
-use crate::pair::{Contestant, Peer, Pop, Push, between};
+use crate::pair::{Contestant, Peer, between};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::stream;
 use crate::trip::{self, BouncedLine, Step};
-use shm::ring::{Message, spsc};
-use techniques::element::LineMessage;
+use shm::ring::spsc;
+use techniques::heap::LineMessage;
 
 const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
-
-impl Push for spsc::Producer {
-    #[inline(always)]
-    fn try_send(&mut self, message: &Message) -> bool {
-        self.try_push(message).is_ok()
-    }
-
-    fn send_batches(&mut self, count: u64) {
-        stream::send_in_place(self, count);
-    }
-}
-
-impl Pop for spsc::Consumer {
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Message> {
-        self.try_pop().expect("an honest peer")
-    }
-
-    #[inline(always)]
-    fn drain(&mut self, each: impl FnMut(Message)) -> usize {
-        spsc::Consumer::drain(self, BATCH as usize, each).expect("an honest peer")
-    }
-}
-
-impl Push for rtrb::Producer<LineMessage> {
-    #[inline(always)]
-    fn try_send(&mut self, message: &Message) -> bool {
-        rtrb::Producer::push(self, LineMessage(*message)).is_ok()
-    }
-
-    fn send(&mut self, count: u64) {
-        stream::send_lines(self, count);
-    }
-
-    fn send_batches(&mut self, count: u64) {
-        answers::send_chunks(self, count);
-    }
-}
-
-impl Pop for rtrb::Consumer<LineMessage> {
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Message> {
-        rtrb::Consumer::pop(self).ok().map(|line| line.0)
-    }
-
-    fn take(&mut self, count: u64) -> f64 {
-        stream::take_lines(self, count)
-    }
-
-    #[inline(always)]
-    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
-        let there = self.slots();
-        let Ok(chunk) = self.read_chunk(there) else { return 0 };
-        chunk.into_iter().for_each(|line| each(line.0));
-        there
-    }
-}
 
 /// The samples of one kind of round trip.
 #[derive(Default)]

@@ -58,7 +58,7 @@ pub trait Pop: Send + 'static {
 #[inline(always)]
 pub fn receive(consumer: &mut impl Pop) -> Message {
     let mut got = None;
-    wait::<true>(
+    wait(
         #[inline(always)]
         || {
             got = consumer.pop();
@@ -101,7 +101,7 @@ impl Rate {
 pub fn send(producer: &mut impl Push, count: u64) {
     for n in 0..count {
         let message = message(n);
-        wait::<true>(|| producer.try_send(&message));
+        wait(|| producer.try_send(&message));
     }
 }
 
@@ -113,7 +113,7 @@ pub fn send_batches(producer: &mut impl Push, count: u64) {
         let batch: [Message; BATCH as usize] = core::array::from_fn(|place| message(n + place as u64));
         let mut rest = &batch[..BATCH.min(count - n) as usize];
         n += rest.len() as u64;
-        wait::<true>(|| {
+        wait(|| {
             let pushed = producer.push_many(rest);
             rest = &rest[pushed..];
             rest.is_empty()
@@ -138,7 +138,7 @@ pub fn take_batches(consumer: &mut impl Pop, count: u64) -> f64 {
     check(0, &receive(consumer));
     let (rate, mut n) = (Rate::start(), 1);
     while n < count {
-        wait::<true>(
+        wait(
             #[inline(always)]
             || {
                 consumer.drain(

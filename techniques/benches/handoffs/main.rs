@@ -6,29 +6,23 @@
 //! figures are medians with their quartiles.
 //!
 //! `cargo bench -p techniques -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
-//! [--samples N] [--technique NAME]`; sections are `floors`, `roundtrip`, `stream`, `capacity`,
-//! `halves`, `crates`, `scan`, `one-thread`, `batches`, `stamp`, `protection`,
-//! `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through
-//! the same code: enough to show that everything runs, too few to quote.
+//! [--samples N] [--technique NAME]`; sections are `floors`, `capacity`, `halves`, `scan`,
+//! `one-thread`, `protection`. `--quick` (and `cargo test --benches`) takes a few small
+//! samples through the same code: enough to show that everything runs, too few to quote.
 
-mod answers;
 mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;
-mod crates;
 mod floors;
 mod flow;
 mod halves;
 mod machine;
 mod one_thread;
 mod pair;
-mod peer;
 mod protection;
 mod report;
-mod roundtrip;
+mod rings;
 mod scan;
-mod stamp;
-mod stream;
 mod trip;
 
 use report::BenchReport;
@@ -118,72 +112,32 @@ impl Options {
     }
 }
 
+/// A section's measurement.
+type Section = fn(&Options, &mut BenchReport);
+
+/// The sections by name, in the order in which they run.
+const SECTIONS: [(&str, Section); 6] = [
+    ("floors", floors::run),
+    ("capacity", capacity::run),
+    ("halves", halves::run),
+    ("scan", scan::run),
+    ("one-thread", one_thread::run),
+    ("protection", protection::run),
+];
+
 fn main() {
-    let mut args = std::env::args().skip(1);
-    if std::env::args().nth(1).as_deref() == Some(peer::PEER_FLAG) {
-        return peer::child_main(args.nth(1));
-    }
-    let options = Options::parse(args).unwrap_or_else(|error| {
+    let options = Options::parse(std::env::args().skip(1)).unwrap_or_else(|error| {
         eprintln!("handoffs: {error}");
         std::process::exit(2);
     });
-    peer::remove_leftovers();
     let mut report = BenchReport::new(machine::describe(&options));
-    if options.wants("protection-threads") {
-        protection::run_threads(&options, &mut report);
-    }
-    if options.wants("floors") {
-        // A separate thread is pinned, so that threads started later from this one can use other
-        // cores.
-        std::thread::scope(|scope| {
-            scope.spawn(|| floors::run(&options, &mut report));
-        });
-    }
-    if options.wants("crates") {
-        std::thread::scope(|scope| {
-            scope.spawn(|| crates::run(&options, &mut report));
-        });
-    }
-    if options.wants("capacity") {
-        std::thread::scope(|scope| {
-            scope.spawn(|| capacity::run(&options, &mut report));
-        });
-    }
-    if options.wants("halves") {
-        std::thread::scope(|scope| {
-            scope.spawn(|| halves::run(&options, &mut report));
-        });
-    }
-    if options.wants("roundtrip") || options.wants("stream") {
-        match peer::Peers::start(&options) {
-            Ok(mut peers) => {
-                if options.wants("roundtrip") {
-                    roundtrip::run(&options, &mut peers, &mut report);
-                }
-                if options.wants("stream") {
-                    stream::run(&options, &mut peers, &mut report);
-                }
-            }
-            Err(error) => {
-                eprintln!("handoffs: {error}");
-                std::process::exit(1);
-            }
+    for (section, run) in SECTIONS {
+        if options.wants(section) {
+            // On a thread of its own, because a section pins its thread, and threads inherit that.
+            std::thread::scope(|scope| {
+                scope.spawn(|| run(&options, &mut report));
+            });
         }
-    }
-    if options.wants("scan") {
-        scan::run(&options, &mut report);
-    }
-    if options.wants("one-thread") {
-        one_thread::run(&options, &mut report, false);
-    }
-    if options.wants("batches") {
-        one_thread::run(&options, &mut report, true);
-    }
-    if options.wants("stamp") {
-        stamp::run(&options, &mut report);
-    }
-    if options.wants("protection") {
-        protection::run(&options, &mut report);
     }
     if options.json { report.print_json() } else { report.print() }
 }

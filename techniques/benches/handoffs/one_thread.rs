@@ -9,8 +9,8 @@ use crate::Options;
 use crate::common::Run;
 use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
+use shm::ring::MESSAGE_WORDS;
 use shm::ring::{Consumer, Link, Producer};
-use shm::ring::{MESSAGE_WORDS, Message};
 use std::hint::black_box;
 use system::clock::{Clock, Monotonic};
 use techniques::Technique;
@@ -27,41 +27,19 @@ fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, co
     }
 }
 
-/// Messages per batch: the maximum that an agent takes before it polls something else.
-const BATCH: u64 = 16;
-
-/// Pushes and pops in batches: all messages of a batch are pushed, then all are taken.
-#[inline(never)]
-fn in_batches<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
-    for n in (0..count).step_by(BATCH as usize) {
-        let batch: [Message; BATCH as usize] = black_box(core::array::from_fn(|_| [n; MESSAGE_WORDS]));
-        assert_eq!(producer.try_push_many(&batch), batch.len(), "room for all");
-        let mut left = batch.len();
-        while left > 0 {
-            left -= consumer.drain(left, |from, message| {
-                black_box(Some((from, message)));
-            });
-        }
-    }
-}
-
-fn trader<T: Link>(technique: Technique, capacity: u32, many: bool) -> Trader {
+fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
     let run = Run::new(technique, 1, capacity);
     run.create::<T>();
     let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
     Box::new(move |count| {
         let start = Monotonic.now();
-        if many {
-            in_batches(&mut producers[0], &mut consumer, count);
-        } else {
-            push_and_pop(&mut producers[0], &mut consumer, count);
-        }
+        push_and_pop(&mut producers[0], &mut consumer, count);
         (Monotonic.now() - start) as f64 / count as f64
     })
 }
 
-/// Measures all techniques, alternated; in batches if `many` is set.
-pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
+/// Measures all techniques, alternated.
+pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, count) = options.effort(101, 960, 9_600);
     let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
@@ -69,7 +47,7 @@ pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
         .into_iter()
         .filter(wanted)
         .map(|technique| {
-            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32, many));
+            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32));
             (technique, trader, Vec::new())
         })
         .collect();
@@ -79,6 +57,5 @@ pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
         }
     }
     let rows = traders.into_iter().map(|(t, _, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
-    let how = if many { ", in batches of 16" } else { "" };
-    report.add(&format!("Push and pop of a message, one thread{how}"), rows.collect());
+    report.add("Push and pop of a message, one thread", rows.collect());
 }

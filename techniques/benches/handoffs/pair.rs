@@ -73,7 +73,7 @@ impl Peer {
             system::pin::pin_to(core).expect("an allowed core");
             for (number, job, count) in jobs {
                 if number == FLOOR {
-                    floor::answer::<true>(&line[0]);
+                    floor::answer(&line[0]);
                 } else {
                     parts[number](job, count);
                 }
@@ -93,7 +93,7 @@ impl Peer {
     /// Measures the floor between the two cores, in nanoseconds.
     pub fn floor(&self, rounds: u64) -> f64 {
         self.with(FLOOR, Job::Echo(Step::In), 0, || {
-            let sample = floor::measure::<true>(&self.line[0], rounds as u32);
+            let sample = floor::measure(&self.line[0], rounds as u32);
             floor::stop_answering(&self.line[0]);
             sample.median_ns
         })

@@ -14,7 +14,6 @@ use shm::memory::{AtomicWords, Region};
 use shm::ring::{Full, SharedQueue, array_queue, intent};
 use std::hint::black_box;
 use system::clock::{Clock, Monotonic};
-use system::floor::wait;
 use system::pin;
 use techniques::{Technique, linked};
 
@@ -88,39 +87,6 @@ impl<P: Push, C: SharedQueue> QueueEnds<P, C> {
             assert!(black_box(self.consumer.pop(&mut None)).is_some(), "lost");
         }
     }
-
-    /// Pushes and takes `count` messages on two threads, each on its own core. Returns the
-    /// nanoseconds per message, from the first to the last.
-    fn two_threads(&mut self, cores: (u32, u32), count: u64) -> f64 {
-        let Self { producer, consumer } = self;
-        let receive = move || {
-            pin::pin_to(cores.0).expect("an allowed core");
-            let mut start = 0;
-            for n in 0..count {
-                let mut got = None;
-                wait::<true>(|| {
-                    got = consumer.try_pop().expect("an honest peer");
-                    got.is_some()
-                });
-                assert_eq!(got, Some([n; MESSAGE_WORDS]));
-                if n == 0 {
-                    start = Monotonic.now();
-                }
-            }
-            (Monotonic.now() - start) as f64 / (count - 1) as f64
-        };
-        std::thread::scope(|scope| {
-            let receives = scope.spawn(receive);
-            scope.spawn(move || {
-                pin::pin_to(cores.1).expect("an allowed core");
-                for n in 0..count {
-                    let message = black_box([n; MESSAGE_WORDS]);
-                    wait::<true>(|| producer.push(&message).is_ok());
-                }
-            });
-            receives.join().expect("everything arrives")
-        })
-    }
 }
 
 #[inline(never)]
@@ -140,47 +106,24 @@ fn time(count: u64, work: impl FnOnce()) -> f64 {
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Measures both, alternated, and the ratio of each pair.
+/// Measures both, alternated, and the ratio of each pair: the cost of the instructions.
 fn compare(
     options: &Options,
     what: Technique,
-    goal: Goal,
-    mut pair: impl FnMut(u64) -> [f64; 2],
+    mut ours: QueueEnds<impl Push, impl SharedQueue>,
+    mut bare: QueueEnds<impl Push, impl SharedQueue>,
 ) -> Vec<FigureRow> {
     let (samples, count) = options.effort(301, 1_000, 50_000);
-    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair(count)).collect();
+    let mut pair =
+        || [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))];
+    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair()).collect();
     let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
+    let ratios = pairs.iter().map(|[a, b]| a / b).collect();
     vec![
         FigureRow::new(format!("{}, unprotected", what.name()), "ns", of(1), Goal::None),
         FigureRow::new(format!("{}, protected", what.name()), "ns", of(0), Goal::None),
-        FigureRow::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), goal),
+        FigureRow::new("", "× unprotected", ratios, Goal::AtMost(1.03)),
     ]
-}
-
-/// Compares both on one thread: the cost of the instructions.
-fn on_one_thread(
-    options: &Options,
-    what: Technique,
-    mut ours: QueueEnds<impl Push, impl SharedQueue>,
-    mut bare: QueueEnds<impl Push, impl SharedQueue>,
-) -> Vec<FigureRow> {
-    compare(options, what, Goal::AtMost(1.03), |count| {
-        [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
-    })
-}
-
-/// Compares both with each end on its own core. No goal: in each sample the two ends either meet at
-/// every message or one runs ahead, which has a larger effect than the announcement.
-fn on_two_threads(
-    options: &Options,
-    what: Technique,
-    mut ours: QueueEnds<impl Push, impl SharedQueue>,
-    mut bare: QueueEnds<impl Push, impl SharedQueue>,
-) -> Vec<FigureRow> {
-    let cores = options.cores;
-    compare(options, what, Goal::None, |count| {
-        [ours.two_threads(cores, count), bare.two_threads(cores, count)]
-    })
 }
 
 /// Returns the techniques with protection that were selected.
@@ -197,19 +140,8 @@ pub fn run(options: &Options, report: &mut BenchReport) {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let capacity = options.capacity;
     let rows = wanted(options).flat_map(|what| match what.name() {
-        "linked" => on_one_thread(options, what, list::<true>(capacity), list::<false>(capacity)),
-        _ => on_one_thread(options, what, array::<true>(capacity), array::<false>(capacity)),
+        "linked" => compare(options, what, list::<true>(capacity), list::<false>(capacity)),
+        _ => compare(options, what, array::<true>(capacity), array::<false>(capacity)),
     });
     report.add("What it costs that an end may die (push and pop of a message)", rows.collect());
-}
-
-/// Measures on two threads. Call it before this thread is pinned, because threads inherit its
-/// affinity.
-pub fn run_threads(options: &Options, report: &mut BenchReport) {
-    let capacity = options.capacity;
-    let rows = wanted(options).flat_map(|what| match what.name() {
-        "linked" => on_two_threads(options, what, list::<true>(capacity), list::<false>(capacity)),
-        _ => on_two_threads(options, what, array::<true>(capacity), array::<false>(capacity)),
-    });
-    report.add("The same as a stream between two cores", rows.collect());
 }

@@ -51,7 +51,7 @@ pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, 
         if OUT {
             pauses.run();
         }
-        wait::<true>(|| producer.try_send(&message));
+        wait(|| producer.try_send(&message));
     }
 }
 
@@ -68,7 +68,7 @@ pub fn call<const OUT: bool>(
         if OUT {
             pauses.run();
         }
-        wait::<true>(|| producer.try_send(&message));
+        wait(|| producer.try_send(&message));
         assert_eq!(receive(consumer), message, "what comes back is what was sent");
     }
 }

@@ -55,17 +55,7 @@ pub fn header(bytes: &[u8]) {
         [8, 8, 1, linked::block_words(linked::BLOCK_SLOTS, MESSAGE_WORDS) as u64, 16, slot_words.into()];
     let slot_words = slots[usize::from(honest >> 1) % slots.len()];
     let promised = words.len() as u64 * 8;
-    Header {
-        kind,
-        bytes: promised,
-        capacity,
-        slot_words,
-        creator_pid: 1,
-        creator_start: 2,
-        run: 3,
-        index: 4,
-    }
-    .write(&words);
+    Header::anonymous(kind, words.len(), capacity, slot_words, 4).write(&words);
     overwrite(&words, &mut bytes);
     let read = Header::read(|index, ordering| words[index].load(ordering), words.len(), kind);
     if let Ok(header) = read {

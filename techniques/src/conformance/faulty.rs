@@ -32,10 +32,15 @@ pub trait RingFault: Send + 'static {
     /// The first producer whose messages the consumer misses at their first poll.
     const HIDES_FROM: usize = usize::MAX;
 
-    /// Corrupts a received message as the defect does. Returns the message to deliver now, and one
-    /// to deliver later: directly after it, or, if none is delivered now, after the next one of the
-    /// same producer (or after many empty polls).
-    fn corrupt(message: PoppedMessage, before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>);
+    /// Whether the technique declares that its ring is bounded, as it is.
+    const BOUNDED: bool = true;
+
+    /// Corrupts a received message as the fault; by default not at all. Returns the message to
+    /// deliver now, and one to to deliver later: directly after it, or, if none is delivered now,
+    /// after the next one of the same producer (or after many empty polls).
+    fn corrupt(message: PoppedMessage, _before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+        (Some(message), None)
+    }
 }
 
 /// A faulty ring's behavior: every hundredth message is delivered twice.
@@ -95,28 +100,16 @@ impl RingFault for TearsMessage {
 impl RingFault for HidesMessage {
     const NAME: &'static str = "broken-hides";
     const HIDES_FROM: usize = 64;
-
-    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
-        (Some(message), None)
-    }
 }
 
 impl RingFault for SkipsRetirement {
     const NAME: &'static str = "broken-neglects";
     const RETIRES: bool = false;
-
-    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
-        (Some(message), None)
-    }
 }
 
 impl RingFault for KeepsDeadMemory {
     const NAME: &'static str = "broken-remembers";
     const RESETS: bool = false;
-
-    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
-        (Some(message), None)
-    }
 }
 
 /// The technique `T` with the injected defect `S`.
@@ -190,7 +183,13 @@ impl<S: RingFault, C: Consumer> Consumer for FaultyReceiver<S, C> {
 }
 
 impl<S: RingFault, T: Link> Link for FaultyRing<S, T> {
-    const INFO: TechniqueInfo = TechniqueInfo { name: S::NAME, reference: None, resumable: false, ..T::INFO };
+    const INFO: TechniqueInfo = TechniqueInfo {
+        name: S::NAME,
+        reference: None,
+        resumable: false,
+        bounded: T::INFO.bounded && S::BOUNDED,
+        ..T::INFO
+    };
 
     type Producer = T::Producer;
     type Consumer = FaultyReceiver<S, T::Consumer>;

@@ -214,15 +214,5 @@ const fn taken_mark(allocation: u64, producer: u64) -> u64 {
 /// Writes the header of an empty linked list into zeroed words, for tests and benches. The launcher
 /// writes those of a run's segments.
 pub fn write_header<const W: usize, const B: usize>(words: &AtomicWords, blocks: usize) {
-    Header {
-        kind: KIND,
-        bytes: words.len() as u64 * 8,
-        capacity: blocks as u64,
-        slot_words: block_words(B, W) as u64,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    }
-    .write(words);
+    Header::anonymous(KIND, words.len(), blocks as u64, block_words(B, W) as u64, 0).write(words);
 }

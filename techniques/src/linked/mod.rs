@@ -138,15 +138,12 @@ mod link {
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let blocks = reserved_blocks(spec.capacity as usize, spec.producers);
+            let words = arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS);
             let arena = SegmentSpec {
-                name: spec.name.into(),
                 place: SegmentPlace::Reserve,
-                words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
-                kind: KIND,
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
-                index: 0,
-                ends: EndRights::ALL_WRITE,
+                ..SegmentSpec::memory(spec.name, KIND, words, EndRights::ALL_WRITE)
             };
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }

@@ -1,27 +1,21 @@
 //! Runs the conformance suite (`techniques::conformance`) on every technique and on the faulty
-//! rings, plus tests with real processes and of features that only some techniques have.
+//! rings, plus tests of features that only some techniques have.
 //!
-//! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`.
-//!
-//! The child processes are this test binary started again (forking a process with threads is not
-//! safe): see [`the_producer_itself`].
+//! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`, real processes
+//! in `crash` and in the launcher's live runs.
 
 use crate::common::{Run, itself};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::attached::Attached;
-use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
-use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Consumer, Link, LinkSpec, Producer, SegmentSpec, TechniqueInfo};
+use shm::ring::{Consumer, Link, Producer};
 use std::time::{Duration, Instant};
 use techniques::conformance::faulty::{
-    DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages,
+    DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages, RingFault,
     SkipsRetirement, TearsMessage,
 };
 use techniques::conformance::{self, Violation};
-use techniques::std_mpsc::StdMpsc;
-use techniques::with_link;
+use techniques::heap::StdMpsc;
 use techniques::{Technique, TechniqueVisitor};
 
 /// Timeout of a test that hangs.
@@ -86,50 +80,24 @@ fn survey_runs_every_check() {
     assert!(found > 1, "{found} of {all}");
 }
 
-/// Makes a link type from the ring `$ring` with other static information.
-macro_rules! with_record {
-    ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {
-        $(#[$doc])*
-        struct $name;
+/// Declares falsely that the ring is never full.
+struct Boasts;
 
-        impl Link for $name {
-            const INFO: TechniqueInfo = $record;
-
-            type Producer = <$ring as Link>::Producer;
-            type Consumer = <$ring as Link>::Consumer;
-
-            fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-                <$ring>::segments(spec)
-            }
-
-            fn producer(
-                spec: &LinkSpec,
-                index: usize,
-                attached: &mut Attached<'_>,
-            ) -> Result<Self::Producer, RegionError> {
-                <$ring>::producer(spec, index, attached)
-            }
-
-            fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
-                <$ring>::consumer(spec, attached)
-            }
-        }
-    };
+impl RingFault for Boasts {
+    const NAME: &'static str = "boasts";
+    const BOUNDED: bool = false;
 }
 
-with_record! {
-    /// A ring with a false declaration.
-    Boasts, SpscMux, TechniqueInfo { name: "boasts", bounded: false, ..SpscMux::INFO }
-}
+/// Has the name of another technique.
+struct Taken;
 
-with_record! {
-    /// A ring with the name of another technique.
-    Taken, ArrayQueue, ArrayQueue::INFO
+impl RingFault for Taken {
+    const NAME: &'static str = "array-queue";
 }
 
 #[test]
 fn false_declaration_is_detected() {
-    assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
+    assert!(matches!(found::<FaultyRing<Boasts>>(), Violation::Bound { bounded: false, .. }));
 }
 
 /// In a child process, because a registered technique is global to its process.
@@ -143,98 +111,16 @@ fn program_can_register_its_own_technique() {
 #[test]
 #[ignore = "the other test starts it, as a process of its own"]
 fn child_registering_a_technique() {
-    let registered = Technique::register::<Boasts>().unwrap();
+    let registered = Technique::register::<FaultyRing<Boasts>>().unwrap();
     assert_eq!(Technique::from_name("boasts"), Some(registered));
-    assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
+    assert_eq!(Technique::register::<FaultyRing<Boasts>>(), Ok(registered), "again is nothing new");
     assert!(Technique::all().contains(&registered));
-    assert!(Technique::register::<Taken>().is_err());
+    assert!(Technique::register::<FaultyRing<Taken>>().is_err());
 }
 
 /// Message `n` of a producer.
 fn message(producer: usize, n: u64) -> Message {
     [(producer as u64) << 48 | n; MESSAGE_WORDS]
-}
-
-/// Receives until each producer has sent `each` messages, whole and in order.
-fn take_all(consumer: &mut impl Consumer, producers: usize, each: u64) {
-    let (started, mut next) = (Instant::now(), vec![0; producers]);
-    while next.iter().any(|n| *n < each) {
-        let Some((from, got)) = consumer.try_pop() else {
-            assert!(started.elapsed() < LIMIT, "stuck at {next:?} of {each}");
-            std::thread::yield_now();
-            continue;
-        };
-        let producer = (got[0] >> 48) as usize;
-        assert!(from.is_none_or(|from| from == producer), "{producer}'s message through {from:?}");
-        assert_eq!(got, message(producer, next[producer]), "torn, lost, twice or out of order");
-        next[producer] += 1;
-    }
-    assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
-}
-
-fn push_all(mut producer: impl Producer, index: usize, count: u64) {
-    let started = Instant::now();
-    for n in 0..count {
-        while producer.try_push(&message(index, n)).is_err() {
-            assert!(started.elapsed() < LIMIT, "full for ever at {n}");
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// The environment variable with a child's parameters: run, producer's index, messages.
-const CHILD: &str = "BULKHEAD_CONFORMANCE_CHILD";
-
-/// The child process of a producer.
-#[test]
-#[ignore = "the other test starts it, as a process of its own"]
-fn the_producer_itself() {
-    let Ok(orders) = std::env::var(CHILD) else { return };
-    let words: Vec<&str> = orders.split(' ').collect();
-    let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
-    let (control, plan) = segments::open_control(words[0]).unwrap();
-    with_link!(plan.technique, T => {
-        let mut attached = segments::attach_with(&plan, None, &control);
-        let producer = attached.producer::<T>(&segments::submit_link(&plan), index).unwrap();
-        control.wait_for_go();
-        push_all(producer, index, count);
-    });
-}
-
-#[test]
-fn processes_lose_nothing() {
-    for &technique in Technique::built_in().iter().filter(|technique| technique.crosses_processes()) {
-        for producers in [1, 2, 8] {
-            println!("{technique}, {producers} producers");
-            let each = 20_000 / u64::from(producers);
-            let run = Run::new(technique, producers, 64);
-            let launching = segments::create_control(run.plan(), &[]).unwrap();
-            launching.record_start(producers.into(), std::process::id());
-            with_link!(technique, T => {
-                let plan = run.create::<T>();
-                let children: Vec<_> = (0..producers)
-                    .map(|index| {
-                        let child = itself("conformance::the_producer_itself")
-                            .env(CHILD, format!("{} {index} {each}", plan.run))
-                            .stdout(std::process::Stdio::null())
-                            .spawn()
-                            .unwrap();
-                        launching.record_start(index.into(), child.id());
-                        child
-                    })
-                    .collect();
-                // Attached while the children attach, in any order; no child pushes before the
-                // start, as in a run.
-                let mut attached = segments::attach_with(plan, None, &launching.control());
-                let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
-                launching.go(0);
-                take_all(&mut consumer, producers.into(), each);
-                for mut child in children {
-                    assert!(child.wait().unwrap().success());
-                }
-            });
-        }
-    }
 }
 
 /// A successor gets the index of a dead producer's connection only after its messages are taken.

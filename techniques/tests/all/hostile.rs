@@ -1,133 +1,48 @@
-//! Hostile peers: whatever they write, the ends return in bounded time and never panic.
+//! Hostile peers: what the ends report of impossible words and of garbage from the kernel. That
+//! they return in bounded time and never panic is proven by the fuzz targets `rings` and `frames`.
 
 use crate::common::Run;
-use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Region};
-use shm::ring::{
-    Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, SharedQueue, array_queue,
-    intent, spsc,
-};
+use shm::ring::{Consumer, PeerFault, Producer, SharedQueue, array_queue, intent, spsc};
 use shm::sync::Ordering;
 use std::io::{self, ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
 use techniques::Technique;
 use techniques::linked;
 use techniques::named::{fifo, seqpacket};
 use techniques::pipe::{self, Pipe};
 use techniques::unix_seqpacket::UnixSeqpacket;
-use techniques::with_link;
-
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
-
-/// One action of a round.
-#[derive(Clone, Debug)]
-enum Act {
-    Push(usize),
-    Pop,
-    /// The consumer retires or revives a producer.
-    Retire(usize),
-    Revive(usize),
-    Check,
-    /// Overwrites the word at that index (modulo the segments' words, without headers).
-    Scribble {
-        place: usize,
-        value: u64,
-    },
-}
-
-/// Makes plausible and implausible words.
-fn value() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        any::<u64>(),
-        0u64..70,
-        (0u64..70).prop_map(|n| n.wrapping_neg()),
-        (0u64..9, 0u64..9).prop_map(|(n, id)| n << 24 | id << 1 | 1)
-    ]
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    prop_oneof![
-        4 => (0usize..2).prop_map(Act::Push),
-        4 => Just(Act::Pop),
-        1 => (0usize..3).prop_map(Act::Retire),
-        1 => (0usize..3).prop_map(Act::Revive),
-        1 => Just(Act::Check),
-        1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
-        // Near the beginning, where the cursors are.
-        1 => (0usize..96, value()).prop_map(|(place, value)| Act::Scribble { place, value }),
-    ]
-}
-
-fn play<T: Link>(run: &Run, acts: &[Act]) {
-    let spec: LinkSpec = run.link();
-    let specs: Vec<SegmentSpec> = T::segments(&spec);
-    if specs.is_empty()
-        || !specs.iter().all(|s| matches!(s.place, SegmentPlace::Memory | SegmentPlace::Reserve))
-    {
-        return;
-    }
-    let mut attached = segments::attach(run.plan(), None);
-    let mut segments: Vec<AtomicWords> = Vec::new();
-    for spec in &specs {
-        let region = protocol::segments::heap_segment(run.plan(), spec);
-        segments.push(region.words());
-        attached.adopt(&spec.name, region);
-    }
-    let (mut consumer, mut producers) = run.attach::<T>(&mut attached);
-    let writable: usize = segments.iter().map(|words| words.len() - HEADER_WORDS).sum();
-    for act in acts {
-        match act {
-            Act::Push(index) => {
-                let _ = producers[*index].try_push(&[7; MESSAGE_WORDS]);
-            }
-            Act::Pop => {
-                let _ = consumer.try_pop();
-                let _ = (consumer.take_fault(), consumer.allocation());
-            }
-            Act::Retire(index) => _ = consumer.retire(*index),
-            Act::Revive(index) => consumer.revive(*index),
-            Act::Check => _ = consumer.check(),
-            Act::Scribble { place, value } => {
-                let mut place = place % writable;
-                for words in &segments {
-                    let len = words.len() - HEADER_WORDS;
-                    if place < len {
-                        words[HEADER_WORDS + place].store(*value, Ordering::Relaxed);
-                        break;
-                    }
-                    place -= len;
-                }
-            }
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn scribbled_memory_neither_panics_nor_hangs(acts in prop::collection::vec(act(), 1..400)) {
-        for technique in Technique::all() {
-            let run = Run::new(technique, 2, 4);
-            with_link!(technique, T => play::<T>(&run, &acts));
-        }
-    }
-}
 
 fn message(n: u64) -> Message {
     [n; MESSAGE_WORDS]
 }
 
+/// Makes an `array-queue` of four slots on the heap.
+fn array() -> (AtomicWords, array_queue::Producer, array_queue::Consumer) {
+    let (words, intents) =
+        (Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words(), intent::on_heap(1));
+    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
+    let producer = array_queue::Producer::attach(&words, &intents[0]).unwrap();
+    let consumer = array_queue::Consumer::attach(&words, intents).unwrap();
+    (words, producer, consumer)
+}
+
+/// Makes a `linked` list of eight blocks on the heap.
+fn list() -> (AtomicWords, linked::Producer, linked::Consumer) {
+    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+    let intents = intent::on_heap(1);
+    let producer = linked::Producer::attach(&words, &intents[0]).unwrap();
+    let consumer = linked::Consumer::attach(&words, intents).unwrap();
+    (words, producer, consumer)
+}
+
 #[test]
 fn impossible_array_stamp_is_skipped() {
-    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
-    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
-    let intent = intent::on_heap(1).remove(0);
-    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    let (words, mut producer, mut consumer) = array();
     (1..=2).for_each(|n| producer.try_push(&message(n)).unwrap());
     words[array_queue::SLOTS].store(99, Ordering::Relaxed);
     assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));
@@ -164,11 +79,7 @@ fn tails(
 
 #[test]
 fn impossible_tail_is_detected() {
-    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
-    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
-    let intent = intent::on_heap(1).remove(0);
-    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    let (words, mut producer, mut consumer) = array();
     tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     assert_eq!(consumer.check(), Ok(()));
@@ -177,11 +88,7 @@ fn impossible_tail_is_detected() {
         assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 3 }));
     }
 
-    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
-    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
-    let intent = intent::on_heap(1).remove(0);
-    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    let (words, mut producer, mut consumer) = list();
     tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     for tail in [0, 2, 4, 32, u64::MAX] {
@@ -197,11 +104,7 @@ fn impossible_tail_is_detected() {
 
 #[test]
 fn impossible_link_ends_list_with_one_fault() {
-    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
-    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
-    let intent = intent::on_heap(1).remove(0);
-    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
+    let (words, mut producer, mut consumer) = list();
     (0..40).for_each(|n| producer.try_push(&message(n)).unwrap());
     let block_0 = linked::FREE_RING + 16;
     words[block_0].store(u64::MAX, Ordering::Relaxed);

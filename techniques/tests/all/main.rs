@@ -2,12 +2,11 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `conformance` | every technique against the library's suite, and with real processes |
+//! | `conformance` | every technique against the library's suite |
 //! | `queues` | named queues of every technique: files, ends, successors |
 //! | `deaths` | producers that die at any step, in any order of events, on the heap |
 //! | `crash` | real processes killed at every instruction of a push or a pop |
 //! | `hostile` | hostile peers that corrupt shared memory |
-//! | `examples` | the examples that need several processes |
 //! | `scribbler` | a real process that overwrites all memory that it can write |
 //! | `strangers` | other processes at the socket of `unix-seqpacket` |
 //! | `fuzzed` | the fuzz targets' bodies, with random bytes |
@@ -22,7 +21,6 @@ mod common;
 mod conformance;
 mod crash;
 mod deaths;
-mod examples;
 mod fuzzed;
 mod hostile;
 mod queues;

@@ -1,15 +1,17 @@
-//! Named queues of the techniques outside `shm`: leftovers of a dead creator, successors, and
-//! unsupported memory. Other tests of named queues are in `shm`.
+//! Named queues of every technique: leftovers of a dead creator, successors, and unsupported
+//! memory. Other tests of named queues are in `shm`.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, SHM_DIR};
 use shm::queue::{PREFIX, Queue, QueueError, dead, leftovers, pair, remove};
+use shm::ring::array_queue::ArrayQueue;
+use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{Consumer, Link, LinkSpec, MESSAGE_WORDS, Producer};
 use shm::sync::Ordering;
 use techniques::channel::Channel;
+use techniques::heap::StdMpsc;
 use techniques::linked::Linked;
 use techniques::pipe::Pipe;
-use techniques::std_mpsc::StdMpsc;
 use techniques::unix_seqpacket::UnixSeqpacket;
 
 fn name(what: &str) -> String {
@@ -58,6 +60,8 @@ fn dead_creators_queue_is_replaced() {
         assert_eq!(files(&name), 0, "{}", T::INFO.name);
         assert!(remove(&name).unwrap().is_empty());
     }
+    check::<SpscMux>();
+    check::<ArrayQueue>();
     check::<Linked>();
     check::<Channel>();
     check::<Pipe>();
@@ -104,6 +108,8 @@ fn successor_attaches_whatever_the_dead_producer_overwrote() {
         }
         assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
     }
+    check::<SpscMux>();
+    check::<ArrayQueue>();
     check::<Linked>();
     check::<Channel>();
 }

@@ -21,31 +21,14 @@ use techniques::with_link;
 #[path = "../../tests/all/crash/orders.rs"]
 mod orders;
 use orders::{
-    BATCH, BATCH_ENTRY, BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE,
-    RETIRE_ENTRY, WORDS, board_value, message, orders_name,
+    BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
+    board_value, message, orders_name,
 };
 
 /// Pushes a message; single-stepped by the tracer.
 #[inline(never)]
 fn push<P: Producer>(producer: &mut P, message: &Message) -> bool {
     producer.try_push(message).is_ok()
-}
-
-/// Pushes a batch; single-stepped by the tracer.
-#[inline(never)]
-fn push_many<P: Producer>(producer: &mut P, messages: &[Message]) -> usize {
-    producer.try_push_many(messages)
-}
-
-/// Pops a batch; single-stepped by the tracer.
-#[inline(never)]
-fn drain<C: Consumer>(consumer: &mut C, into: &mut [Message]) -> usize {
-    let mut room = into.iter_mut();
-    consumer.drain(room.len(), |_, message| {
-        if let Some(place) = room.next() {
-            *place = message;
-        }
-    })
 }
 
 /// Pops a message; single-stepped by the tracer. The message is returned by value, as in the
@@ -81,18 +64,8 @@ fn stop() {
 /// Pushes as often as commanded, and counts the accepted messages.
 fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
     orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
-    orders[BATCH_ENTRY].store(push_many::<P> as fn(&mut P, &[Message]) -> usize as usize as u64, Relaxed);
     loop {
         stop();
-        let batch = orders[BATCH].swap(0, Relaxed);
-        if batch > 0 {
-            let first = orders[NUMBER].load(Relaxed);
-            let messages: Vec<Message> = (first..first + batch).map(|n| message(index, n)).collect();
-            let pushed = push_many(&mut producer, &messages) as u64;
-            orders[NUMBER].fetch_add(pushed, Relaxed);
-            orders[DONE].fetch_add(pushed, Relaxed);
-            continue;
-        }
         for _ in 0..orders[COUNT].load(Relaxed) {
             let message = message(index, orders[NUMBER].load(Relaxed));
             if push(&mut producer, &message) {
@@ -117,19 +90,11 @@ fn note(orders: &AtomicWords, message: &Message) {
 fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
     orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
-    orders[BATCH_ENTRY].store(drain::<C> as fn(&mut C, &mut [Message]) -> usize as usize as u64, Relaxed);
     loop {
         stop();
         if let Some(dead) = orders[RETIRE].load(Relaxed).checked_sub(1) {
             let retired = retire(&mut consumer, dead as usize);
             orders[DONE].fetch_add(u64::from(retired), Relaxed);
-            continue;
-        }
-        let most = orders[BATCH].swap(0, Relaxed);
-        if most > 0 {
-            let mut into = vec![[0; MESSAGE_WORDS]; most as usize];
-            let taken = drain(&mut consumer, &mut into);
-            into[..taken].iter().for_each(|message| note(orders, message));
             continue;
         }
         for _ in 0..orders[COUNT].load(Relaxed) {

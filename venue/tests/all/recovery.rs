@@ -13,10 +13,9 @@ use exchange::{Capacity, Exchange, Instrument};
 use journal::{Disk, Durability, Options};
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
+use protocol::log_scan::{LogCursor, PriorLog};
 use protocol::session::{SessionNumbers, number_instruction, report_number};
-use protocol::stamps::{
-    Point, Record, StampLog, TopOfBookWritten, count_point, last_order, last_top_of_book_versions,
-};
+use protocol::stamps::{Point, Record, StampLog, TopOfBookWritten};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
@@ -117,15 +116,16 @@ impl World {
             None => (venue::ExchangeReplica::new(setup(), time()), None),
         };
         let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
-        let log = self.log.clone().into();
-        let stamped = |point| count_point(&log, point) as u64;
+        let mut logged = LogCursor::new(1);
+        PriorLog::new(self.log.clone().into(), None).scan(&mut logged);
+        let logged = logged.totals;
         let mut watermarks = OutputWatermarks {
-            orders_stamped: stamped(Point::ExchangeRecv),
-            last_stamped: last_order(&log, Point::ExchangeRecv),
-            reports_stamped: stamped(Point::ExchangeDone),
+            orders_stamped: logged.count(Point::ExchangeRecv),
+            last_stamped: logged.last(Point::ExchangeRecv),
+            reports_stamped: logged.count(Point::ExchangeDone),
             trades: self.tape.lock().unwrap().len() as u64,
-            last_triggered: last_order(&log, Point::Trigger),
-            touches: last_top_of_book_versions(&log, 1),
+            last_triggered: logged.last(Point::Trigger),
+            touches: logged.versions().to_vec(),
         };
         match how {
             Successor::StampsAgain => watermarks.reports_stamped = 0,

@@ -4,7 +4,7 @@
 use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result};
-use roles::bench::account::{AgentAccount, memory};
+use roles::bench::account::AgentAccount;
 use roles::bench::control::ControlView;
 use roles::bench::queues::ledger::{self, MAX_ENDS};
 use roles::bench::queues::waiting::{Pace, Slow, WaitStrategy};
@@ -12,7 +12,7 @@ use roles::bench::queues::{QueueEnd, loops_of};
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
 use shm::bell::{self, Doorbell, Listener};
-use shm::ring::LinkSpec;
+use shm::ring::{EndRights, LinkSpec, SegmentSpec};
 use std::time::Duration;
 use techniques::Technique;
 
@@ -95,7 +95,7 @@ impl BenchWork for LabWork {
         // Ends that park: a peer that may ring can write the whole bell.
         let parking = if self.wait == Wait::Park { agents } else { 0 };
         segments.extend((0..parking).map(|agent| SharedSegment {
-            spec: memory(bell_name(agent), bell::BELL_WORDS, bell::KIND),
+            spec: SegmentSpec::memory(bell_name(agent), bell::KIND, bell::BELL_WORDS, EndRights::NONE),
             rights: vec![Some(Access::Write); agents],
         }));
         segments

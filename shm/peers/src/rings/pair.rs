@@ -103,7 +103,7 @@ fn message(n: u64) -> [u64; 7] {
 #[inline(always)]
 fn receive<Q: Queue>(receiver: &mut Q::Receiver) -> [u64; 7] {
     let mut got = None;
-    wait::<true>(
+    wait(
         #[inline(always)]
         || {
             got = Q::pop(receiver);
@@ -125,17 +125,17 @@ impl<Q: Queue> Pair<Q> {
             system::pin::pin_to(core).expect("an allowed core");
             for (job, count) in jobs {
                 match job {
-                    Job::Floor => floor::answer::<true>(&ours[0]),
+                    Job::Floor => floor::answer(&ours[0]),
                     Job::Echo => {
                         for _ in 0..count {
                             let words = receive::<Q>(&mut theirs);
-                            wait::<true>(|| Q::push(&mut back, words));
+                            wait(|| Q::push(&mut back, words));
                         }
                     }
                     Job::Stream => {
                         for n in 0..count {
                             let words = message(n);
-                            wait::<true>(|| Q::push(&mut back, words));
+                            wait(|| Q::push(&mut back, words));
                         }
                     }
                 }
@@ -154,7 +154,7 @@ impl<Q: Queue> Pair<Q> {
 
     fn floor(&mut self, trips: u64) -> f64 {
         self.ask(Job::Floor, 0, |pair| {
-            let sample = floor::measure::<true>(&pair.line[0], trips as u32);
+            let sample = floor::measure(&pair.line[0], trips as u32);
             floor::stop_answering(&pair.line[0]);
             sample.median_ns
         })
@@ -172,7 +172,7 @@ impl<Q: Queue> Pair<Q> {
                 let start = Monotonic.now();
                 for n in 0..each {
                     let words = message(batch << 32 | n);
-                    wait::<true>(|| Q::push(&mut pair.sender, words));
+                    wait(|| Q::push(&mut pair.sender, words));
                     assert_eq!(receive::<Q>(&mut pair.receiver), words, "what comes back is what was sent");
                 }
                 batches.push((Monotonic.now() - start) as f64 / each as f64);

@@ -63,15 +63,5 @@ impl<const W: usize> RingLayout<W> {
 /// Writes the header of a ring into zeroed words, for tests and benches. A run's segments get
 /// theirs from the launcher.
 pub fn write_header<const W: usize>(words: &AtomicWords, capacity: usize) {
-    Header {
-        kind: KIND,
-        bytes: words.len() as u64 * 8,
-        capacity: capacity as u64,
-        slot_words: W as u64 + 1,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    }
-    .write(words);
+    Header::anonymous(KIND, words.len(), capacity as u64, W as u64 + 1, 0).write(words);
 }

@@ -81,8 +81,7 @@ mod link {
     use crate::memory::RegionError;
     use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
     use crate::ring::{
-        EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, Step, TechniqueInfo,
-        intent,
+        EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentSpec, Step, TechniqueInfo, intent,
     };
 
     /// The technique `array-queue`: one bounded ring that all producers share, with a stamp for
@@ -94,16 +93,10 @@ mod link {
 
     /// Specifies the segment of an `array-queue` ring, which all producers share.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
-        SegmentSpec {
-            name: spec.name.into(),
-            place: SegmentPlace::Memory,
-            words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
-            kind: KIND,
-            capacity: spec.capacity.into(),
-            slot_words: MESSAGE_WORDS as u64 + 1,
-            index: 0,
-            ends: EndRights::ALL_WRITE,
-        }
+        let (capacity, slot_words) = (spec.capacity.into(), MESSAGE_WORDS as u64 + 1);
+        let words = ring_words(spec.capacity as usize, MESSAGE_WORDS);
+        let segment = SegmentSpec::memory(spec.name, KIND, words, EndRights::ALL_WRITE);
+        SegmentSpec { capacity, slot_words, ..segment }
     }
 
     /// The steps of a push into an `array-queue` ring at which faults can interrupt it.

@@ -139,29 +139,13 @@ impl<const M: usize> Consumer<M> {
     /// or `each` panics before, all are delivered again.
     ///
     /// # Errors
-    /// As [`Consumer::try_pop`], if not even one could be taken.
+    /// As [`Consumer::try_pop`], if not even one could be taken; a fault after messages is found by
+    /// the next call.
     #[inline(always)]
     pub fn drain(&mut self, max: usize, mut each: impl FnMut([u64; M])) -> Result<usize, PeerFault> {
-        let mut fault = None;
-        let taken = self.drain_or(max, &mut each, &mut fault);
-        match fault {
-            Some(fault) if taken == 0 => Err(fault),
-            _ => Ok(taken),
-        }
-    }
-
-    /// Drains as [`Consumer::drain`] does, but stores a fault in `fault` instead of returning it. A
-    /// fault found after messages is returned by the next call.
-    #[inline(always)]
-    pub(in crate::ring) fn drain_or(
-        &mut self,
-        max: usize,
-        each: &mut impl FnMut([u64; M]),
-        fault: &mut Option<PeerFault>,
-    ) -> usize {
-        let max = self.max_drain.min(max as u64);
-        if max == 0 || self.sequence_if_present(fault).is_none() {
-            return 0;
+        let (max, mut fault) = (self.max_drain.min(max as u64), None);
+        if max == 0 || self.sequence_if_present(&mut fault).is_none() {
+            return fault.map_or(Ok(0), Err);
         }
         let first = self.taken();
         // All sequences before the first message is copied: that is what makes it fast.
@@ -176,7 +160,7 @@ impl<const M: usize> Consumer<M> {
         self.expect(first + taken + 1);
         self.slot.go_to(first + taken);
         self.release();
-        taken as usize
+        Ok(taken as usize)
     }
 
     /// Takes a message that the producer may not overwrite before [`Consumer::release`]. A

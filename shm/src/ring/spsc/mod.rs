@@ -164,11 +164,6 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
 /// If the region is shorter than [`ring_words`].
 pub fn write_header_of<const M: usize>(words: &AtomicWords, capacity: usize, index: u64) {
     let (head, tail) = split(words).expect("room for both parts");
-    let header = |part: &AtomicWords, kind, capacity, slot_words| {
-        let bytes = part.len() as u64 * 8;
-        Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index }
-            .write(part);
-    };
-    header(&head, HEAD_KIND, 1, 1);
-    header(&tail, KIND, capacity as u64, slot_words(M) as u64);
+    Header::anonymous(HEAD_KIND, head.len(), 1, 1, index).write(&head);
+    Header::anonymous(KIND, tail.len(), capacity as u64, slot_words(M) as u64, index).write(&tail);
 }

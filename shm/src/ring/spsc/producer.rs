@@ -255,9 +255,4 @@ impl crate::ring::Producer for Producer {
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)
     }
-
-    #[inline]
-    fn try_push_many(&mut self, messages: &[crate::ring::Message]) -> usize {
-        Producer::try_push_many(self, messages)
-    }
 }

@@ -40,6 +40,8 @@ pub struct Bed<'a, T: Link> {
     attached: Attached<'a>,
     pub memory: Vec<(SegmentSpec, AtomicWords)>,
     orders: Vec<(Role, AtomicWords)>,
+    /// A victim of each role that has attached, of which the others are copies.
+    attached_victims: Vec<(Role, Victim)>,
     /// The name of the socket, if there is one: it is bound again for each trial.
     socket: Option<String>,
     /// `true` if all producers write one ring.
@@ -87,6 +89,7 @@ impl<'a, T: Link> Bed<'a, T> {
             attached,
             memory,
             orders: roles.map(|role| (role, victim::orders(plan, role))).into(),
+            attached_victims: Vec::new(),
             socket,
             shared,
             kernel,
@@ -157,11 +160,6 @@ impl<'a, T: Link> Bed<'a, T> {
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
-    /// Attaches the inheriting successor of a dead sending end in this process.
-    pub fn successor(&mut self, index: usize) -> T::Producer {
-        T::inherit(&segments::submit_link(self.plan), index, &mut self.attached).expect("headers")
-    }
-
     /// Attaches the receiving end in this process.
     pub fn consumer(&mut self) -> T::Consumer {
         if let Some(socket) = &self.socket {
@@ -171,15 +169,28 @@ impl<'a, T: Link> Bed<'a, T> {
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
-    /// Starts a victim whose first message has that number.
-    pub fn victim(&self, role: Role, number: u64) -> Victim {
+    /// Starts a victim. Of a technique in memory it is a copy of a victim that has attached: the
+    /// ends do not depend on what is in the memory then.
+    pub fn victim(&mut self, role: Role) -> Victim {
+        if self.kernel {
+            return self.start(role);
+        }
+        if !self.attached_victims.iter().any(|(whose, _)| *whose == role) {
+            let victim = self.start(role);
+            self.attached_victims.push((role, victim));
+        }
+        let found = self.attached_victims.iter().find(|(whose, _)| *whose == role);
+        found.expect("just started").1.copy()
+    }
+
+    fn start(&self, role: Role) -> Victim {
         let (_, orders) = self.orders.iter().find(|(whose, _)| *whose == role).expect("a role that may die");
         let process = match role {
             Role::Producer(index) => index,
             Role::Consumer => PRODUCERS,
             Role::Board => unreachable!("a board's writer is in no queue"),
         };
-        Victim::start(self.plan, role, orders, number, |pid| self.launching.record_start(process, pid))
+        Victim::start(self.plan, role, orders, |pid| self.launching.record_start(process, pid))
     }
 }
 

@@ -21,19 +21,6 @@ fn shapes() -> Vec<BoardShape> {
         .to_vec()
 }
 
-fn header() -> Header {
-    Header {
-        kind: KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    }
-}
-
 /// Copies the words to the heap: the state that a death here would leave.
 fn copy(words: &AtomicWords) -> AtomicWords {
     let copy = Region::heap(words.len()).words();
@@ -85,12 +72,12 @@ impl<'a> Scene<'a> {
     fn new(run: &'a Run, shape: BoardShape) -> Self {
         let plan = run.plan();
         let memory = Region::create(&plan.segment_name(BOARD), shape.segment_words()).expect("room").words();
-        shape.write_header(&memory, header());
+        shape.write_header(&memory, Header::anonymous(KIND, 0, 0, 0, 0));
         Self { plan, memory, orders: orders(plan, Role::Board) }
     }
 
     fn start(&self) -> Victim {
-        Victim::start(self.plan, Role::Board, &self.orders, 0, |_| ())
+        Victim::start(self.plan, Role::Board, &self.orders, |_| ())
     }
 }
 

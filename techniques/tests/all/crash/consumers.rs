@@ -18,7 +18,7 @@ pub struct Popping {
 impl Popping {
     /// Starts a victim and brings it into a state.
     pub fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
-        let victim = scene.bed.victim(Role::Consumer, 0);
+        let victim = scene.bed.victim(Role::Consumer);
         let mut popping = Self { victim, seen: 0 };
         for act in acts {
             match act {

@@ -11,13 +11,12 @@
 //! `cargo test --release -p techniques --test all crash:: -- --nocapture` prints the numbers;
 //! `BULKHEAD_SLOW=1` tries ten times as much.
 
-mod batches;
 mod bed;
 mod boards;
 mod consumers;
 mod deaths;
 mod orders;
-mod report;
+pub mod report;
 mod retirements;
 mod setups;
 mod victim;
@@ -26,7 +25,6 @@ mod zombies;
 use bed::Bed;
 use report::{CrashReport, TrialCounts, is_slow, on_all_cores};
 use setups::SetUp;
-use shm::ring::spsc_mux::SpscMux;
 use techniques::Technique;
 use techniques::with_link;
 
@@ -68,6 +66,12 @@ fn in_all_states(
         tally.add("set-ups", 1);
         report.add(technique, tally);
     });
+}
+
+/// Prints the report. It may have no violation, and every boundary must have been tried.
+fn assert_clean(report: &CrashReport) {
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
 }
 
 /// `with_bed!(technique, bed => expression)`: evaluates the expression with a bed of that
@@ -126,8 +130,7 @@ fn a_producer_may_die_at_every_instruction() {
             break;
         }
     }
-    assert_eq!(report.print(), 0, "violations");
-    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+    assert_clean(&report);
 }
 
 #[test]
@@ -148,31 +151,7 @@ fn a_consumer_may_die_at_every_instruction() {
             |technique, set_up| with_bed!(technique, bed => consumers::exhaust(bed, set_up)),
         );
     }
-    assert_eq!(report.print(), 0, "violations");
-    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
-}
-
-/// For techniques with their own implementation of batches.
-#[test]
-fn ends_may_die_at_every_batch_instruction() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] =
-        &["set-ups", "boundaries", "of", "distinct states", "deaths", "in part", "violations"];
-    let own = [Technique::from_link::<SpscMux>()];
-    for (title, exhaust) in [
-        (
-            "producers that died at an instruction of a batch",
-            batches::producers as fn(Technique, &SetUp) -> TrialCounts,
-        ),
-        ("consumers that died at an instruction of a batch", batches::consumers),
-    ] {
-        let report = CrashReport::new(title, COLUMNS);
-        in_all_states(&own, 0, &report, |set_up| !set_up.interrupts(), exhaust);
-        assert_eq!(report.print(), 0, "violations");
-        assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
-    }
+    assert_clean(&report);
 }
 
 #[test]
@@ -210,9 +189,8 @@ fn stalled_producer_is_never_treated_as_dead() {
         |_| true,
         |technique, set_up| with_bed!(technique, bed => zombies::exhaust_stalls(bed, set_up)),
     );
-    assert_eq!(report.print(), 0, "violations");
+    assert_clean(&report);
     assert_eq!(report.sum("taken for dead"), 0);
-    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
 }
 
 #[test]

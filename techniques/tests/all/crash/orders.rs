@@ -16,12 +16,8 @@ pub const DONE: usize = 3;
 pub const RETIRE: usize = 4;
 /// The address of the retirement function.
 pub const RETIRE_ENTRY: usize = 5;
-/// Number of messages to push, or maximum to take, in one batch; 0: one by one.
-pub const BATCH: usize = 6;
-/// The address of the batch function.
-pub const BATCH_ENTRY: usize = 7;
 /// The popped messages, as a circular log.
-pub const LOG: usize = 8;
+pub const LOG: usize = 6;
 /// Capacity of the log in messages.
 pub const LOG_ENTRIES: usize = 1024;
 /// Total number of words.

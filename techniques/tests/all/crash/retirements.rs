@@ -43,7 +43,7 @@ fn open_grave<'b, 'a, T: Link>(
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     scene.approach(&mut victims.first, &[(died_at, NOTHING)], &[push]);
     scene.fence(FIRST, victims.first);
-    let mut repairer = scene.bed.victim(Role::Consumer, 0);
+    let mut repairer = scene.bed.victim(Role::Consumer);
     repairer.begin_retirement(FIRST);
     (scene, repairer)
 }

@@ -125,8 +125,8 @@ pub fn prepare<'b, 'a, T: Link>(
 ) -> (Scene<'b, 'a, T>, Victims) {
     let who: &[usize] = if two { &[FIRST, SECOND] } else { &[FIRST] };
     let mut scene = Scene::new(bed, who);
-    let first = scene.bed.victim(Role::Producer(FIRST), 0);
-    let second = two.then(|| scene.bed.victim(Role::Producer(SECOND), 0));
+    let first = scene.bed.victim(Role::Producer(FIRST));
+    let second = two.then(|| scene.bed.victim(Role::Producer(SECOND)));
     let mut victims = Victims { first, second };
     acts.iter().for_each(|act| scene.act(*act, &mut victims.first));
     (scene, victims)

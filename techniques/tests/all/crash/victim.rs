@@ -1,10 +1,8 @@
 //! The tracer's control of a victim: builds it for release, starts it, stops it at any instruction
 //! of its push or pop, and kills it.
 
-use super::orders::{
-    BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
-    orders_name,
-};
+use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, orders_name};
+use nix::libc::{CLONE_PARENT, PTRACE_EVENT_FORK, SIGCHLD, SYS_clone, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -93,17 +91,9 @@ pub struct Victim {
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-    /// Starts a victim on the run's segments, reports its id, and waits until it is ready. `number`
-    /// is that of its first message.
-    pub fn start(
-        plan: &Plan,
-        role: Role,
-        orders: &AtomicWords,
-        number: u64,
-        started: impl FnOnce(u32),
-    ) -> Self {
+    /// Starts a victim on the run's segments, reports its id, and waits until it is ready.
+    pub fn start(plan: &Plan, role: Role, orders: &AtomicWords, started: impl FnOnce(u32)) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
-        orders[NUMBER].store(number, Relaxed);
         let (name, index) = role.words();
         let child = Command::new(program())
             .args([&plan.run, name, &index.to_string()])
@@ -117,9 +107,44 @@ impl Victim {
         let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
         victim.wait(Signal::SIGSTOP);
         // It dies with its tracer.
-        ptrace::setoptions(pid, Options::PTRACE_O_EXITKILL).expect("it is traced");
+        let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEFORK;
+        ptrace::setoptions(pid, options).expect("it is traced");
         victim.entry = victim.orders[ENTRY].load(Relaxed);
         victim
+    }
+
+    /// Makes a copy of this victim, which has attached and waits for its first commands: a process
+    /// of its own, at the same instruction, and far sooner ready than a new one. The two share
+    /// their commands, so this one must stay stopped.
+    pub fn copy(&self) -> Self {
+        for word in [COUNT, NUMBER, DONE, RETIRE] {
+            self.orders[word].store(0, Relaxed);
+        }
+        let stopped = ptrace::getregs(self.pid).expect("it is stopped");
+        // It has stopped itself by a system call: the same instruction makes the copy.
+        let call = stopped.rip - 2;
+        let code = ptrace::read(self.pid, call as ptrace::AddressType).expect("its code");
+        assert_eq!(code & 0xffff, 0x050f, "a system call");
+        // The copy is a child of this process, which waits for its end.
+        let flags = (CLONE_PARENT | SIGCHLD) as u64;
+        let call = user_regs_struct { rip: call, rax: SYS_clone as u64, orig_rax: u64::MAX, ..stopped };
+        let clone = user_regs_struct { rdi: flags, rsi: 0, rdx: 0, r10: 0, r8: 0, ..call };
+        ptrace::setregs(self.pid, clone).expect("it is stopped");
+        ptrace::step(self.pid, None).expect("it is stopped");
+        match waitpid(self.pid, None).expect("it is our child") {
+            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_FORK) => {}
+            other => panic!("a copy was due, and then came {other:?}"),
+        }
+        let pid = Pid::from_raw(ptrace::getevent(self.pid).expect("the copy's id") as i32);
+        ptrace::step(self.pid, None).expect("it is stopped");
+        self.wait(Signal::SIGTRAP);
+        ptrace::setregs(self.pid, stopped).expect("it is stopped");
+        let pidfd = process::pidfd_open(pid.as_raw() as u32).expect("it is there");
+        let copy =
+            Self { pid, pidfd, orders: self.orders.clone(), entry: self.entry, back: (0, 0), alive: true };
+        copy.wait(Signal::SIGSTOP);
+        ptrace::setregs(pid, stopped).expect("it is stopped");
+        copy
     }
 
     fn wait(&self, expected: Signal) {
@@ -160,13 +185,6 @@ impl Victim {
     pub fn begin_retirement(&mut self, dead: usize) {
         self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
         self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
-        self.begin();
-    }
-
-    /// Starts a batch of pushes or pops, and stops before its first instruction.
-    pub fn begin_batch(&mut self, messages: u64) {
-        self.orders[BATCH].store(messages, Relaxed);
-        self.entry = self.orders[BATCH_ENTRY].load(Relaxed);
         self.begin();
     }
 

@@ -19,18 +19,17 @@ mod engine;
 mod hostile;
 mod messages;
 mod round;
-mod table;
 
 use crate::common::Run;
+use crate::crash::report::{CrashReport, TrialCounts};
 use round::Round;
 use std::time::{Duration, Instant};
-use table::ScribblerRow;
 use techniques::Technique;
 use techniques::with_link;
 
 /// The paces of the scribbler: number of idle spins between two words. Fast, it breaks a shared
 /// ring at once; slow, the ring meets one corrupt word at a time.
-const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
+const PACES: [(&str, u32); 2] = [("a scribbler at once", 0), ("a scribbler, slowly", 500)];
 /// Number of rounds in a technique's time; a blocked ring ends its round early.
 const ROUNDS: u32 = 4;
 
@@ -47,30 +46,49 @@ fn the_scribbler_itself() {
     }
 }
 
+/// Sent, whole, lost and doubled are of the correct producers; `not whole` includes the scribbler's
+/// own messages. The columns after the faults count rounds.
+const COLUMNS: &[&str] = &[
+    "rounds",
+    "hostile words",
+    "sent",
+    "whole",
+    "lost",
+    "not whole",
+    "doubled",
+    "faults",
+    "found out",
+    "check failed",
+    "stood still",
+    "went on",
+    "successor",
+];
+
 #[test]
 fn scribbler_harms_only_shared_memory() {
     // To run a single technique: `BULKHEAD_ONLY=linked`.
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
-    let mut rows = Vec::new();
-    let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
-    for technique in between_processes.filter(|technique| technique.name().contains(&only)) {
-        for (pace, idle) in PACES {
-            let mut row = ScribblerRow::new(technique, pace);
+    let between_processes = || Technique::all().into_iter().filter(|technique| technique.crosses_processes());
+    for (pace, idle) in PACES {
+        let report = CrashReport::new(pace, COLUMNS);
+        for technique in between_processes().filter(|technique| technique.name().contains(&only)) {
             let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
-            while row.rounds == 0 || begun.elapsed() < time {
+            let mut counts = TrialCounts::default();
+            while counts.count("rounds") == 0 || begun.elapsed() < time {
                 let run = Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
                 // The scribbler can only damage its own memory.
                 if technique.info().apart {
                     round.assert_apart();
                 }
-                row.add(&round);
+                round.count(&mut counts);
             }
             if technique == Technique::default() {
-                assert_eq!(row.quarantined, row.rounds, "it was found out each time");
+                let found_out = counts.count("found out");
+                assert_eq!(found_out, counts.count("rounds"), "it was found out each time");
             }
-            rows.push(row);
+            report.add(technique, counts);
         }
+        report.print();
     }
-    println!("\n{}", table::print(&rows));
 }

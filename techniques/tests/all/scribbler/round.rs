@@ -5,6 +5,7 @@ use super::engine::{Engine, Seen};
 use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
 use crate::common::Run;
+use crate::crash::report::TrialCounts;
 use protocol::plan::Role;
 use protocol::segments;
 use protocol::topology;
@@ -29,20 +30,17 @@ const ENOUGH: u64 = 1 << 20;
 
 /// The result of a round.
 pub struct Round {
-    pub seconds: f64,
-    /// Words that the scribbler wrote, in total and until the last message of a correct producer
-    /// before its death.
-    pub words: u64,
-    pub words_until: u64,
-    pub sent: u64,
-    pub seen: Seen,
+    /// Words that the scribbler wrote.
+    words: u64,
+    sent: u64,
+    seen: Seen,
     /// `true` if the ring was blocked before the scribbler's death.
-    pub stood: bool,
+    stood: bool,
     /// After its death: it was retired; messages of the others arrived again; so did those of its
     /// successor.
-    pub retired: bool,
-    pub went_on: bool,
-    pub succeeded: bool,
+    retired: bool,
+    went_on: bool,
+    succeeded: bool,
 }
 
 /// Offset of the stop flag in the words that the test's threads share.
@@ -89,9 +87,6 @@ fn header(words: &AtomicWords) -> [u64; HEADER_WORDS] {
 struct Scene<C> {
     engine: Engine<C>,
     shared: AtomicWords,
-    /// The scribbler's count of words, and its value at the last message of a correct producer.
-    tally: AtomicWords,
-    words: u64,
     /// The producers' attempts at the last message of a correct producer.
     tries: [u64; PRODUCERS],
 }
@@ -101,7 +96,6 @@ impl<C: Consumer> Scene<C> {
         self.engine.cycle();
         if self.engine.empty == 0 {
             self.tries = self.tries_now();
-            self.words = self.tally[0].load(Relaxed);
         }
     }
 
@@ -189,7 +183,7 @@ impl Round {
             cycles: 0,
             empty: 0,
         };
-        let mut scene = Scene { engine, shared, tally: tally.clone(), words: 0, tries: [0; PRODUCERS] };
+        let mut scene = Scene { engine, shared, tries: [0; PRODUCERS] };
         assert!(scene.try_deliver(), "before anybody scribbles");
 
         // The scribbler runs.
@@ -210,8 +204,7 @@ impl Round {
         while (begun.elapsed() < time || !found_out(&scene)) && !scene.stands() {
             scene.cycle();
         }
-        let (stood, words_until) = (scene.stands(), scene.words);
-        let seconds = begun.elapsed().as_secs_f64();
+        let stood = scene.stands();
 
         // The scribbler dies.
         child.kill().expect("our child");
@@ -252,21 +245,32 @@ impl Round {
         while scene.engine.empty < STANDSTILL / 10 {
             scene.cycle();
         }
-        Self {
-            seconds,
-            words,
-            words_until,
-            sent,
-            seen: scene.engine.seen,
-            stood,
-            retired,
-            went_on,
-            succeeded,
+        Self { words, sent, seen: scene.engine.seen, stood, retired, went_on, succeeded }
+    }
+
+    /// Adds the round to the counts of its technique.
+    pub fn count(&self, counts: &mut TrialCounts) {
+        for (column, count) in [
+            ("rounds", 1),
+            ("hostile words", self.words),
+            ("sent", self.sent),
+            ("whole", self.seen.honest()),
+            ("lost", self.lost()),
+            ("not whole", self.seen.damaged),
+            ("doubled", self.seen.doubled),
+            ("faults", self.seen.faults),
+            ("found out", self.seen.is_found_out.into()),
+            ("check failed", (self.seen.checks_failed > 0).into()),
+            ("stood still", self.stood.into()),
+            ("went on", self.went_on.into()),
+            ("successor", self.succeeded.into()),
+        ] {
+            counts.add(column, count);
         }
     }
 
     /// Returns the number of messages of the correct producers that never arrived.
-    pub fn lost(&self) -> u64 {
+    fn lost(&self) -> u64 {
         self.sent - self.seen.honest()
     }
 

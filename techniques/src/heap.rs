@@ -1,0 +1,230 @@
+//! The techniques on the heap of one process: real queues that the ones in shared memory are
+//! compared with. They are polled, as the agents of a run poll.
+//!
+//! The crates keep a message and its stamp (or state) in a slot of 64 bytes, in memory that
+//! `malloc` aligns to 16: each slot straddles two cache lines and shares both with the adjacent
+//! slots. That is not part of their algorithms, and users can avoid it: with an element that is
+//! aligned to a cache line, each slot has whole lines, at twice the memory. The crates' arrays are
+//! faster then, as fast as in an aligned buffer. The standard library's list is slower, because it
+//! allocates its blocks during the run, so it carries plain messages.
+
+use core::ops::ControlFlow;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_queue::ArrayQueue;
+use shm::attached::Attached;
+use shm::memory::RegionError;
+use shm::ring::step::{Step, whole};
+use shm::ring::{Full, Home, Link, LinkSpec, Message, TechniqueInfo};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+/// A message in a cache line of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+pub struct LineMessage(pub Message);
+
+/// The technique `crossbeam-array-queue`: the real `crossbeam_queue::ArrayQueue`, one for all
+/// producers. The reference that `array-queue` is measured against. Its buffer is a `Box`, so it
+/// cannot live in shared memory.
+pub struct CrossbeamArrayQueue;
+
+/// An end of an `ArrayQueue`.
+pub struct QueueEnd(Arc<ArrayQueue<LineMessage>>);
+
+impl shm::ring::Producer for QueueEnd {
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.0.push(LineMessage(*message)).map_err(|_| Full))
+    }
+}
+
+impl shm::ring::Consumer for QueueEnd {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        self.0.pop().map(|message| (None, message.0))
+    }
+}
+
+fn queue(name: &str, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
+    QueueEnd(attached.shared(name, || ArrayQueue::new(spec.capacity as usize)))
+}
+
+impl Link for CrossbeamArrayQueue {
+    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
+
+    type Producer = QueueEnd;
+    type Consumer = QueueEnd;
+
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
+        Ok(queue(spec.name, spec, attached))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
+        Ok(queue(spec.name, spec, attached))
+    }
+}
+
+/// The technique `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer,
+/// scanned round-robin. The seed benchmark's own fourth technique.
+///
+/// It is a mux over MPMC queues: each push and each pop pays an uncontended CAS, and checking a
+/// queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
+pub struct ArrayQueueMux;
+
+/// The receiving end: all queues and the start of the next scan.
+pub struct QueueMux {
+    queues: Vec<QueueEnd>,
+    next: usize,
+}
+
+impl shm::ring::Consumer for QueueMux {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        // The same scan as `spsc_mux`, so that only the queues differ: two passes of read-only
+        // checks. `is_empty` is two loads; `pop` itself would add a fence for each empty queue.
+        let (start, rest) = self.queues.split_at(self.next);
+        let place = match rest.iter().position(|queue| !queue.0.is_empty()) {
+            Some(place) => self.next + place,
+            None => start.iter().position(|queue| !queue.0.is_empty())?,
+        };
+        let message = self.queues[place].0.pop()?;
+        self.next = if place + 1 == self.queues.len() { 0 } else { place + 1 };
+        Some((Some(place), message.0))
+    }
+}
+
+fn queue_of(producer: usize, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
+    queue(&format!("{}-{producer}", spec.name), spec, attached)
+}
+
+impl Link for ArrayQueueMux {
+    const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
+
+    type Producer = QueueEnd;
+    type Consumer = QueueMux;
+
+    fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
+        Ok(queue_of(index, spec, attached))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux, RegionError> {
+        let queues = (0..spec.producers).map(|index| queue_of(index, spec, attached)).collect();
+        Ok(QueueMux { queues, next: 0 })
+    }
+}
+
+/// The technique `crossbeam-channel`: the real crate's bounded channel. The reference that
+/// `channel` is measured against.
+pub struct CrossbeamChannel;
+
+/// A sending end of `crossbeam-channel`.
+pub struct ChannelSender(Sender<LineMessage>);
+
+/// The receiving end of `crossbeam-channel`.
+pub struct ChannelReceiver(Receiver<LineMessage>);
+
+impl shm::ring::Producer for ChannelSender {
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        // Disconnected counts as full: the receiver is gone, the run is ending.
+        whole(at, || self.0.try_send(LineMessage(*message)).map_err(|_| Full))
+    }
+}
+
+impl shm::ring::Consumer for ChannelReceiver {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        self.0.try_recv().ok().map(|message| (None, message.0))
+    }
+}
+
+impl Link for CrossbeamChannel {
+    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-channel", Home::Heap).twin("channel");
+
+    type Producer = ChannelSender;
+    type Consumer = ChannelReceiver;
+
+    fn producer(
+        spec: &LinkSpec,
+        _: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<ChannelSender, RegionError> {
+        let ends = attached.shared(spec.name, || bounded(spec.capacity as usize));
+        Ok(ChannelSender(ends.0.clone()))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<ChannelReceiver, RegionError> {
+        let ends = attached.shared(spec.name, || bounded(spec.capacity as usize));
+        Ok(ChannelReceiver(ends.1.clone()))
+    }
+}
+
+/// The technique `std-mpsc`: the standard library's unbounded channel. The reference that `linked`
+/// is measured against.
+///
+/// Unbounded, as the seed benchmark has it: a push is never refused, and every 31st message costs
+/// an allocation.
+pub struct StdMpsc;
+
+/// The sending end of `std-mpsc`.
+pub struct MpscSender(mpsc::Sender<Message>);
+
+/// The receiving end of `std-mpsc`.
+pub struct MpscReceiver(mpsc::Receiver<Message>);
+
+/// Both ends until they are attached; the receiving end can be taken once.
+type MpscEnds = Mutex<(mpsc::Sender<Message>, Option<mpsc::Receiver<Message>>)>;
+
+fn new_channel() -> MpscEnds {
+    let (sender, receiver) = mpsc::channel();
+    Mutex::new((sender, Some(receiver)))
+}
+
+impl shm::ring::Producer for MpscSender {
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        // The only error is that the receiver is gone: the run is ending.
+        whole(at, || self.0.send(*message).map_err(|_| Full))
+    }
+}
+
+impl shm::ring::Consumer for MpscReceiver {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        self.0.try_recv().ok().map(|message| (None, message))
+    }
+}
+
+impl Link for StdMpsc {
+    const INFO: TechniqueInfo = TechniqueInfo::new("std-mpsc", Home::Heap).unbounded().twin("linked");
+
+    type Producer = MpscSender;
+    type Consumer = MpscReceiver;
+
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<MpscSender, RegionError> {
+        let ends = attached.shared(spec.name, new_channel);
+        let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        Ok(MpscSender(sender))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver, RegionError> {
+        let ends = attached.shared(spec.name, new_channel);
+        let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+        receiver.map(MpscReceiver).ok_or_else(|| RegionError::Os {
+            name: spec.name.into(),
+            what: "attach a second receiver to it",
+            source: std::io::ErrorKind::AddrInUse.into(),
+        })
+    }
+}
