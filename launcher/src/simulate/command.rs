@@ -14,7 +14,6 @@ use anyhow::Result;
 use clap::Args;
 use protocol::plan::Technique;
 use serde::Serialize;
-use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -93,25 +92,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds the result of one run to the totals.
-    pub fn record(&mut self, trial: &Trial) {
-        let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
-        self.merge(&SimulationTotals {
-            runs: 1,
-            sent: trial.sent,
-            returned: trial.returned,
-            incidents: trial.incidents,
-            quarantined: trial.quarantined,
-            restarted: trial.restarted,
-            comebacks: trial.recoveries,
-            from_spares: trial.from_standbys,
-            fell: trial.crashed.into(),
-            turns: trial.turns,
-            digest: fnv1a(hash, &trial.digest.to_le_bytes()),
-        });
-    }
-
-    /// Adds the totals of another worker thread.
+    /// Adds the totals of other runs.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;
@@ -157,7 +138,7 @@ pub fn simulate_all(
             progress(seed);
             let technique = technique_of(seed, techniques);
             let trial = trial(seed, technique, asked).map_err(|error| unplanned(seed, technique, &error))?;
-            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().record(&trial);
+            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);
             if !trial.broken.is_empty() {
                 stop.store(1, Ordering::Relaxed);
                 tallies.failed.push(trial);
@@ -318,15 +299,13 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
     let trial = trial(seed, technique, &asked).map_err(|error| unplanned(seed, technique, &error))?;
     let mut out = crate::output::stdout();
     if flags.json {
-        let mut tally = SimulationTotals::default();
-        tally.record(&trial);
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
         let json = serde_json::json!({
             "seed": seed,
             "technique": trial.technique,
             "kind": trial.kind.name(),
             "scenario": scenario.describe(),
-            "tally": tally,
+            "tally": trial.totals,
             "failed": failed,
         });
         serde_json::to_writer_pretty(&mut out, &json)?;
@@ -339,13 +318,13 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         writeln!(
             out,
             "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
-            trial.sent,
-            trial.returned,
-            trial.incidents,
-            trial.quarantined,
-            trial.restarted,
-            trial.recoveries,
-            trial.turns,
+            trial.totals.sent,
+            trial.totals.returned,
+            trial.totals.incidents,
+            trial.totals.quarantined,
+            trial.totals.restarted,
+            trial.totals.comebacks,
+            trial.totals.turns,
             trial.digest
         )?;
         let broken = usize::from(!trial.broken.is_empty());

@@ -1,7 +1,7 @@
 //! Conditions that end a run as failed: a hang, an uncontained violation, an abnormal exit.
 
 use super::{Supervisor, failure};
-use crate::runtime::incidents::with_own_message;
+use crate::runtime::containment::with_own_message;
 use crate::runtime::process::Process;
 use crate::runtime::stuck::blocked_slot;
 use analysis::record::RunOutcome;
@@ -88,13 +88,11 @@ impl Supervisor<'_> {
             );
             return Some(self.failure_of(engine, what));
         }
-        let incidents = self.containment.incidents.as_ref();
-        let is_contained =
-            |strategy| incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes));
+        let is_contained = |strategy| self.containment.contains(strategy, &self.processes);
         if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
             return Some(self.failure_of(self.plan.thread_of(role)?, what));
         }
-        if incidents.is_some() {
+        if self.containment.contains_strategies() {
             return None;
         }
         let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
@@ -146,7 +144,7 @@ impl Supervisor<'_> {
             Some((_, process)) => {
                 failure(&process.name, process.pid(), format!("exited abnormally: {}", process.exit_text()))
             }
-            None if self.containment.incidents.is_none() => self.check_headers().unwrap_or(outcome),
+            None if !self.containment.contains_strategies() => self.check_headers().unwrap_or(outcome),
             None => outcome,
         }
     }
