@@ -96,7 +96,7 @@ impl Containment<'_> {
     }
 
     /// Records the engine's repair of dead gateways. Returns `false` if it is not complete.
-    pub(super) fn record_gateway_repair(&mut self, place: usize, outage: usize) -> bool {
+    pub(super) fn try_record_gateway_repair(&mut self, place: usize, outage: usize) -> bool {
         let case = &self.processes[place];
         let repair = |gateway: &u16| self.repairs.gateway_repair(*gateway);
         let repairs: Vec<_> = case.gateways().iter().map(repair).collect();

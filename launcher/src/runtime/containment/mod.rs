@@ -249,8 +249,8 @@ impl<'a> Containment<'a> {
             }
             SupervisionStage::Fenced(death) => {
                 let is_repaired = match is_strategy {
-                    true => self.record_strategy_repair(place, death),
-                    false => self.record_gateway_repair(place, death),
+                    true => self.try_record_strategy_repair(place, death),
+                    false => self.try_record_gateway_repair(place, death),
                 };
                 if !is_repaired {
                     return Ok(false);

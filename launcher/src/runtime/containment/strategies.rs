@@ -260,7 +260,7 @@ impl Containment<'_> {
 
     /// Records the engine's repair of a dead strategy. Returns `false` if it is not complete. All
     /// that the strategy had sent is taken then.
-    pub(super) fn record_strategy_repair(&mut self, place: usize, incident: usize) -> bool {
+    pub(super) fn try_record_strategy_repair(&mut self, place: usize, incident: usize) -> bool {
         let repair = self.repairs.strategy_repair(place as u16);
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
         if is_repaired {
