@@ -36,7 +36,6 @@ use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState, ThreadStatus};
-use protocol::supervision::Repairs;
 use shm::memory::ReadOnlyWords;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -65,7 +64,6 @@ struct Supervisor<'a> {
     schedules: &'a [ReadOnlyWords],
     /// The exchanges' tapes, each with its venue.
     tapes: &'a [(u16, ReadOnlyWords)],
-    repairs: Repairs,
     /// Contained deaths, once the barrier has opened.
     containment: Containment<'a>,
     liveness: Liveness,
@@ -113,7 +111,6 @@ pub fn supervise(
         threads,
         schedules,
         tapes,
-        repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         containment: Containment::inactive(segments),
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,

@@ -8,7 +8,7 @@ use crate::faults::schedule::{DueFault, FaultSchedule, Presence};
 use crate::runtime::containment::Containment;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
-use crate::runtime::stuck::{Liveness, blocked_slot};
+use crate::runtime::stuck::Liveness;
 use crate::runtime::supervise::{at_venues, have_all_arrived, orchestrator, progress_count};
 use analysis::record::{Incident, RoleRestart, RunOutcome};
 use protocol::commands::{Command, CommandWriter};
@@ -16,7 +16,6 @@ use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, ThreadState};
-use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::memory::ReadOnlyWords;
@@ -33,7 +32,6 @@ pub(super) struct SimulatedLauncher<'a> {
     kind: ScenarioKind,
     segments: &'a Segments,
     clock: VirtualClock,
-    repairs: Repairs,
     containment: Containment<'a>,
     liveness: Liveness,
     faults: FaultSchedule,
@@ -51,7 +49,6 @@ impl<'a> SimulatedLauncher<'a> {
     /// Creates the launcher of a simulated run, with an open barrier.
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
-        let repairs = segments.repairs.clone().expect("every run has them");
         let mut liveness = Liveness::new(plan, clock.now());
         liveness.open(clock.now());
         segments.control.go(START_TICKS);
@@ -60,7 +57,6 @@ impl<'a> SimulatedLauncher<'a> {
             kind: scenario.kind,
             segments,
             clock: clock.clone(),
-            repairs: Repairs::new(repairs.into()),
             containment: Containment::new(segments, START_TICKS),
             liveness,
             faults: FaultSchedule::new(plan, scenario.seed),
@@ -236,13 +232,7 @@ impl<'a> SimulatedLauncher<'a> {
     /// Returns the failure that ends the run: a process whose death is not contained died, hung,
     /// failed or was quarantined; or damage to shared memory.
     fn failure(&self, family: &SimulatedProcesses<'a>) -> Option<RunOutcome> {
-        if let Some(what) = self.repairs.damage() {
-            return Some(
-                self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
-            );
-        }
-        let is_contained = |strategy| self.containment.contains(strategy, family);
-        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
+        if let Some((role, what)) = self.containment.violation(&self.liveness, family) {
             return Some(self.failed(role, &what));
         }
         let is_supervised = |process| self.containment.supervises(process);
@@ -266,12 +256,7 @@ impl<'a> SimulatedLauncher<'a> {
                 });
             }
         }
-        if self.containment.contains_strategies() {
-            return None;
-        }
-        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
-        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
-        Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
+        None
     }
 
     /// Returns `true` if the engine has drained. Orders of dead strategies are still in flight, and

@@ -5,7 +5,7 @@ use super::supervised::{SupervisedProcess, SupervisionStage};
 use super::{Containment, ProcessControl};
 use crate::runtime::lost_memory;
 use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision};
-use crate::runtime::stuck::{Liveness, LivenessFault};
+use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use analysis::record::{Incident, StayedDown};
 use anyhow::{Context, Result};
 use protocol::plan::{OnDeath, Role};
@@ -67,6 +67,30 @@ impl Containment<'_> {
             Some(SupervisionStage::Down) => false,
             Some(_) => true,
         }
+    }
+
+    /// Returns the violation that ends the run and the role that is blamed: damage to memory that
+    /// all strategies write, or that of a strategy whose death is not contained.
+    pub fn violation(&self, liveness: &Liveness, children: &impl ProcessControl) -> Option<(Role, String)> {
+        let plan = &self.segments.plan;
+        if let Some(what) = self.repairs.damage() {
+            let what = format!(
+                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with \
+                 spsc-mux each has its own",
+                plan.technique
+            );
+            return Some((Role::Orchestrator, what));
+        }
+        let is_contained = |strategy| self.contains(strategy, children);
+        if let Some(found) = blocked_slot(&self.repairs, liveness, is_contained) {
+            return Some(found);
+        }
+        if self.contains_strategies() {
+            return None;
+        }
+        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
+        let (index, why) = (0..plan.trading().strategies).find_map(quarantined)?;
+        Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.

@@ -3,7 +3,6 @@
 use super::{Supervisor, failure};
 use crate::runtime::containment::with_own_message;
 use crate::runtime::process::Process;
-use crate::runtime::stuck::blocked_slot;
 use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::plan::Role;
@@ -79,26 +78,8 @@ impl Supervisor<'_> {
 
     /// Returns the failure for a quarantine that is not contained, or for damage that cannot be.
     pub(super) fn check_violations(&self) -> Option<RunOutcome> {
-        if let Some(what) = self.repairs.damage() {
-            let engine = self.plan.thread_of(Role::Orchestrator)?;
-            let what = format!(
-                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with spsc-mux \
-                 each has its own",
-                self.plan.technique
-            );
-            return Some(self.failure_of(engine, what));
-        }
-        let is_contained = |strategy| self.containment.contains(strategy, &self.processes);
-        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
-            return Some(self.failure_of(self.plan.thread_of(role)?, what));
-        }
-        if self.containment.contains_strategies() {
-            return None;
-        }
-        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
-        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
-        let thread = self.plan.thread_of(Role::Strategy(index))?;
-        Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
+        let (role, what) = self.containment.violation(&self.liveness, &self.processes)?;
+        Some(self.failure_of(self.plan.thread_of(role)?, what))
     }
 
     /// Returns the failure of the first thread that hangs or forges its status, unless its death is
