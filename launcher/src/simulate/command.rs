@@ -4,7 +4,7 @@ use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};
 use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
-use crate::config::value::named;
+use crate::config::value::{named, named_values};
 use crate::output::complain;
 use crate::runtime::progress::Progress;
 use analysis::fitness::Fitness;
@@ -41,10 +41,10 @@ pub struct SimulateFlags {
     #[arg(long)]
     pub json: bool,
     /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
-    #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
+    #[arg(long, value_name = "HOW", hide = true, value_parser = named::<Defect>())]
     pub broken: Option<Defect>,
     /// Inject a mistake into recovery that must be detected: sends-again, forgets-orders, …
-    #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
+    #[arg(long, value_name = "WHAT", hide = true, value_parser = named::<Mistake>())]
     pub mistake: Option<Mistake>,
 }
 
@@ -55,14 +55,7 @@ impl SimulateFlags {
     }
 }
 
-fn mistake(name: &str) -> Result<Mistake, String> {
-    let names = || Mistake::ALL.iter().map(|mistake| mistake.name()).collect::<Vec<_>>().join(", ");
-    Mistake::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
-}
-
-fn defect(name: &str) -> Result<Defect, String> {
-    Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
-}
+named_values!(Defect, Mistake);
 
 /// Totals over many simulated runs. Sums, so that the order of simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

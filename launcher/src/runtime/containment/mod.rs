@@ -139,8 +139,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| case.process == process && is_explained(case))
     }
 
-    /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a process
-    /// is about to exit or to start.
+    /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
+    /// process is about to exit or to start.
     pub fn is_repairing(&self) -> bool {
         use SupervisionStage::{Fenced, Killed, Starting};
         let is_so = |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_));
