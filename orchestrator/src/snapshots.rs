@@ -1,8 +1,7 @@
 //! Tests of snapshots: a restored core reaches the same state, byte for byte, from any cut;
 //! snapshots that omit something are detected.
 
-mod replay;
-
+use super::core::tests::Effect;
 use super::core::{Core, Input, SavedCore};
 use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
@@ -248,7 +247,7 @@ fn forgetful_snapshot_is_detected() {
         let bytes = replica().encode().unwrap();
         codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap().core
     };
-    let forgetful: [(&str, Forgets); 15] = [
+    let forgetful: [(&str, Forgets); 16] = [
         ("nothing", |_, _| {}),
         ("open orders", |saved, _| saved.core.1.fill_with(Default::default)),
         ("how many requests are open", |saved, _| {
@@ -263,6 +262,7 @@ fn forgetful_snapshot_is_detected() {
         ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
         ("which order is next", |saved, fresh| saved.core.0.sessions = fresh.0.sessions),
         ("orders at gateways", |saved, _| saved.core.0.gateways.iter_mut().for_each(|of| of.open = 0)),
+        ("rejections", |saved, fresh| saved.core.0.rejected_by_reason = fresh.0.rejected_by_reason),
         ("checksums", |saved, _| saved.core.0.reported = Default::default()),
         ("how much was sent", |saved, _| {
             saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
@@ -280,4 +280,29 @@ fn forgetful_snapshot_is_detected() {
         }
     }
     assert_eq!(unseen, ["nothing"], "snapshots that forget and are not found");
+}
+
+/// The tables of a restored core are as large as before, and so is the room for kill switches.
+#[test]
+fn restored_core_applies_without_allocating() {
+    let inputs = load();
+    let mut out: Vec<Effect> = Vec::with_capacity(10_000);
+    let mut apply = |core: &mut Core, input: Input| {
+        if core.can_apply(&input) {
+            core.apply(input, 1_000, &mut out);
+            core.book();
+        }
+    };
+    let (mut live, mut restored) = (core(), core());
+    inputs[..100].iter().for_each(|(_, input)| apply(&mut live, *input));
+    let saved = codec::encode(Replica::VERSION, &live.save()).unwrap();
+    restored.restore(codec::decode(Replica::VERSION, &saved).unwrap()).unwrap();
+    let before = system::alloc::allocations();
+    inputs[100..].iter().for_each(|(_, input)| apply(&mut restored, *input));
+    for strategy in 0..4 {
+        for command in [Command::Kill(Scope::Strategy(strategy)), Command::Revive(Scope::All)] {
+            apply(&mut restored, Input::Command { number: 9, command: Some(command) });
+        }
+    }
+    assert_eq!(system::alloc::allocations() - before, 0);
 }

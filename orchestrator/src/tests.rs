@@ -143,30 +143,6 @@ fn an_order_goes_out_and_its_report_comes_home() {
 }
 
 #[test]
-fn a_full_inbox_holds_the_order_and_its_place() {
-    let mut bench = bench(2, 100);
-    (0..2).for_each(|n| bench.send(&order(0, n, 0), 0));
-    bench.cycle();
-    (2..4).for_each(|n| bench.send(&order(0, n, 0), 0));
-    bench.send(&order(1, 0, 1), 1);
-    for _ in 0..5 {
-        bench.cycle();
-    }
-    assert_eq!(bench.queued(), 2, "the third and the fourth found the inbox full");
-    let other = bench.inboxes[1].try_pop().unwrap();
-    assert_eq!(other, Some(order(1, 0, 1).to_message()), "nobody waits for another one's venue");
-    let mut sequences = Vec::new();
-    for _ in 0..10 {
-        while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
-            sequences.push(Order::from_message(message).unwrap().id.sequence());
-        }
-        bench.cycle();
-    }
-    assert_eq!(sequences, [0, 1, 2, 3]);
-    assert!(bench.orchestrator.outputs.full > 0);
-}
-
-#[test]
 fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
     let mut bench = bench(2, 100);
     for n in 0..6 {

@@ -18,8 +18,7 @@
 //! Why a wheel: a heap over 100,000 orders touches some 17 entries per order, most of them
 //! uncached. Here it is the head of a list, a link, and the order itself, and the last two are
 //! fetched ahead of their slot's time. A wheel with several levels would move nearly each order (5
-//! to 500 ms) from level to level and touch it again each time; a radix heap does the same. The
-//! bench `timer_wheel` compares the wheel with the heap that it replaced.
+//! to 500 ms) from level to level and touch it again each time; a radix heap does the same.
 
 mod bits;
 

@@ -81,6 +81,19 @@ fn fill(sequence: u64) -> Report {
     crate::in_full(&order(sequence))
 }
 
+fn accepted(sequence: u64) -> Report {
+    Report { status: OrderStatus::Accepted, leaves: 10, cumulative: 0, ..partial_of(sequence, 0) }
+}
+
+/// The first report of order 0, of 4 of its 10.
+fn partial() -> Report {
+    Report { status: OrderStatus::PartiallyFilled, leaves: 6, ..partial_of(0, 4) }
+}
+
+fn partial_of(sequence: u64, filled: u64) -> Report {
+    Report { filled, is_last: false, ..fill(sequence) }
+}
+
 fn session(limit: Option<MessageLimit>) -> ValidatingSession<ScriptedVenue> {
     ValidatingSession::new(
         ScriptedVenue::default(),
@@ -103,8 +116,7 @@ fn valid_reports_pass() {
     let (reports, counts) = said(&[(None, fill(0))]);
     assert_eq!(reports, [fill(0)]);
     assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 1, 0, 0));
-    let part =
-        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let part = partial();
     let rest = Report { filled: 6, number: 1, ..fill(0) };
     assert_eq!(said(&[(None, part), (None, rest)]).0, [part, rest]);
 }
@@ -152,8 +164,7 @@ fn session_numbers_detect_gaps_and_repeats() {
         (vec![fill(0)], 1, 3),
         "two were lost, this is here"
     );
-    let part =
-        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let part = partial();
     let (reports, counts) = said(&[(Some(1), part), (Some(1), Report { filled: 6, number: 1, ..fill(0) })]);
     assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeat is not believed");
     assert_eq!((reports[1].number, reports[1].cumulative, reports.len()), (1, 4, 2));
@@ -161,8 +172,7 @@ fn session_numbers_detect_gaps_and_repeats() {
 
 #[test]
 fn impossible_number_is_protocol_error() {
-    let part =
-        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let part = partial();
     let rest = Report { filled: 6, number: 1, ..fill(0) };
     // One message was sent, so at most its reports may have been lost.
     let max = 1 + protocol::wire::MAX_REPORTS as u64;
@@ -260,14 +270,7 @@ fn messages_above_limit_wait_or_are_rejected() {
 
 #[test]
 fn a_replace_is_believed_where_it_was_asked_for() {
-    let accepted = Report {
-        status: OrderStatus::Accepted,
-        filled: 0,
-        cumulative: 0,
-        leaves: 10,
-        is_last: false,
-        ..fill(0)
-    };
+    let accepted = accepted(0);
     let replaced = Report { status: OrderStatus::Replaced, price: 105, leaves: 20, number: 1, ..accepted };
     let filled = Report { price: 104, filled: 20, cumulative: 20, number: 2, ..fill(0) };
     for asked in [false, true] {
@@ -287,14 +290,7 @@ fn a_replace_is_believed_where_it_was_asked_for() {
 
 #[test]
 fn resting_order_survives_while_venue_reports() {
-    let accepted = Report {
-        status: OrderStatus::Accepted,
-        filled: 0,
-        cumulative: 0,
-        leaves: 10,
-        is_last: false,
-        ..fill(0)
-    };
+    let accepted = accepted(0);
     for acknowledges in [false, true] {
         let (mut session, mut out) = (session(None), ReportList::default());
         session.accept(&order(0), 0, &mut out);
@@ -318,14 +314,6 @@ fn resting_order_survives_while_venue_reports() {
 
 #[test]
 fn requested_cancel_without_report_counts_as_silence() {
-    let accepted = |sequence| Report {
-        status: OrderStatus::Accepted,
-        filled: 0,
-        cumulative: 0,
-        leaves: 10,
-        is_last: false,
-        ..fill(sequence)
-    };
     for is_told in [false, true] {
         let (mut session, mut out) = (session(None), ReportList::default());
         session.accept(&order(0), 0, &mut out);

@@ -1,8 +1,7 @@
 use super::*;
-use crate::config::{Arrivals, Choice, Common, RunFlags, Settings};
+use crate::config::{Common, RunFlags, Settings};
 use analysis::units::Count;
 use clap::error::ErrorKind;
-use protocol::plan::{Idle, Isolation, Threading};
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     let words = std::iter::once("launcher").chain(line.split_whitespace());
@@ -25,29 +24,6 @@ fn wrong(line: &str) -> String {
 #[test]
 fn the_definition_is_consistent() {
     Cli::command().debug_assert();
-}
-
-#[test]
-fn every_setting_has_its_flag() {
-    let command = Cli::command();
-    let run = command.find_subcommand("run").unwrap();
-    for key in Settings::KEYS {
-        let flag = key.replace('_', "-");
-        assert!(run.get_arguments().any(|arg| arg.get_long() == Some(&flag)), "--{flag}");
-    }
-}
-
-#[test]
-fn flags_are_read_with_their_units() {
-    let settings = run("--isolation thread --threading dedicated --idle auto --strategies 2 --orders 400k \
-         --window 1.5s --arrivals poisson --delay fixed:5ms --cores 0,2-3 --max-open 4_096 --speed 10");
-    assert_eq!(settings.isolation, Some(Isolation::Thread));
-    assert_eq!(settings.threading, Some(Choice::Fixed(Threading::Dedicated)));
-    assert_eq!(settings.idle, Some(Choice::<Idle>::Auto));
-    assert_eq!(settings.orders, Some(Count(400_000)));
-    assert_eq!(settings.window, Some(Nanos(1_500_000_000)));
-    assert_eq!(settings.arrivals, Some(Arrivals::Poisson));
-    assert_eq!(settings.max_open, Some(Count(4096)));
 }
 
 #[test]
@@ -79,12 +55,6 @@ fn a_wrong_value_says_what_would_be_right() {
     assert!(wrong("run --orders -5").contains("is not a count"), "{}", wrong("run --orders -5"));
     assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
     assert!(wrong("inspect runs/x --json --csv").contains("--csv"));
-}
-
-#[test]
-fn a_role_is_two_words() {
-    let wanted = RoleFlags { name: "strategy-3".into(), run: "r-1".into(), contain: false };
-    assert_eq!(parse("role strategy-3 r-1").unwrap(), Command::Role(wanted));
 }
 
 #[test]

@@ -185,22 +185,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_upper_layer_wins_and_the_lower_fills_in() {
-        let cli = Settings { strategies: Some(Count(2)), ..Settings::default() };
-        let file = Settings { strategies: Some(Count(3)), venues: Some(Count(5)), ..Settings::default() };
-        let merged = cli.over(file);
-        assert_eq!((merged.strategies, merged.venues), (Some(Count(2)), Some(Count(5))));
-    }
-
-    #[test]
-    fn preset_is_lowest_layer_and_cleared_when_applied() {
-        let settings = Settings { preset: Some(Preset::Seed), venues: Some(Count(2)), ..Settings::default() };
-        let applied = settings.with_preset();
-        assert_eq!((applied.strategies, applied.venues), (Some(Count(8)), Some(Count(2))));
-        assert_eq!(applied.preset, None);
-    }
-
-    #[test]
     fn recorded_and_drawn_flow_replace_each_other() {
         let file = Settings { schedule: Some("flow.csv".into()), ..Settings::default() };
         let merged = file.clone().over(Preset::Seed.settings());

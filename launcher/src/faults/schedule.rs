@@ -5,25 +5,10 @@
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
 //! injected by the strategy itself ([`roles::faults::own`]).
 
-use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan};
+use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use roles::faults::Draws;
 
 pub use roles::faults::is_by_signal;
-
-/// The process that a fault of the launcher kills or stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Victim {
-    /// The strategy with this index.
-    Strategy(u16),
-    /// The process of the engine.
-    Engine,
-    /// The launcher itself.
-    Launcher,
-    /// The process of the exchange of the venue with this index.
-    Exchange(u16),
-    /// The process of the gateway with this index.
-    Gateway(u16),
-}
 
 /// Whether a strategy is running, so that it can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +29,8 @@ pub struct DueFault {
     pub fault: usize,
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
-    /// The process that the fault hits.
-    pub target: Victim,
+    /// The role whose process receives the fault; `None`: the launcher itself.
+    pub target: Option<Role>,
     /// Time at which the fault was due, in nanoseconds after the start.
     pub at_ns: u64,
 }
@@ -134,21 +119,23 @@ impl FaultSchedule {
         }
     }
 
-    fn pick_victim(&mut self, target: FaultTarget, alive: impl Fn(u16) -> bool) -> Option<Victim> {
-        match target {
-            FaultTarget::Engine => Some(Victim::Engine),
-            FaultTarget::Launcher => Some(Victim::Launcher),
-            FaultTarget::Exchange(venue) => Some(Victim::Exchange(venue)),
-            FaultTarget::Gateway(index) => Some(Victim::Gateway(index)),
+    /// Returns the role that receives a fault, `Some(None)` for the launcher, or `None` without a
+    /// running victim.
+    fn pick_victim(&mut self, target: FaultTarget, alive: impl Fn(u16) -> bool) -> Option<Option<Role>> {
+        Some(Some(match target {
+            FaultTarget::Launcher => return Some(None),
             // Venue faults are injected by the venue.
-            FaultTarget::Venue(_) => None,
-            FaultTarget::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
+            FaultTarget::Venue(_) => return None,
+            FaultTarget::Engine => Role::Orchestrator,
+            FaultTarget::Exchange(venue) => Role::Exchange(venue),
+            FaultTarget::Gateway(index) => Role::Gateway(index),
+            FaultTarget::Strategy(index) => Role::Strategy(Some(index).filter(|index| alive(*index))?),
             FaultTarget::Any => {
                 let living: Vec<u16> = (0..self.strategies).filter(|index| alive(*index)).collect();
                 let drawn = self.draws.below(living.len() as u64);
-                living.get(drawn as usize).copied().map(Victim::Strategy)
+                Role::Strategy(*living.get(drawn as usize)?)
             }
-        }
+        }))
     }
 }
 
@@ -196,9 +183,9 @@ mod tests {
         assert_eq!(schedule.pop_due(5 * MS - 1, |_| Presence::Running), None);
         let found = all_due(&mut schedule, 100 * MS, 100 * MS, |_| true);
         let wanted = [
-            DueFault { fault: 1, kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
-            DueFault { fault: 2, kind: FaultKind::Kill, target: Victim::Launcher, at_ns: 7 * MS },
-            DueFault { fault: 0, kind: FaultKind::Stop, target: Victim::Engine, at_ns: 9 * MS },
+            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(0)), at_ns: 5 * MS },
+            DueFault { fault: 2, kind: FaultKind::Kill, target: None, at_ns: 7 * MS },
+            DueFault { fault: 0, kind: FaultKind::Stop, target: Some(Role::Orchestrator), at_ns: 9 * MS },
         ];
         assert_eq!(found, wanted, "the others are not the launcher's");
         assert_eq!(schedule.next_due_ns(), None);
@@ -208,7 +195,7 @@ mod tests {
     fn the_dead_have_no_fault_again() {
         let mut schedule = schedule(3, "kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
         for fault in all_due(&mut schedule, MS, 40 * MS, |index| index == 2) {
-            assert_eq!(fault.target, Victim::Strategy(2));
+            assert_eq!(fault.target, Some(Role::Strategy(2)));
         }
         assert_eq!(all_due(&mut schedule, 100 * MS, 100 * MS, |_| false), []);
         assert!(schedule.next_due_ns().is_some(), "it goes on when one lives again");
@@ -220,10 +207,13 @@ mod tests {
         let struck = |fault: Option<DueFault>| fault.map(|fault| (fault.target, fault.at_ns));
         let one_begins = |index| if index == 0 { Presence::Starting } else { Presence::Running };
         let found = [(); 3].map(|()| struck(schedule.pop_due(10 * MS, one_begins)));
-        assert_eq!(found, [Some((Victim::Engine, 2 * MS)), Some((Victim::Strategy(1), 3 * MS)), None]);
+        assert_eq!(
+            found,
+            [Some((Some(Role::Orchestrator), 2 * MS)), Some((Some(Role::Strategy(1)), 3 * MS)), None]
+        );
         assert_eq!(schedule.next_due_ns(), Some(MS), "it is still to come");
         let found = [(); 2].map(|()| struck(schedule.pop_due(20 * MS, |_| Presence::Running)));
-        assert_eq!(found, [Some((Victim::Strategy(0), MS)), None]);
+        assert_eq!(found, [Some((Some(Role::Strategy(0)), MS)), None]);
 
         let mut anybody = self::schedule(2, "kill:any@1ms", 1);
         assert_eq!(
@@ -254,7 +244,7 @@ mod tests {
             let living = (0..strategies).filter(|index| *index != dead).count();
             prop_assert_eq!(found.len(), if living == 0 { 0 } else { 100 + 14 });
             let living_victim = |fault: &DueFault| match fault.target {
-                Victim::Strategy(index) => index < strategies && index != dead,
+                Some(Role::Strategy(index)) => index < strategies && index != dead,
                 _ => false,
             };
             prop_assert!(found.iter().all(living_victim));
@@ -267,7 +257,7 @@ mod tests {
         fn every_living_strategy_has_its_fault_sooner_or_later(seed: u64) {
             let found = all_due(&mut schedule(4, "kill:any@1ms every 1ms", seed), MS, 200 * MS, |_| true);
             for index in 0..4 {
-                prop_assert!(found.iter().any(|fault| fault.target == Victim::Strategy(index)));
+                prop_assert!(found.iter().any(|fault| fault.target == Some(Role::Strategy(index))));
             }
         }
     }

@@ -159,14 +159,6 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_loop_backs_off_and_ends() {
-        let found = decisions([FUTILE; 10]);
-        let pauses = [0, 10, 20, 40, 80, 160, 320, 640].map(|ms| RestartDecision::RestartAfter(ms * MS));
-        assert_eq!(found[..8], pauses);
-        assert_eq!(found[8..], [RestartDecision::StayDown(MAX_RESTARTS); 2]);
-    }
-
-    #[test]
     fn planned_deaths_are_never_charged() {
         let planned = IncarnationEnd { is_planned: true, ..FUTILE };
         assert_eq!(decisions([planned; 2000]), [AT_ONCE; 2000]);

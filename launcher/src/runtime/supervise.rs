@@ -16,7 +16,6 @@ use crate::faults::schedule::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
 use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
-use crate::runtime::incidents::{Incidents, sent_and_settled_on};
 use crate::runtime::lost_memory;
 use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
@@ -37,7 +36,6 @@ use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState, ThreadStatus};
-use protocol::supervision::Repairs;
 use shm::memory::ReadOnlyWords;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -66,7 +64,6 @@ struct Supervisor<'a> {
     schedules: &'a [ReadOnlyWords],
     /// The exchanges' tapes, each with its venue.
     tapes: &'a [(u16, ReadOnlyWords)],
-    repairs: Repairs,
     /// Contained deaths, once the barrier has opened.
     containment: Containment<'a>,
     liveness: Liveness,
@@ -114,8 +111,7 @@ pub fn supervise(
         threads,
         schedules,
         tapes,
-        repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-        containment: Containment::default(),
+        containment: Containment::inactive(segments),
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
@@ -219,14 +215,13 @@ impl Supervisor<'_> {
     fn poll(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
         let pause =
             longest.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
-        let busy = self.containment.incidents.as_ref().filter(|incidents| incidents.is_busy());
-        if let Some(incidents) = busy {
-            incidents.wait_for_engine(BUSY_POLL_INTERVAL);
-        }
-        let pause = match busy {
-            Some(_) => Duration::ZERO,
-            None if self.containment.is_restarting() => BUSY_POLL_INTERVAL.min(pause),
-            None => pause,
+        let pause = if self.containment.is_repairing() {
+            self.containment.wait_for_engine(BUSY_POLL_INTERVAL);
+            Duration::ZERO
+        } else if self.containment.is_restarting() {
+            BUSY_POLL_INTERVAL.min(pause)
+        } else {
+            pause
         };
         self.processes.wait(Some(self.signals.as_fd()), pause)?;
         self.processes.watch_helpers(self.segments);
@@ -244,19 +239,6 @@ impl Supervisor<'_> {
         Ok(ended.or_else(|| self.check_liveness()).or_else(|| self.check_violations()))
     }
 
-    /// Returns the orders sent so far, and how many of the running strategies' are open.
-    fn sent_and_open(&self) -> (u64, u64) {
-        if let Some(incidents) = &self.containment.incidents {
-            return incidents.sent_and_open();
-        }
-        let counted = self.plan.trading().orders.iter().enumerate().filter_map(|(strategy, orders)| {
-            let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
-            Some(sent_and_settled_on(&self.threads[thread], &self.plan.threads[thread].roles, *orders))
-        });
-        let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
-        (sent, sent.saturating_sub(settled))
-    }
-
     fn engine(&self) -> Option<AgentCounters> {
         orchestrator(self.plan, self.threads)
     }
@@ -272,7 +254,7 @@ impl Supervisor<'_> {
         self.progress.phase("firing", total);
         let sleeps = self.count_sleeps();
         loop {
-            let (sent, open) = self.sent_and_open();
+            let (sent, open) = self.containment.sent_and_open();
             if let Some(samples) = &mut self.samples {
                 samples.record(self.plan.clock.now(), open);
             }
@@ -334,15 +316,6 @@ impl Supervisor<'_> {
 
     fn sample_memory(&mut self) {
         self.processes.all.iter_mut().for_each(Process::sample_memory);
-    }
-
-    /// Returns `true` if the run waits for a strategy.
-    fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.state(thread) == ThreadState::Done;
-        match &self.containment.incidents {
-            Some(incidents) => incidents.awaits(strategy),
-            None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};
 use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
-use crate::config::value::named;
+use crate::config::value::{named, named_values};
 use crate::output::complain;
 use crate::runtime::progress::Progress;
 use analysis::fitness::Fitness;
@@ -14,7 +14,6 @@ use anyhow::Result;
 use clap::Args;
 use protocol::plan::Technique;
 use serde::Serialize;
-use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -42,10 +41,10 @@ pub struct SimulateFlags {
     #[arg(long)]
     pub json: bool,
     /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
-    #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
+    #[arg(long, value_name = "HOW", hide = true, value_parser = named::<Defect>())]
     pub broken: Option<Defect>,
     /// Inject a mistake into recovery that must be detected: sends-again, forgets-orders, …
-    #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
+    #[arg(long, value_name = "WHAT", hide = true, value_parser = named::<Mistake>())]
     pub mistake: Option<Mistake>,
 }
 
@@ -56,14 +55,7 @@ impl SimulateFlags {
     }
 }
 
-fn mistake(name: &str) -> Result<Mistake, String> {
-    let names = || Mistake::ALL.iter().map(|mistake| mistake.name()).collect::<Vec<_>>().join(", ");
-    Mistake::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
-}
-
-fn defect(name: &str) -> Result<Defect, String> {
-    Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
-}
+named_values!(Defect, Mistake);
 
 /// Totals over many simulated runs: orders, deaths, violations. Sums, so that the order of
 /// simulation does not matter.
@@ -94,25 +86,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds the result of one simulated run.
-    pub fn record(&mut self, trial: &Trial) {
-        let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
-        self.merge(&SimulationTotals {
-            runs: 1,
-            sent: trial.sent,
-            returned: trial.returned,
-            incidents: trial.incidents,
-            quarantined: trial.quarantined,
-            restarted: trial.restarted,
-            comebacks: trial.recoveries,
-            from_spares: trial.from_standbys,
-            fell: trial.crashed.into(),
-            turns: trial.turns,
-            digest: fnv1a(hash, &trial.digest.to_le_bytes()),
-        });
-    }
-
-    /// Adds the totals that another worker thread has collected.
+    /// Adds the totals that other runs.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;
@@ -158,7 +132,7 @@ pub fn simulate_all(
             progress(seed);
             let technique = technique_of(seed, techniques);
             let trial = trial(seed, technique, asked).map_err(|error| unplanned(seed, technique, &error))?;
-            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().record(&trial);
+            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);
             if !trial.broken.is_empty() {
                 stop.store(1, Ordering::Relaxed);
                 tallies.failed.push(trial);
@@ -319,15 +293,13 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
     let trial = trial(seed, technique, &asked).map_err(|error| unplanned(seed, technique, &error))?;
     let mut out = crate::output::stdout();
     if flags.json {
-        let mut tally = SimulationTotals::default();
-        tally.record(&trial);
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
         let json = serde_json::json!({
             "seed": seed,
             "technique": trial.technique,
             "kind": trial.kind.name(),
             "scenario": scenario.describe(),
-            "tally": tally,
+            "tally": trial.totals,
             "failed": failed,
         });
         serde_json::to_writer_pretty(&mut out, &json)?;
@@ -340,13 +312,13 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         writeln!(
             out,
             "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
-            trial.sent,
-            trial.returned,
-            trial.incidents,
-            trial.quarantined,
-            trial.restarted,
-            trial.recoveries,
-            trial.turns,
+            trial.totals.sent,
+            trial.totals.returned,
+            trial.totals.incidents,
+            trial.totals.quarantined,
+            trial.totals.restarted,
+            trial.totals.comebacks,
+            trial.totals.turns,
             trial.digest
         )?;
         let broken = usize::from(!trial.broken.is_empty());

@@ -4,11 +4,11 @@
 use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::faults::schedule::{DueFault, FaultSchedule, Presence, Victim};
-use crate::runtime::incidents::{Incidents, ProcessControl};
-use crate::runtime::role_restarts::RoleRestarts;
+use crate::faults::schedule::{DueFault, FaultSchedule, Presence};
+use crate::runtime::containment::Containment;
+use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
-use crate::runtime::stuck::{Liveness, blocked_slot};
+use crate::runtime::stuck::Liveness;
 use crate::runtime::supervise::{at_venues, have_all_arrived, orchestrator, progress_count};
 use analysis::record::{Incident, RoleRestart, RunOutcome};
 use protocol::commands::{Command, CommandWriter};
@@ -16,7 +16,6 @@ use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, ThreadState};
-use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::memory::ReadOnlyWords;
@@ -33,10 +32,7 @@ pub(super) struct SimulatedLauncher<'a> {
     kind: ScenarioKind,
     segments: &'a Segments,
     clock: VirtualClock,
-    repairs: Repairs,
-    incidents: Option<Incidents<'a>>,
-    /// Present if the engine and exchanges are restarted.
-    role_restarts: Option<RoleRestarts<'a>>,
+    containment: Containment<'a>,
     liveness: Liveness,
     faults: FaultSchedule,
     is_draining: bool,
@@ -53,7 +49,6 @@ impl<'a> SimulatedLauncher<'a> {
     /// Creates the launcher of a simulated run, with the start barrier open.
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &VirtualClock) -> Self {
         let plan = &scenario.plan;
-        let repairs = segments.repairs.clone().expect("every run has them");
         let mut liveness = Liveness::new(plan, clock.now());
         liveness.open(clock.now());
         segments.control.go(START_TICKS);
@@ -62,9 +57,7 @@ impl<'a> SimulatedLauncher<'a> {
             kind: scenario.kind,
             segments,
             clock: clock.clone(),
-            repairs: Repairs::new(repairs.into()),
-            incidents: Incidents::is_enabled(plan).then(|| Incidents::new(segments, START_TICKS)),
-            role_restarts: RoleRestarts::is_enabled(plan).then(|| RoleRestarts::new(segments, START_TICKS)),
+            containment: Containment::new(segments, START_TICKS),
             liveness,
             faults: FaultSchedule::new(plan, scenario.seed),
             is_draining: false,
@@ -83,7 +76,7 @@ impl<'a> SimulatedLauncher<'a> {
         };
         let fault = self.faults.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
         let command = self.commands.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
-        let restart = self.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        let restart = self.containment.next_restart_ns();
         interrupt.min(fault).min(command).min(restart.map_or(u64::MAX, |ns| START_TICKS + ns))
     }
 
@@ -100,12 +93,7 @@ impl<'a> SimulatedLauncher<'a> {
             let pulse = status::sample_liveness(&self.segments.threads[thread]);
             self.liveness.observe(thread, pulse, now);
         }
-        if let Some(incidents) = &mut self.incidents {
-            incidents.poll(family, &mut self.liveness, &self.clock)?;
-        }
-        if let Some(restarts) = &mut self.role_restarts {
-            restarts.poll(family, &mut self.liveness, &self.clock)?;
-        }
+        self.containment.poll(family, &mut self.liveness, &self.clock)?;
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
         }
@@ -116,8 +104,9 @@ impl<'a> SimulatedLauncher<'a> {
             self.segments.control.set_state(RunState::Drain);
             self.is_draining = true;
         }
-        let is_done = (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy));
-        if self.role_restarts.is_some() && !self.is_closing && (is_done || self.is_trading_over(now)) {
+        let is_done = (0..self.plan.trading().strategies).all(|strategy| !self.containment.awaits(strategy));
+        if self.plan.exchanges_are_restartable() && !self.is_closing && (is_done || self.is_trading_over(now))
+        {
             self.segments.control.set_state(RunState::Drain);
             (self.is_closing, self.progress.1) = (true, now);
         }
@@ -130,9 +119,9 @@ impl<'a> SimulatedLauncher<'a> {
     /// Returns `true` if every order was sent and has arrived, or only resting orders prevent
     /// progress.
     fn is_trading_over(&self, now: u64) -> bool {
-        let sent = self.incidents.as_ref().map_or(0, |incidents| incidents.sent_and_open().0);
+        let sent = self.containment.sent_and_open().0;
         let is_all = sent >= self.plan.trading().total_orders();
-        let is_here = !self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
+        let is_here = !self.containment.is_role_restarting();
         let is_silent = now - self.progress.1 > self.plan.trading().max_delay_ns + SILENCE / 2;
         is_here
             && (is_silent || is_all && have_all_arrived(self.plan, &self.segments.threads, sent, |_| None))
@@ -141,12 +130,12 @@ impl<'a> SimulatedLauncher<'a> {
     /// Returns `true` if every exchange has closed its books, and no process is restarting or
     /// dying.
     fn has_closed(&self, family: &SimulatedProcesses<'a>) -> bool {
-        let Some(restarts) = &self.role_restarts else { return true };
         let is_closed =
             |tape: &ReadOnlyWords| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
-        self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
-            && !restarts.is_busy()
-            && !family.is_dying()
+        !self.plan.exchanges_are_restartable()
+            || self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
+                && !self.containment.is_role_restarting()
+                && !family.is_dying()
     }
 
     /// Gives the operator commands that are due.
@@ -176,15 +165,6 @@ impl<'a> SimulatedLauncher<'a> {
         trading.max_delay_ns + silence + more
     }
 
-    /// Returns `true` if the run waits for a strategy.
-    fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.state(thread) == ThreadState::Done;
-        match &self.incidents {
-            Some(incidents) => incidents.awaits(strategy),
-            None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
-        }
-    }
-
     /// Returns the orchestrator's counters.
     fn engine(&self) -> Option<AgentCounters> {
         orchestrator(self.plan, &self.segments.threads)
@@ -194,10 +174,8 @@ impl<'a> SimulatedLauncher<'a> {
     /// due long before.
     fn silence(&mut self, now: u64) -> Option<RunOutcome> {
         let engine = self.engine()?;
-        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let counted = progress_count(&engine).wrapping_add(steps);
-        let waits = self.incidents.as_ref().is_some_and(Incidents::has_pending_process)
-            || self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
+        let counted = progress_count(&engine).wrapping_add(self.containment.steps());
+        let waits = self.containment.has_pending_process() || self.containment.is_role_restarting();
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
@@ -207,6 +185,7 @@ impl<'a> SimulatedLauncher<'a> {
 
     fn failed(&self, role: Role, what: &str) -> RunOutcome {
         let process = self
+            .plan
             .process_of(role)
             .map_or_else(String::new, |process| self.plan.processes[process].name.clone());
         RunOutcome::Failed { process, pid: LAUNCHER_PID, what: what.to_owned() }
@@ -216,18 +195,13 @@ impl<'a> SimulatedLauncher<'a> {
         status::state(&self.segments.threads[thread])
     }
 
-    fn process_of(&self, role: Role) -> Option<usize> {
-        let thread = self.plan.thread_of(role)? as u32;
-        self.plan.processes.iter().position(|process| process.threads.contains(&thread))
-    }
-
     /// Injects the faults that are signals.
     fn signal_faults(&mut self, family: &mut SimulatedProcesses<'a>, now: u64) {
         let presences: Vec<Presence> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
                 let is_there = thread.is_some_and(|thread| self.state(thread) == ThreadState::Running)
-                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_running(index));
+                    && self.containment.is_running(index);
                 // Simulated strategies never wait for a core to start.
                 if is_there { Presence::Running } else { Presence::Gone }
             })
@@ -239,14 +213,8 @@ impl<'a> SimulatedLauncher<'a> {
             all_due.push(fault);
         }
         for DueFault { kind, target, .. } in all_due {
-            let role = match target {
-                Victim::Strategy(index) => Role::Strategy(index),
-                Victim::Engine => Role::Orchestrator,
-                Victim::Exchange(venue) => Role::Exchange(venue),
-                Victim::Gateway(index) => Role::Gateway(index),
-                Victim::Launcher => continue,
-            };
-            let Some(process) = self.process_of(role) else { continue };
+            let Some(role) = target else { continue };
+            let Some(process) = self.plan.process_of(role) else { continue };
             let is_done = |thread| self.state(thread) == ThreadState::Done;
             let comes_back = !matches!(role, Role::Strategy(_));
             if family.exited_normally(process).is_some()
@@ -254,14 +222,8 @@ impl<'a> SimulatedLauncher<'a> {
             {
                 continue;
             }
-            let is_away = comes_back && self.role_restarts.as_ref().is_some_and(RoleRestarts::is_busy);
-            match (&mut self.incidents, &mut self.role_restarts, role) {
-                (Some(incidents), _, Role::Strategy(index)) => incidents.record_fault(index, now),
-                (_, Some(restarts), Role::Orchestrator | Role::Exchange(_)) => {
-                    restarts.record_fault(role, now)
-                }
-                _ => {}
-            }
+            let is_away = comes_back && self.containment.is_role_restarting();
+            self.containment.record_fault(role, now);
             // A restarting process that hangs has half a minute: too long for a simulation.
             family.signal(process, if is_away { FaultKind::Kill } else { kind });
         }
@@ -270,24 +232,12 @@ impl<'a> SimulatedLauncher<'a> {
     /// Returns the failure that ends the run: a process whose death is not contained died, hung,
     /// failed or was quarantined; or damage to shared memory.
     fn failure(&self, family: &SimulatedProcesses<'a>) -> Option<RunOutcome> {
-        if let Some(what) = self.repairs.damage() {
-            return Some(
-                self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
-            );
-        }
-        let is_contained = |strategy| {
-            let incidents = self.incidents.as_ref();
-            incidents.is_some_and(|incidents| !incidents.has_ended(strategy, family))
-        };
-        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
+        if let Some((role, what)) = self.containment.violation(&self.liveness, family) {
             return Some(self.failed(role, &what));
         }
-        let contained = |process| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.supervises(process))
-                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.supervises(process))
-        };
-        for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
-        {
+        let is_supervised = |process| self.containment.supervises(process);
+        let all = self.plan.processes.iter().enumerate();
+        for (index, process) in all.filter(|(index, _)| !is_supervised(*index)) {
             let threads = process.threads.iter().map(|thread| *thread as usize);
             let suspicion = threads
                 .clone()
@@ -306,18 +256,13 @@ impl<'a> SimulatedLauncher<'a> {
                 });
             }
         }
-        if self.incidents.is_some() {
-            return None;
-        }
-        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
-        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
-        Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
+        None
     }
 
     /// Returns `true` if the engine has drained. Orders of dead strategies are still in flight, and
     /// so are those of a strategy that falsely reported done.
     fn has_settled(&self, family: &SimulatedProcesses<'a>, now: u64) -> bool {
-        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let died = self.containment.has_incidents();
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
         // An endless flood is not waited for.
@@ -350,15 +295,10 @@ impl<'a> SimulatedLauncher<'a> {
             }
         }
         family.kill_rest();
-        if let Some(incidents) = &mut self.incidents {
-            incidents.record_end(family, &self.clock);
-        }
-        let is_excused = |index: usize| {
-            self.incidents.as_ref().is_some_and(|incidents| incidents.explains_exit_of(index))
-                || self.role_restarts.as_ref().is_some_and(|restarts| restarts.is_done(index))
-        };
-        let bad = (0..self.plan.processes.len())
-            .find(|index| family.exited_normally(*index) != Some(true) && !is_excused(*index));
+        self.containment.record_end(family, &self.clock);
+        let bad = (0..self.plan.processes.len()).find(|index| {
+            family.exited_normally(*index) != Some(true) && !self.containment.explains_exit_of(*index)
+        });
         let outcome = match (outcome, bad) {
             (RunOutcome::Complete, Some(index)) => RunOutcome::Failed {
                 process: self.plan.processes[index].name.clone(),
@@ -371,7 +311,7 @@ impl<'a> SimulatedLauncher<'a> {
     }
 
     fn lists(self, outcome: RunOutcome) -> (RunOutcome, Vec<Incident>, Vec<RoleRestart>) {
-        let incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        (outcome, incidents, self.role_restarts.map(RoleRestarts::into_list).unwrap_or_default())
+        let (incidents, restarts, _) = self.containment.into_lists();
+        (outcome, incidents, restarts)
     }
 }

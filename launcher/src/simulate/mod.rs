@@ -107,28 +107,10 @@ pub struct Trial {
     pub kind: ScenarioKind,
     /// Conditions that did not hold; empty on success.
     pub broken: Vec<String>,
-    /// Orders that the strategies sent.
-    pub sent: u64,
-    /// Orders that returned to their strategies.
-    pub returned: u64,
-    /// Incarnations that died, were killed or quarantined.
-    pub incidents: u64,
-    /// Incarnations that were quarantined.
-    pub quarantined: u64,
-    /// Incarnations that were restarted.
-    pub restarted: u64,
-    /// Kill switches that the engine has applied.
-    pub kills: u64,
-    /// Recoveries of the engine and of exchanges.
-    pub recoveries: u64,
-    /// Recoveries in which a standby had done part of the work.
-    pub from_standbys: u64,
-    /// The machine crashed.
-    pub crashed: bool,
-    /// Turns of all threads and the launcher.
-    pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
     pub digest: u64,
+    /// What happened, as totals of one run.
+    pub totals: SimulationTotals,
 }
 
 /// Options of a simulation, in addition to its seed and technique.
@@ -162,30 +144,22 @@ pub fn trial(seed: u64, technique: Technique, asked: &SimulationOptions) -> Resu
     let scenario = asked.scenario(seed, technique)?;
     let (kind, technique) = (scenario.kind, scenario.plan.technique);
     Ok(simulate(scenario, asked.defect).map_or_else(
-        |what| Trial { broken: vec![what], ..Trial::empty(seed, technique, kind) },
+        |what| Trial::new(seed, technique, kind, (vec![what], FNV_OFFSET), SimulationTotals::default()),
         |simulated| simulated.judge(),
     ))
 }
 
 impl Trial {
-    const fn empty(seed: u64, technique: Technique, kind: ScenarioKind) -> Self {
-        Self {
-            seed,
-            technique,
-            kind,
-            broken: Vec::new(),
-            sent: 0,
-            returned: 0,
-            incidents: 0,
-            quarantined: 0,
-            restarted: 0,
-            kills: 0,
-            recoveries: 0,
-            from_standbys: 0,
-            crashed: false,
-            turns: 0,
-            digest: FNV_OFFSET,
-        }
+    fn new(
+        seed: u64,
+        technique: Technique,
+        kind: ScenarioKind,
+        (broken, digest): (Vec<String>, u64),
+        counts: SimulationTotals,
+    ) -> Self {
+        let hash = fnv1a(fnv1a(FNV_OFFSET, &seed.to_le_bytes()), technique.name().as_bytes());
+        let totals = SimulationTotals { runs: 1, digest: fnv1a(hash, &digest.to_le_bytes()), ..counts };
+        Self { seed, technique, kind, broken, digest, totals }
     }
 }
 
@@ -193,33 +167,31 @@ impl Simulated {
     /// Merges the logs of the simulated run and checks every invariant.
     pub fn judge(&self) -> Trial {
         let Self { scenario, record, logs, .. } = self;
-        let incidents = &record.incidents;
+        let (incidents, restarts) = (&record.incidents, &record.role_restarts);
         let count = |of: fn(&Incident) -> bool| incidents.iter().filter(|incident| of(incident)).count();
-        let mut trial = Trial {
+        let mut totals = SimulationTotals {
             incidents: incidents.len() as u64,
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
-            recoveries: record.role_restarts.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
-            from_standbys: record.role_restarts.iter().filter(|one| one.replayed < one.records).count()
-                as u64,
+            comebacks: restarts.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
+            from_spares: restarts.iter().filter(|one| one.replayed < one.records).count() as u64,
             turns: self.turns,
-            ..Trial::empty(scenario.seed, scenario.plan.technique, scenario.kind)
+            ..SimulationTotals::default()
         };
-        if let Some(PostCrashCheck { broken, digest }) = &self.post_crash {
+        let judged = if let Some(PostCrashCheck { broken, digest }) = &self.post_crash {
             // Memory is lost: nothing can be merged.
-            let broken = broken.clone();
-            return Trial { crashed: true, broken, digest: *digest, ..trial };
-        }
-        match merge::merge(logs.as_slice(), record, |_, _| {}) {
-            Ok(merged) => {
-                (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
-                trial.kills = merged.kills.len() as u64;
-                trial.digest = digest(record, &merged);
-                trial.broken = judge::judge(self, &merged);
+            totals.fell = 1;
+            (broken.clone(), *digest)
+        } else {
+            match merge::merge(logs.as_slice(), record, |_, _| {}) {
+                Ok(merged) => {
+                    (totals.sent, totals.returned) = (merged.orders.sent, merged.orders.returned);
+                    (judge::judge(self, &merged), digest(record, &merged))
+                }
+                Err(error) => (vec![format!("cannot be merged: {error}")], FNV_OFFSET),
             }
-            Err(error) => trial.broken.push(format!("cannot be merged: {error}")),
-        }
-        trial
+        };
+        Trial::new(scenario.seed, scenario.plan.technique, scenario.kind, judged, totals)
     }
 }
 

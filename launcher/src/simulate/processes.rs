@@ -7,7 +7,7 @@ use super::machine::SimulatedMachine;
 use super::no_agent::NoAgent;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
-use crate::runtime::incidents::ProcessControl;
+use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::ProcessExit;
 use anyhow::{Context, Result, bail};

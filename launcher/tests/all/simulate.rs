@@ -111,11 +111,11 @@ fn line(trial: &Trial) -> String {
         trial.seed,
         trial.technique,
         trial.kind.name(),
-        trial.sent,
-        trial.returned,
-        trial.incidents,
-        trial.quarantined,
-        trial.restarted,
+        trial.totals.sent,
+        trial.totals.returned,
+        trial.totals.incidents,
+        trial.totals.quarantined,
+        trial.totals.restarted,
         trial.digest
     )
 }

@@ -110,23 +110,3 @@ impl StrategySession {
         };
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_next_order_of_the_living_is_expected() {
-        let mut session = StrategySession::new(3, 100);
-        assert!(session.is_next(OrderId::new(3, 0, 0)) && !session.is_next(OrderId::new(3, 0, 1)));
-        session.advance(OrderId::new(3, 0, 0));
-        assert!(session.is_next(OrderId::new(3, 0, 1)) && !session.is_next(OrderId::new(4, 0, 1)));
-        assert!(session.is_current(OrderId::new(3, 0, 77)) && !session.is_current(OrderId::new(3, 1, 0)));
-        session.end_incarnation(SessionState::Dead);
-        assert!(!session.is_next(OrderId::new(3, 0, 1)) && !session.is_current(OrderId::new(3, 0, 0)));
-        assert_eq!(session.next_sequence(), 1);
-        session.begin_incarnation(1);
-        assert!(session.is_next(OrderId::new(3, 1, 0)) && session.is_current(OrderId::new(3, 1, 9)));
-        assert!(!session.is_next(OrderId::new(3, 0, 1)));
-    }
-}

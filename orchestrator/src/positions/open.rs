@@ -193,23 +193,4 @@ mod tests {
         let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
         assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
     }
-
-    proptest! {
-        #[test]
-        fn slot_is_of_one_incarnation_only(id in (any::<u16>(), 0u16..1024, any::<u32>()), leaves: u64) {
-            let mut orders = OpenOrders::new(64);
-            let id = OrderId::new(id.0, id.1, id.2.into());
-            let kind = Kind::Order(Side::Buy);
-            let order = OpenOrder::new(id, kind, leaves, 1, 2);
-            prop_assert!(orders.try_insert_in_window(order));
-            prop_assert_eq!(orders.get(id), Some(order));
-            // The next one that has the slot, and the same sequence of another incarnation.
-            for other in [OrderId::new(id.strategy(), id.epoch(), id.sequence() + 64), OrderId::new(id.strategy(), id.epoch() ^ 1, id.sequence())] {
-                prop_assert_eq!((orders.get(other), orders.take(other)), (None, None));
-                prop_assert!(!orders.try_insert_in_window(OpenOrder::new(other, kind, 1, 0, 0)));
-            }
-            prop_assert_eq!(orders.take(id), Some(order));
-            prop_assert_eq!((orders.get(id), orders.mark(|_, _| true)), (None, 0));
-        }
-    }
 }

@@ -145,24 +145,17 @@ proptest! {
 const PARTIAL: [Step; 4] = [(0, 100, 7, 0), (1, 30, 8, 0), (1, 20, 9, 0), (2, 1, 2, 0)];
 
 #[test]
-fn positions_that_forget_a_partial_fill_are_found() {
-    fn forgets(positions: &mut Positions, report: &Report) {
-        if report.status != OrderStatus::PartiallyFilled {
+fn forgotten_partial_fill_or_remainder_is_detected() {
+    fn forgets<const STATUS: u8>(positions: &mut Positions, report: &Report) {
+        if report.status as u8 != STATUS {
             settle(positions, report);
         }
     }
+    const PARTIAL_FILL: u8 = OrderStatus::PartiallyFilled as u8;
+    const REMAINDER: u8 = OrderStatus::Cancelled as u8;
     assert_eq!(trade(&PARTIAL, settle), Ok(()));
-    assert!(trade(&PARTIAL, forgets).unwrap_err().contains("should 50"));
-}
-
-#[test]
-fn forgotten_remainder_of_cancelled_order_is_detected() {
-    fn forgets(positions: &mut Positions, report: &Report) {
-        if report.status != OrderStatus::Cancelled {
-            settle(positions, report);
-        }
-    }
-    assert!(trade(&PARTIAL, forgets).unwrap_err().contains("open (50, 0)"));
+    assert!(trade(&PARTIAL, forgets::<PARTIAL_FILL>).unwrap_err().contains("should 50"));
+    assert!(trade(&PARTIAL, forgets::<REMAINDER>).unwrap_err().contains("open (50, 0)"));
 }
 
 #[test]

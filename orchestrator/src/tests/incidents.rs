@@ -2,8 +2,7 @@
 
 use super::*;
 use protocol::control::{ControlWriter, PLAN};
-use protocol::supervision::{ProofOfDeath, ProtocolViolation, REPAIRS_WORDS, Repairs, RepairsWriter};
-use protocol::wire::{CancelScope, Instruction};
+use protocol::supervision::{ProofOfDeath, REPAIRS_WORDS, Repairs, RepairsWriter};
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
@@ -34,38 +33,6 @@ impl Bench {
             self.cycle();
         }
     }
-
-    fn instructions(&mut self, venue: usize) -> Vec<Instruction> {
-        std::iter::from_fn(|| self.inboxes[venue].try_pop().unwrap())
-            .map(|message| Instruction::from_message(message).unwrap())
-            .collect()
-    }
-}
-
-#[test]
-fn orders_of_dead_strategy_are_refused_and_cancelled() {
-    let (mut bench, launching, repairs) = supervised(8);
-    bench.send(&order(0, 0, 0), 0);
-    bench.cycles();
-    bench.instructions(0);
-    bench.send(&order(0, 1, 0), 0);
-    bench.send(&order(1, 0, 1), 1);
-    launching.fence(0, 0, &death());
-    bench.cycles();
-    let everybody = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)));
-    assert_eq!(bench.instructions(0), [everybody]);
-    let mut to_other = bench.instructions(1);
-    to_other.sort_by_key(|instruction| *instruction == everybody);
-    assert_eq!(to_other, [Instruction::Order(order(1, 0, 1)), everybody], "the living one's order goes on");
-    let repair = repairs.strategy_repair(0);
-    assert_eq!((repair.repaired, repair.refused, repairs.strategy_repair(1).repaired), (Some(0), 1, None));
-    assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
-    assert!(bench.points().contains(&Point::Rejected));
-    // A report of the dead one's order is settled and not returned.
-    bench.completion.try_push(&report(&order(0, 0, 0)).to_message()).unwrap();
-    bench.cycles();
-    assert!(bench.reports(0).is_empty());
-    assert_eq!((repairs.strategy_repair(0).orphaned, bench.position(0).1), (1, -7));
 }
 
 #[test]
@@ -88,14 +55,4 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
         assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");
         assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
     }
-}
-
-#[test]
-fn violation_is_published_as_a_quarantine() {
-    let (mut bench, _, repairs) = supervised(8);
-    bench.submit[0].try_push(&[u64::MAX; MESSAGE_WORDS]).unwrap();
-    bench.send(&order(1, 0, 1), 1);
-    bench.cycles();
-    assert_eq!(repairs.strategy_repair(0).quarantined, Some((0, ProtocolViolation::Garbage)));
-    assert_eq!((bench.instructions(1).len(), repairs.strategy_repair(1).quarantined), (1, None));
 }

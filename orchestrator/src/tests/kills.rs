@@ -5,7 +5,6 @@ use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
 use protocol::kill::Scope;
-use protocol::limits::RiskControl;
 
 pub(super) fn commanded(capacity: usize) -> (Bench, CommandWriter, CommandAnswers) {
     let mut bench = bench(capacity, 100);
@@ -13,27 +12,6 @@ pub(super) fn commanded(capacity: usize) -> (Bench, CommandWriter, CommandAnswer
     let operator = CommandWriter::new(&desk);
     bench.orchestrator.outputs.commands = Some(CommandChannel::new(&desk.into(), &answers));
     (bench, operator, CommandAnswers::new(&answers.into()))
-}
-
-#[test]
-fn invalid_commands_are_refused() {
-    let (mut bench, operator, answers) = commanded(8);
-    let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
-    let volume = RiskControl::MaxOrderVolume.code();
-    for (number, (command, status)) in (0..).zip([
-        (Command::Kill(Scope::Venue(2)), CommandStatus::NoSuchScope),
-        (Command::Revive(Scope::Credential(1)), CommandStatus::NoSuchScope),
-        (limit(200, 1), CommandStatus::NoSuchLimit),
-        (limit(RiskControl::Restricted.code(), 2), CommandStatus::NoSuchLimit),
-        (limit(volume, 6), CommandStatus::Done),
-    ]) {
-        assert_eq!(operator.append(command, 1, 1), Some(number));
-        bench.cycle();
-        assert_eq!(answers.answer(number).status, status);
-    }
-    bench.send(&order(0, 0, 0), 0);
-    bench.cycle();
-    assert_eq!(bench.reports(0)[0].reason, Reject::TooLarge.code(), "the new limit is in force");
 }
 
 #[test]

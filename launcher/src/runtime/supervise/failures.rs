@@ -1,9 +1,8 @@
 //! Conditions that end a run as failed: a hang, an uncontained violation, an abnormal exit.
 
 use super::{Supervisor, failure};
-use crate::runtime::incidents::with_own_message;
+use crate::runtime::containment::with_own_message;
 use crate::runtime::process::Process;
-use crate::runtime::stuck::blocked_slot;
 use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::plan::Role;
@@ -79,28 +78,8 @@ impl Supervisor<'_> {
 
     /// Returns the failure of a run because of a quarantine or memory damage that is not contained.
     pub(super) fn check_violations(&self) -> Option<RunOutcome> {
-        if let Some(what) = self.repairs.damage() {
-            let engine = self.plan.thread_of(Role::Orchestrator)?;
-            let what = format!(
-                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with spsc-mux \
-                 each has its own",
-                self.plan.technique
-            );
-            return Some(self.failure_of(engine, what));
-        }
-        let incidents = self.containment.incidents.as_ref();
-        let is_contained =
-            |strategy| incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes));
-        if let Some((role, what)) = blocked_slot(&self.repairs, &self.liveness, is_contained) {
-            return Some(self.failure_of(self.plan.thread_of(role)?, what));
-        }
-        if incidents.is_some() {
-            return None;
-        }
-        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
-        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
-        let thread = self.plan.thread_of(Role::Strategy(index))?;
-        Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
+        let (role, what) = self.containment.violation(&self.liveness, &self.processes)?;
+        Some(self.failure_of(self.plan.thread_of(role)?, what))
     }
 
     /// Returns the failure of a run because a thread hangs or forges its status, unless its death
@@ -146,7 +125,7 @@ impl Supervisor<'_> {
             Some((_, process)) => {
                 failure(&process.name, process.pid(), format!("exited abnormally: {}", process.exit_text()))
             }
-            None if self.containment.incidents.is_none() => self.check_headers().unwrap_or(outcome),
+            None if !self.containment.contains_strategies() => self.check_headers().unwrap_or(outcome),
             None => outcome,
         }
     }

@@ -69,7 +69,7 @@ impl Supervisor<'_> {
             format!(
                 "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
                 stall.limit(),
-                self.sent_and_open().1,
+                self.containment.sent_and_open().1,
                 names().join(", ")
             )
         })
@@ -88,7 +88,7 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn awaited(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy))
+        (0..self.plan.trading().strategies).filter(|strategy| self.containment.awaits(*strategy))
     }
 
     fn progress_counters(&self) -> Option<ProgressCounters> {

@@ -1,9 +1,10 @@
 //! Injects the faults that are signals ([`crate::faults::schedule`]).
 
-use super::{BUSY_POLL_INTERVAL, Incidents, Supervisor};
-use crate::faults::schedule::{DueFault, Presence, Victim};
+use super::{BUSY_POLL_INTERVAL, Supervisor};
+use crate::faults::schedule::{DueFault, Presence};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
+use protocol::role::RoleKind;
 use protocol::status::ThreadState;
 use std::time::Duration;
 use system::clock::Clock;
@@ -30,9 +31,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns the time until the next waiting strategy is restarted.
+    /// Returns the time until the next waiting process is restarted.
     pub(super) fn until_restart(&self) -> Duration {
-        let due = self.containment.incidents.as_ref().and_then(Incidents::next_restart_ns);
+        let due = self.containment.next_restart_ns();
         due.map_or(Duration::MAX, |due| Duration::from_nanos(due.saturating_sub(self.now_ns())))
     }
 
@@ -49,23 +50,17 @@ impl Supervisor<'_> {
         }
         for DueFault { fault: which, kind, target, .. } in due {
             let stops = kind == FaultKind::Stop;
-            let role = match target {
-                Victim::Launcher if stops => {
-                    self.record_strike(which);
-                    fault::stop();
-                    continue;
+            let Some(role) = target else {
+                if !stops {
+                    fault::kill();
                 }
-                Victim::Launcher => fault::kill(),
-                Victim::Engine => Role::Orchestrator,
-                Victim::Strategy(index) => Role::Strategy(index),
-                Victim::Exchange(venue) => Role::Exchange(venue),
-                Victim::Gateway(index) => Role::Gateway(index),
+                self.record_strike(which);
+                fault::stop();
+                continue;
             };
             // A role that is done gets no fault any more.
             let is_done = |thread| self.state(thread) == ThreadState::Done;
-            if matches!(target, Victim::Exchange(_) | Victim::Gateway(_) | Victim::Engine)
-                && self.plan.thread_of(role).is_some_and(is_done)
-            {
+            if role.kind() != RoleKind::Strategy && self.plan.thread_of(role).is_some_and(is_done) {
                 continue;
             }
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
@@ -87,8 +82,7 @@ impl Supervisor<'_> {
     /// Returns whether a strategy can receive a fault.
     fn presence(&self, strategy: u16) -> Presence {
         let role = Role::Strategy(strategy);
-        let is_living =
-            self.containment.incidents.as_ref().is_none_or(|incidents| incidents.is_running(strategy));
+        let is_living = self.containment.is_running(strategy);
         let has_process = self.process_of(role).is_some_and(|child| child.status.is_none());
         presence(self.plan.thread_of(role).map(|thread| self.state(thread)), is_living, has_process)
     }

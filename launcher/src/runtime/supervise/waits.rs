@@ -76,8 +76,7 @@ impl Supervisor<'_> {
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
-        let of_dead =
-            |gateway| self.containment.outages.as_ref().and_then(|outages| outages.orders_of_dead(gateway));
+        let of_dead = |gateway| self.containment.orders_of_dead(gateway);
         (sent >= self.plan.trading().total_orders()
             && have_all_arrived(self.plan, self.threads, sent, of_dead))
             || (!is_any_due() && self.is_stalled(quiet))
@@ -124,7 +123,7 @@ impl Supervisor<'_> {
     /// bounded time. Orders of dead strategies are still in flight then, and so are those of a
     /// strategy that falsely reported done.
     fn wait_for_engine_drain(&mut self) -> Result<Option<RunOutcome>> {
-        let died = self.containment.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let died = self.containment.has_incidents();
         let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
         let engine = self.plan.thread_of(Role::Orchestrator);
         let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };

@@ -5,7 +5,6 @@ use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use protocol::labels::StrategyCounter;
 use protocol::plan::Role;
-use protocol::role::RoleKind;
 use protocol::status::{self, ThreadState};
 use shm::memory::ReadOnlyWords;
 
@@ -43,17 +42,15 @@ pub fn with_own_message(how: &str, words: &str) -> String {
     if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
 }
 
-/// Returns the orders that a thread's strategy has sent in its incarnation, and how many were
-/// answered. The counters are the strategy's own, so they are capped at the planned orders.
-pub(super) fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
-    sent_and_settled_on(&segments.threads[thread], &segments.plan.threads[thread].roles, orders)
-}
-
-/// Returns the orders that a strategy has sent and those that were answered, by its own counters.
-pub fn sent_and_settled_on(thread: &ReadOnlyWords, roles: &[Role], orders: u64) -> (u64, u64) {
-    let role = roles.iter().find(|role| role.kind() == RoleKind::Strategy);
-    let mine = role.map(|role| status::counters_of(thread, roles, *role));
-    let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
+/// Returns the orders that a strategy has sent in its incarnation, and how many were answered. The
+/// counters are the strategy's own, so they are capped at the planned orders.
+pub(super) fn sent_and_settled(segments: &Segments, strategy: u16) -> (u64, u64) {
+    let (plan, role) = (&segments.plan, Role::Strategy(strategy));
+    let thread = plan.thread_of(role);
+    let counters = thread
+        .map(|thread| status::counters_of(&segments.threads[thread], &plan.threads[thread].roles, role));
+    let orders = plan.trading().orders[usize::from(strategy)];
+    let count = |counter| counters.map_or(0, |mine| mine.get(counter)).min(orders);
     (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }
 

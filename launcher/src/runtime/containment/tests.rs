@@ -109,15 +109,16 @@ impl IncidentFixture {
     /// Plays up to that time in steps of a millisecond, or until the victim is down; how it went.
     fn play(&mut self, until_ms: u64) -> Result<(Vec<Incident>, Vec<String>, bool)> {
         let plan = &self.segments.plan;
-        let mut incidents = Incidents::new(&self.segments, 0);
+        let mut containment = Containment::new(&self.segments, 0);
         let mut liveness = Liveness::new(plan, self.clock.now());
         liveness.open(self.clock.now());
         let engine = RepairsWriter::new(self.segments.repairs.as_ref().unwrap());
         let control = self.segments.control.control();
-        let others = (0..plan.threads.len()).filter(|thread| *thread != incidents.strategies[1].thread);
+        let others = (0..plan.threads.len()).filter(|thread| *thread != containment.processes[1].threads[0]);
         let others: Vec<usize> = others.collect();
-        let victim = incidents.strategies[1].process;
+        let victim = containment.processes[1].process;
         self.children.ended[victim] = self.children.fate != NextIncarnation::Stays;
+        let mut notes = Vec::new();
         for now in (1..=until_ms).map(|ms| ms * MS) {
             self.clock.set(now);
             self.children.now = now;
@@ -125,22 +126,21 @@ impl IncidentFixture {
             let pulse = LivenessSample { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: now };
             others.iter().for_each(|thread| liveness.observe(*thread, pulse, now));
             if self.is_planned {
-                incidents.record_fault(VICTIM, now);
+                containment.record_fault(Role::Strategy(VICTIM), now);
             }
-            incidents.poll(&mut self.children, &mut liveness, &self.clock)?;
+            notes.extend(containment.poll(&mut self.children, &mut liveness, &self.clock)?);
             let life = control.incarnation(VICTIM);
             if life.fenced && !engine.was_repaired(VICTIM, life.epoch) {
                 engine.set_repaired(VICTIM, life.epoch, now, now);
             }
             self.seen.set(now);
-            assert!(incidents.is_running(0));
-            if incidents.strategies[1].stage == IncidentStage::Down {
+            assert!(containment.is_running(0));
+            if containment.processes[1].stage == SupervisionStage::Down {
                 break;
             }
         }
-        let notes = incidents.take_notes();
-        let is_down = !incidents.awaits(VICTIM);
-        Ok((incidents.into_list(), notes, is_down))
+        let is_down = !containment.awaits(VICTIM);
+        Ok((containment.into_lists().0, notes, is_down))
     }
 
     /// The times between two starts, in milliseconds.

@@ -1,0 +1,224 @@
+//! Gateway processes that die or hang while the run continues.
+//!
+//! While its gateway is dead a venue is down. The engine rejects orders for it (`venue-down`) and
+//! closes those that were open there (`venue-unknown`). No other process waits for it. The next
+//! incarnation gets its own memory reset, and orders once it runs duty cycles.
+//!
+//! A gateway whose successor resumes its session with an exchange closes nothing, and its inbox
+//! stays. Open orders are closed once the gateway is not restarted any more: then one more
+//! incarnation, [`GIVEN_UP`], is fenced that never ran.
+
+use super::supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
+use super::{Containment, ProcessControl};
+use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision};
+use crate::runtime::stuck::Liveness;
+use analysis::record::{Outage, StayedDown};
+use protocol::labels::GatewayCounter;
+use protocol::plan::Role;
+use protocol::status::{self, ThreadState};
+use protocol::supervision::{GIVEN_UP, GatewayCounts};
+use std::time::Duration;
+use system::clock::Clock;
+
+impl SupervisedProcess {
+    fn gateways(&self) -> &[u16] {
+        if let SupervisedRoles::Gateways(gateways) = &self.roles { gateways } else { &[] }
+    }
+}
+
+impl Containment<'_> {
+    /// Returns how many orders a permanently dead gateway had received: nothing of it is left, and
+    /// no successor uses its inbox. `None` if it runs or has a successor.
+    pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
+        use SupervisionStage::{Down, Paused, Starting};
+        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
+        let is_resumed = case.epoch != GIVEN_UP && self.segments.plan.can_resume_gateway(gateway);
+        let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
+        let place = case.gateways().iter().position(|index| *index == gateway)?;
+        case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
+    }
+
+    /// Records a death of a process of gateways, and when a restarted one runs. Returns `true` if
+    /// there was something to do.
+    pub(super) fn watch_gateways(
+        &mut self,
+        place: usize,
+        children: &mut impl ProcessControl,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> bool {
+        let cause = self.detect_exit_or_hang(place, children, liveness);
+        let case = &self.processes[place];
+        match (case.stage, cause) {
+            (SupervisionStage::Starting(outage), Some(cause)) => {
+                // It may have handed over reports of a resumed session.
+                let case = &mut self.processes[place];
+                let is_planned = case.fault.take().is_some();
+                case.end = IncarnationEnd { is_planned, has_traded: false, ran: Duration::ZERO };
+                case.last_cause = cause;
+                case.epoch += 1;
+                case.killed_ticks = clock.now();
+                case.stage = SupervisionStage::Killed(outage);
+            }
+            (_, Some(cause)) => {
+                let outage = self.record_outage(place, children.pid(case.process), cause, clock.now());
+                self.processes[place].stage = SupervisionStage::Killed(outage);
+            }
+            (SupervisionStage::Starting(outage), None)
+                if self.all_threads_are(case, |state| state == ThreadState::Running) =>
+            {
+                self.revive_gateways(place, outage, clock.now());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Returns why a process is to be given up, if it has exited or hangs; kills it if it hangs.
+    fn detect_exit_or_hang(
+        &self,
+        place: usize,
+        children: &mut impl ProcessControl,
+        liveness: &Liveness,
+    ) -> Option<String> {
+        let case = &self.processes[place];
+        let of_process = &self.segments.plan.processes[case.process].threads;
+        match children.exited_normally(case.process) {
+            Some(true) if self.is_done(case) => None,
+            Some(_) => Some(children.exit_text(case.process)),
+            None => {
+                let mut threads = case.threads.iter();
+                let suspicion = threads.find_map(|thread| liveness.fault(*thread, of_process))?;
+                children.kill(case.process);
+                Some(suspicion.to_string())
+            }
+        }
+    }
+
+    /// Records the engine's repair of dead gateways. Returns `false` if it is not complete.
+    pub(super) fn try_record_gateway_repair(&mut self, place: usize, outage: usize) -> bool {
+        let case = &self.processes[place];
+        let repair = |gateway: &u16| self.repairs.gateway_repair(*gateway);
+        let repairs: Vec<_> = case.gateways().iter().map(repair).collect();
+        if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
+            return false;
+        }
+        let repaired = repairs.iter().map(|repair| repair.repaired_ticks).max().unwrap_or(0);
+        let counts: Vec<_> = repairs.iter().map(|repair| repair.counts).collect();
+        let unknown = |counts: &[GatewayCounts]| counts.iter().map(|of| of.unknown).sum::<u64>();
+        let repaired = self.ns_since_start(repaired);
+        self.outages[outage].repaired_ns.get_or_insert(repaired);
+        self.outages[outage].unknown += unknown(&counts) - unknown(&case.counts);
+        self.processes[place].counts = counts;
+        true
+    }
+
+    /// Returns the pause before dead gateways are restarted, or `None` if they stay down.
+    pub(super) fn gateways_pause(&mut self, place: usize, outage: usize, now: u64) -> Option<Duration> {
+        let plan = &self.segments.plan;
+        let case = &mut self.processes[place];
+        case.stage = SupervisionStage::Down;
+        if case.epoch == GIVEN_UP || !plan.should_restart_gateways(&plan.processes[case.process]) {
+            return None;
+        }
+        let restarts = match case.policy.charge_death(case.end) {
+            RestartDecision::RestartAfter(pause) => return Some(pause),
+            RestartDecision::StayDown(restarts) => restarts,
+        };
+        if case.gateways().iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
+            case.gateways().iter().for_each(|gateway| self.segments.reset_gateway(*gateway));
+            (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
+            case.stage = SupervisionStage::Killed(outage);
+        }
+        let why = format!("none of them made progress; the last: {}", case.last_cause);
+        let name = &plan.processes[case.process].name;
+        self.notes.push(format!("note: {name} stayed down after {restarts} restarts: {why}"));
+        self.outages[outage].stayed_down = Some(StayedDown { restarts, why });
+        None
+    }
+
+    /// Restarts a process of gateways after resetting its own memory.
+    pub(super) fn restart_gateways(
+        &mut self,
+        place: usize,
+        outage: usize,
+        children: &mut impl ProcessControl,
+        liveness: &mut Liveness,
+        now: u64,
+    ) {
+        let case = &mut self.processes[place];
+        case.gateways().iter().for_each(|gateway| self.segments.reset_gateway(*gateway));
+        for thread in &case.threads {
+            self.segments.reset_thread(*thread);
+            liveness.reset_thread(*thread, now);
+        }
+        case.stage = SupervisionStage::Starting(outage);
+        if let Err(error) = children.restart(self.segments, case.process) {
+            // No process runs: the last one has exited.
+            case.end = IncarnationEnd::default();
+            case.last_cause = format!("cannot be started: {error:#}");
+            self.decide_restart(place, outage, now);
+        }
+    }
+
+    /// Records that the next incarnation runs duty cycles: the engine sends it orders again.
+    fn revive_gateways(&mut self, place: usize, outage: usize, now: u64) {
+        let now_ns = self.ns_since_start(now);
+        let case = &mut self.processes[place];
+        case.epoch += 1;
+        (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
+        for gateway in case.gateways() {
+            self.segments.control.revive_gateway(*gateway, case.epoch);
+        }
+        self.ring_engine();
+        self.outages[outage].restarted_ns = Some(now_ns);
+    }
+
+    /// Records an outage. Returns its index in the list.
+    fn record_outage(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
+        let plan = &self.segments.plan;
+        let detected_ns = self.ns_since_start(detected);
+        let has_traded = self.have_gateways_traded(place);
+        let case = &mut self.processes[place];
+        case.killed_ticks = detected;
+        let fault = case.fault.take();
+        let ran = Duration::from_nanos(detected_ns.saturating_sub(case.running_ns));
+        case.end = IncarnationEnd { is_planned: fault.is_some(), has_traded, ran };
+        case.last_cause.clone_from(&cause);
+        let (process, gateways) = (plan.processes[case.process].name.clone(), case.gateways().to_vec());
+        let outage = Outage {
+            process,
+            gateways,
+            pid,
+            cause,
+            fault_ns: fault.map(|ticks| self.ns_since_start(ticks)),
+            detected_ns,
+            fenced_ns: 0,
+            repaired_ns: None,
+            unknown: 0,
+            restarted_ns: None,
+            served_ns: None,
+            stayed_down: None,
+        };
+        self.notes.push(format!("note: {}: orders for it are rejected", outage.describe(plan)));
+        self.outages.push(outage);
+        self.outages.len() - 1
+    }
+
+    /// Returns `true` if this incarnation of some gateway of a process has taken an order or handed
+    /// over a report.
+    fn have_gateways_traded(&self, place: usize) -> bool {
+        let plan = &self.segments.plan;
+        let case = &self.processes[place];
+        case.gateways().iter().enumerate().any(|(index, gateway)| {
+            let role = Role::Gateway(*gateway);
+            let Some(thread) = plan.thread_of(role) else { return false };
+            let roles = &plan.threads[thread].roles;
+            let counters = status::counters_of(&self.segments.threads[thread], roles, role);
+            // A successor continues the counters.
+            let before = case.counts.get(index).copied().unwrap_or_default();
+            counters.get(GatewayCounter::Received) > before.orders
+                || counters.get(GatewayCounter::Completed) > before.reports
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! Keeps a run going when one of its processes dies, hangs or violates the protocol. A strategy's
+//! death is an incident, a gateway's is an outage of its venue, and the engine and exchanges
+//! recover from their journals.
+//!
+//! ```text
+//! running ── past its deadline, quarantined ──▶ killed ─┐
+//!    │                                                  ├─ proof of death ─▶ fenced
+//!    └── its process has ended ─────────────────────────┘
+//!
+//! fenced ── repaired by the engine ─┬─▶ down
+//!    ▲                              └─▶ (pause) ─▶ starting ─▶ running
+//!    └──── cannot be started ─────────────────────────┘
+//! ```
+//!
+//! The liveness deadline is the only step that depends on time. Fencing requires the kernel's proof
+//! that the process is gone, and the memory of a dead process is reset only after the engine has
+//! reported that it no longer reads it. [`RestartPolicy`] decides whether and when a strategy or
+//! gateway is restarted; one that stays down does not end the run. Engine and exchanges are not
+//! fenced: see `journaled.rs`.
+//!
+//! [`RestartPolicy`]: crate::runtime::restart_policy::RestartPolicy
+
+mod claims;
+mod gateways;
+mod journaled;
+mod strategies;
+mod supervised;
+
+pub use claims::with_own_message;
+
+use crate::runtime::restart_policy::ProcessControl;
+use crate::runtime::setup::Segments;
+use crate::runtime::stuck::Liveness;
+use analysis::record::{Incident, Outage, RoleRestart, RunRecord};
+use anyhow::Result;
+use protocol::plan::{Isolation, OnDeath, Role};
+use protocol::status::{self, ThreadState};
+use protocol::supervision::{ProofOfDeath, Repairs};
+use shm::bell::Doorbell;
+use std::time::Duration;
+use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
+use system::clock::Clock;
+
+/// The processes of a run whose deaths it survives, and the deaths so far.
+pub struct Containment<'a> {
+    segments: &'a Segments,
+    repairs: Repairs,
+    engine_bell: Option<Doorbell>,
+    start_ticks: u64,
+    /// Strategies in order, if their deaths are contained; then engine, exchanges and gateways.
+    processes: Vec<SupervisedProcess>,
+    incidents: Vec<Incident>,
+    restarts: Vec<RoleRestart>,
+    outages: Vec<Outage>,
+    /// Orders that dead strategies had sent, and how many of them were settled.
+    past_orders: (u64, u64),
+    steps: u64,
+    /// First strategy whose header this poll checks, round-robin.
+    first_inspected: u16,
+    /// Notes for the user about processes that are down.
+    notes: Vec<String>,
+}
+
+impl<'a> Containment<'a> {
+    /// Contains no death: before the start barrier has opened.
+    ///
+    /// # Panics
+    /// If the segments are not created yet.
+    pub fn inactive(segments: &'a Segments) -> Self {
+        Self {
+            segments,
+            repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
+            engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
+            start_ticks: 0,
+            processes: Vec::new(),
+            incidents: Vec::new(),
+            restarts: Vec::new(),
+            outages: Vec::new(),
+            past_orders: (0, 0),
+            steps: 0,
+            first_inspected: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
+    /// process running in epoch 0.
+    ///
+    /// # Panics
+    /// If the segments are not created yet.
+    pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
+        let plan = &segments.plan;
+        let mut processes = Vec::new();
+        let mut supervise = |role, roles| {
+            let process = plan.process_of(role).expect("a valid plan runs every role");
+            processes.push(SupervisedProcess::new(plan, process, roles));
+        };
+        if plan.on_death != OnDeath::Stop && plan.isolation != Isolation::Thread {
+            for index in 0..plan.trading().strategies {
+                supervise(Role::Strategy(index), SupervisedRoles::Strategy(index));
+            }
+        }
+        if plan.exchanges_are_restartable() {
+            let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
+            for role in engine.into_iter().chain(plan.trading().books().map(Role::Exchange)) {
+                supervise(role, SupervisedRoles::Journaled(role));
+            }
+        }
+        for (index, process) in plan.processes.iter().enumerate() {
+            if plan.can_lose_gateways() && plan.can_lose_process(process) {
+                let gateways = plan.roles_of(process).map(Role::index).collect();
+                processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
+            }
+        }
+        Self { start_ticks, processes, ..Self::inactive(segments) }
+    }
+
+    /// Records that a fault was injected into the process of a role.
+    pub fn record_fault(&mut self, role: Role, ticks: u64) {
+        if let Some(case) = self.processes.iter_mut().find(|case| case.has_role(role)) {
+            case.fault = Some(ticks);
+        }
+    }
+
+    /// Returns `true` if the run continues when that process dies or hangs.
+    pub fn supervises(&self, process: usize) -> bool {
+        let is_handled =
+            |case: &SupervisedProcess| !case.is_journaled() || case.stage != SupervisionStage::Down;
+        self.processes.iter().any(|case| case.process == process && is_handled(case))
+    }
+
+    /// Returns `true` if the way the process exited does not fail the run: it has exited, or will,
+    /// because of its death, or it is a journaled role that has reported done.
+    pub fn explains_exit_of(&self, process: usize) -> bool {
+        let is_explained = |case: &SupervisedProcess| match case.stage {
+            SupervisionStage::Running => case.is_journaled() && self.is_done(case),
+            _ => !case.is_journaled(),
+        };
+        self.processes.iter().any(|case| case.process == process && is_explained(case))
+    }
+
+    /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
+    /// process is about to exit or to start.
+    pub fn is_repairing(&self) -> bool {
+        use SupervisionStage::{Fenced, Killed, Starting};
+        let is_so = |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_));
+        self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
+    }
+
+    /// Returns `true` while an engine or exchange is restarting, or a fault injected into one has
+    /// not been detected.
+    pub fn is_role_restarting(&self) -> bool {
+        self.processes.iter().any(|case| case.is_journaled() && self.is_away(case))
+    }
+
+    /// Returns `true` while an engine, exchange or gateway is restarting, or a fault injected into
+    /// one has not been detected.
+    pub fn is_restarting(&self) -> bool {
+        self.processes.iter().any(|case| !case.is_strategy() && self.is_away(case))
+    }
+
+    fn is_away(&self, case: &SupervisedProcess) -> bool {
+        match case.stage {
+            SupervisionStage::Running => case.fault.is_some() && !(case.is_journaled() && self.is_done(case)),
+            SupervisionStage::Down => false,
+            _ => true,
+        }
+    }
+
+    /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
+    /// waits has its own timeout.
+    pub fn has_pending_process(&self) -> bool {
+        use SupervisionStage::{Killed, Paused, Starting};
+        self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
+    }
+
+    /// Returns when the next paused process is restarted, in nanoseconds since the start; `None` if
+    /// none is paused.
+    pub fn next_restart_ns(&self) -> Option<u64> {
+        let due = |case: &SupervisedProcess| match case.stage {
+            SupervisionStage::Paused(_, due) => Some(due),
+            _ => None,
+        };
+        self.processes.iter().filter_map(due).min()
+    }
+
+    /// Returns the number of steps taken because of deaths.
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Sleeps until the engine reports something, at most `at_most`. Only called while something is
+    /// in progress.
+    pub fn wait_for_engine(&self, at_most: Duration) {
+        self.repairs.wait(self.repairs.report_count(), at_most);
+    }
+
+    /// Advances the handling of every death (fence, repair, restart) as far as possible now.
+    /// Returns notes for the user.
+    ///
+    /// # Errors
+    /// A failed system call, or a process that does not exit.
+    pub fn poll(
+        &mut self,
+        children: &mut impl ProcessControl,
+        liveness: &mut Liveness,
+        clock: &impl Clock,
+    ) -> Result<Vec<String>> {
+        self.choose_inspected();
+        for place in 0..self.processes.len() {
+            if self.processes[place].is_journaled() {
+                self.step_journaled(place, children, liveness, clock)?;
+                continue;
+            }
+            // Several steps at once where nothing has to be waited for.
+            while self.step(place, children, liveness, clock)? {
+                self.steps += 1;
+            }
+        }
+        Ok(std::mem::take(&mut self.notes))
+    }
+
+    /// Takes one step of a strategy or a process of gateways. Returns `true` if there was one to
+    /// take.
+    fn step(
+        &mut self,
+        place: usize,
+        children: &mut impl ProcessControl,
+        liveness: &mut Liveness,
+        clock: &impl Clock,
+    ) -> Result<bool> {
+        let case = &self.processes[place];
+        let is_strategy = case.is_strategy();
+        match case.stage {
+            SupervisionStage::Running | SupervisionStage::Starting(_) => {
+                return Ok(match is_strategy {
+                    true => self.watch_strategy(place, children, liveness, clock),
+                    false => self.watch_gateways(place, children, liveness, clock),
+                });
+            }
+            SupervisionStage::Killed(death) => {
+                let since = case.killed_ticks.max(liveness.awake_since());
+                let waited_ns = self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since));
+                let name = &self.segments.plan.processes[case.process].name;
+                let Some(proof) = children.proof_of_exit(case.process, name, waited_ns)? else {
+                    return Ok(false);
+                };
+                self.fence(place, death, &proof, clock.now());
+            }
+            SupervisionStage::Fenced(death) => {
+                let is_repaired = match is_strategy {
+                    true => self.try_record_strategy_repair(place, death),
+                    false => self.try_record_gateway_repair(place, death),
+                };
+                if !is_repaired {
+                    return Ok(false);
+                }
+                self.segments.control.record_end(self.processes[place].process);
+                self.decide_restart(place, death, clock.now());
+            }
+            SupervisionStage::Paused(death, due) => {
+                if self.ns_since_start(clock.now()) < due {
+                    return Ok(false);
+                }
+                match is_strategy {
+                    true => self.restart_strategy(place, death, children, liveness, clock.now())?,
+                    false => self.restart_gateways(place, death, children, liveness, clock.now()),
+                }
+            }
+            SupervisionStage::Down => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Fences an incarnation whose death is proven: the engine then repairs what it left.
+    fn fence(&mut self, place: usize, death: usize, proof: &ProofOfDeath, now: u64) {
+        let now_ns = self.ns_since_start(now);
+        self.processes[place].stage = SupervisionStage::Fenced(death);
+        let case = &self.processes[place];
+        match &case.roles {
+            SupervisedRoles::Gateways(gateways) => {
+                for gateway in gateways {
+                    self.segments.control.fence_gateway(*gateway, case.epoch, proof);
+                }
+                let outage = &mut self.outages[death];
+                if outage.repaired_ns.is_none() {
+                    outage.fenced_ns = now_ns;
+                }
+            }
+            SupervisedRoles::Strategy(strategy) => {
+                let (strategy, epoch) = (*strategy, case.epoch);
+                self.check_headers_of_dead(strategy, death);
+                self.segments.control.fence(strategy, epoch, proof);
+                self.incidents[death].fenced_ns = now_ns;
+            }
+            SupervisedRoles::Journaled(_) => {}
+        }
+        self.ring_engine();
+    }
+
+    /// Decides whether a dead process is restarted, and after which pause.
+    fn decide_restart(&mut self, place: usize, death: usize, now: u64) {
+        let pause = match self.processes[place].is_strategy() {
+            true => self.strategy_pause(place, death),
+            false => self.gateways_pause(place, death, now),
+        };
+        if let Some(pause) = pause {
+            let due = self.ns_since_start(now).saturating_add(pause.as_nanos() as u64);
+            self.processes[place].stage = SupervisionStage::Paused(death, due);
+        }
+    }
+
+    fn ring_engine(&self) {
+        if let Some(bell) = &self.engine_bell {
+            bell.ring();
+        }
+    }
+
+    fn state(&self, thread: usize) -> ThreadState {
+        status::state(&self.segments.threads[thread])
+    }
+
+    fn all_threads_are(&self, case: &SupervisedProcess, is_so: impl Fn(ThreadState) -> bool) -> bool {
+        case.threads.iter().all(|thread| is_so(self.state(*thread)))
+    }
+
+    fn is_done(&self, case: &SupervisedProcess) -> bool {
+        self.all_threads_are(case, |state| state == ThreadState::Done)
+    }
+
+    fn ns_since_start(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
+    }
+
+    /// Returns the incidents, restarts and outages of the run. A strategy that is down has not
+    /// failed the run.
+    pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>) {
+        (self.incidents, self.restarts, self.outages)
+    }
+
+    /// Writes incidents, restarts and outages into the run's record.
+    pub fn write_into(self, record: &mut RunRecord) {
+        (record.incidents, record.role_restarts, record.outages) = self.into_lists();
+    }
+}
+
+#[cfg(test)]
+mod tests;

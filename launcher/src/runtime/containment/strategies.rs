@@ -1,0 +1,356 @@
+//! Strategies that die, hang or violate the protocol: how that is detected, recorded and repaired.
+
+use super::claims::{early_exit, sent_and_settled};
+use super::supervised::{SupervisedProcess, SupervisionStage};
+use super::{Containment, ProcessControl};
+use crate::runtime::lost_memory;
+use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision};
+use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
+use analysis::record::{Incident, StayedDown};
+use anyhow::{Context, Result};
+use protocol::plan::{OnDeath, Role};
+use protocol::status::ThreadState;
+use protocol::supervision::ProtocolViolation;
+use protocol::wire::MAX_EPOCH;
+use std::time::Duration;
+use system::clock::Clock;
+
+/// Number of strategies whose headers are checked in one poll: a few cache lines each.
+const HEADERS_PER_POLL: u16 = 32;
+
+/// Why a strategy is to be killed.
+struct StrategyFault {
+    cause: String,
+    violation: Option<ProtocolViolation>,
+    /// When the engine detected it, in ticks; `None`: it was detected just now.
+    detected: Option<u64>,
+    /// The strategy hangs, does not exit, or forges its status.
+    is_hang: bool,
+}
+
+impl Containment<'_> {
+    /// Returns `true` if the run continues when a strategy dies.
+    pub fn contains_strategies(&self) -> bool {
+        self.strategy(0).is_some()
+    }
+
+    fn strategy(&self, strategy: u16) -> Option<&SupervisedProcess> {
+        self.processes.get(usize::from(strategy)).filter(|case| case.is_strategy())
+    }
+
+    /// Returns `true` if a strategy's death is contained and its process has not exited normally:
+    /// then something is left to repair.
+    pub fn contains(&self, strategy: u16, children: &impl ProcessControl) -> bool {
+        self.strategy(strategy).is_some_and(|case| {
+            case.stage != SupervisionStage::Running || children.exited_normally(case.process) != Some(true)
+        })
+    }
+
+    /// Returns `true` if no incident of a strategy is open.
+    pub fn is_running(&self, strategy: u16) -> bool {
+        self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
+    }
+
+    /// Returns `true` if a strategy has died, hung or violated the protocol.
+    pub const fn has_incidents(&self) -> bool {
+        !self.incidents.is_empty()
+    }
+
+    /// Returns `true` if the run waits for a strategy: it is not done, or its death is not
+    /// repaired.
+    pub fn awaits(&self, strategy: u16) -> bool {
+        let is_done = |thread| self.state(thread) == ThreadState::Done;
+        match self.strategy(strategy).map(|case| case.stage) {
+            Some(SupervisionStage::Running) | None => {
+                !self.segments.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
+            }
+            Some(SupervisionStage::Down) => false,
+            Some(_) => true,
+        }
+    }
+
+    /// Returns the violation that ends the run and the role that is blamed: damage to memory that
+    /// all strategies write, or that of a strategy whose death is not contained.
+    pub fn violation(&self, liveness: &Liveness, children: &impl ProcessControl) -> Option<(Role, String)> {
+        let plan = &self.segments.plan;
+        if let Some(what) = self.repairs.damage() {
+            let what = format!(
+                "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with \
+                 spsc-mux each has its own",
+                plan.technique
+            );
+            return Some((Role::Orchestrator, what));
+        }
+        let is_contained = |strategy| self.contains(strategy, children);
+        if let Some(found) = blocked_slot(&self.repairs, liveness, is_contained) {
+            return Some(found);
+        }
+        if self.contains_strategies() {
+            return None;
+        }
+        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
+        let (index, why) = (0..plan.trading().strategies).find_map(quarantined)?;
+        Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
+    }
+
+    /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
+    pub fn sent_and_open(&self) -> (u64, u64) {
+        let (mut sent, mut open) = (self.past_orders.0, 0);
+        let lives = |strategy| {
+            use SupervisionStage::{Running, Starting};
+            self.strategy(strategy).is_none_or(|case| matches!(case.stage, Running | Starting(_)))
+        };
+        for strategy in (0..self.segments.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
+            let (mine, settled) = sent_and_settled(self.segments, strategy);
+            sent += mine;
+            open += mine.saturating_sub(settled);
+        }
+        (sent, open)
+    }
+
+    /// Records incidents at the end of the run: strategies that reported done and had to be killed,
+    /// or died then.
+    pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
+        let now = clock.now();
+        for strategy in 0..self.segments.plan.trading().strategies {
+            let Some(case) = self.strategy(strategy) else { return };
+            if case.stage != SupervisionStage::Running {
+                continue;
+            }
+            let process = case.process;
+            let forgery = self.segments.headers.forged_by(strategy);
+            let in_order = children.exited_normally(process) == Some(true);
+            if !in_order || forgery.is_some() {
+                let mut how = forgery.clone().unwrap_or_default();
+                if !in_order {
+                    let said = format!("exited abnormally: {}", children.exit_text(process));
+                    how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
+                }
+                let incident = self.record_incident(strategy, children.pid(process), how, now);
+                self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
+                self.processes[usize::from(strategy)].stage = SupervisionStage::Down;
+            }
+        }
+    }
+
+    /// Chooses the strategies whose headers this poll checks.
+    pub(super) fn choose_inspected(&mut self) {
+        let strategies = self.segments.plan.trading().strategies;
+        self.first_inspected = (self.first_inspected + HEADERS_PER_POLL) % strategies.max(1);
+    }
+
+    /// Kills a strategy that is at fault, and records when a restarted one runs. Returns `true` if
+    /// there was something to do.
+    pub(super) fn watch_strategy(
+        &mut self,
+        place: usize,
+        children: &mut impl ProcessControl,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> bool {
+        let now = clock.now();
+        let case = &self.processes[place];
+        let (stage, process) = (case.stage, case.process);
+        let trouble = self.detect_fault(case, place as u16, children, liveness);
+        if lost_memory::was_hit(self.segments) {
+            // The memory may have been read after it was taken away: the run ends, and no strategy
+            // is blamed.
+            return false;
+        }
+        if let Some(StrategyFault { cause, violation, detected, is_hang }) = trouble {
+            let pid = children.pid(process);
+            let incident = self.record_incident(place as u16, pid, cause, detected.unwrap_or(now));
+            self.incidents[incident].quarantined = violation;
+            let case = &mut self.processes[place];
+            case.has_hung_at_start = is_hang && stage != SupervisionStage::Running;
+            case.stage = SupervisionStage::Killed(incident);
+            if children.exited_normally(process).is_none() {
+                children.kill(process);
+            }
+            true
+        } else if let SupervisionStage::Starting(incident) = stage
+            && self.all_threads_are(case, |state| state >= ThreadState::Running)
+        {
+            let now_ns = self.ns_since_start(now);
+            self.incidents[incident].restarted_ns = Some(now_ns);
+            let case = &mut self.processes[place];
+            (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
+            true
+        } else {
+            false
+        }
+    }
+
+    /// Returns why a strategy is to be killed: it has exited, was quarantined, hangs or violates
+    /// the protocol.
+    fn detect_fault(
+        &self,
+        case: &SupervisedProcess,
+        strategy: u16,
+        children: &impl ProcessControl,
+        liveness: &Liveness,
+    ) -> Option<StrategyFault> {
+        let (thread, shares) = (case.threads[0], &self.segments.plan.processes[case.process].threads);
+        let runs = children.exited_normally(case.process).is_none();
+        let repair = self.repairs.strategy_repair(strategy);
+        let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
+        let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
+        if let Some(how) = early_exit(children, case.process, &self.segments.threads[thread]) {
+            return Some(trouble(how, quarantined));
+        }
+        if let Some(why) = quarantined {
+            let detected = Some(repair.quarantined_ticks);
+            return Some(StrategyFault { detected, ..trouble(format!("quarantined: {why}"), quarantined) });
+        }
+        let suspicion = liveness.fault(thread, shares);
+        match suspicion {
+            Some(LivenessFault::Forged(_)) => {
+                let why = ProtocolViolation::ForgedStatus;
+                let cause = format!("quarantined: {why}: {}", suspicion?);
+                return Some(StrategyFault { is_hang: true, ..trouble(cause, Some(why)) });
+            }
+            // A process that exited normally neither hangs nor takes too long to exit.
+            Some(suspicion) if runs => {
+                return Some(StrategyFault { is_hang: true, ..trouble(suspicion.to_string(), None) });
+            }
+            _ => {}
+        }
+        if runs && self.is_blocking_ring(thread, strategy, liveness) {
+            let why = ProtocolViolation::UnwrittenClaim;
+            let cause = format!(
+                "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
+                 while it keeps running"
+            );
+            return Some(trouble(cause, Some(why)));
+        }
+        let forgery =
+            (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forged_by(strategy));
+        forgery.flatten().map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
+    }
+
+    /// Returns `true` if this poll checks that strategy's headers.
+    fn is_inspected(&self, strategy: u16) -> bool {
+        let strategies = self.segments.plan.trading().strategies;
+        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_POLL
+    }
+
+    /// Returns `true` if the submit ring has been blocked too long at a slot that only this
+    /// strategy can have announced. A strategy that is also silent hangs, which is found earlier;
+    /// one that reports done has its own deadline.
+    fn is_blocking_ring(&self, thread: usize, strategy: u16, liveness: &Liveness) -> bool {
+        let at = self.repairs.blocked_claim().filter(|at| at.announcer == Some(strategy));
+        at.is_some_and(|at| self.state(thread) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
+    }
+
+    /// Records an incident. Returns its index in the list.
+    fn record_incident(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
+        let detected_ns = self.ns_since_start(detected);
+        let (sent, settled) = sent_and_settled(self.segments, strategy);
+        let case = &mut self.processes[usize::from(strategy)];
+        let (epoch, fault) = (case.epoch, case.fault.take());
+        let is_living = case.stage == SupervisionStage::Running;
+        let ran = if is_living { detected_ns.saturating_sub(case.running_ns) } else { 0 };
+        let (is_planned, has_traded) = (fault.is_some(), sent + settled > 0);
+        case.end = IncarnationEnd { is_planned, has_traded, ran: Duration::from_nanos(ran) };
+        case.killed_ticks = detected;
+        self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
+        self.incidents.push(Incident {
+            strategy,
+            epoch,
+            pid,
+            cause,
+            quarantined: None,
+            fault_ns: fault.map(|ticks| self.ns_since_start(ticks)),
+            detected_ns,
+            fenced_ns: 0,
+            repaired_ns: None,
+            restarted_ns: None,
+            stayed_down: None,
+        });
+        self.incidents.len() - 1
+    }
+
+    /// Adds a forged header to the incident of a dead strategy, and restores the headers. It can no
+    /// longer write: a header that is intact now was never forged.
+    pub(super) fn check_headers_of_dead(&mut self, strategy: u16, incident: usize) {
+        let headers = &self.segments.headers;
+        let Incident { cause, quarantined, .. } = &mut self.incidents[incident];
+        if let Some(forgery) = headers.forged_by(strategy).filter(|_| quarantined.is_none()) {
+            *cause = format!("{cause}; {forgery}");
+            *quarantined = Some(ProtocolViolation::ForgedHeader);
+        }
+        headers.restore(strategy);
+    }
+
+    /// Records the engine's repair of a dead strategy. Returns `false` if it is not complete. All
+    /// that the strategy had sent is taken then.
+    pub(super) fn try_record_strategy_repair(&mut self, place: usize, incident: usize) -> bool {
+        let repair = self.repairs.strategy_repair(place as u16);
+        let is_repaired = repair.repaired == Some(self.processes[place].epoch);
+        if is_repaired {
+            self.incidents[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));
+        }
+        is_repaired
+    }
+
+    /// Returns the pause before a strategy is restarted, or `None` if it stays down, with a note on
+    /// the reason. Quarantined strategies and those that hung before their first duty cycle stay
+    /// down. A strategy that had reported done gets no note: nothing is left to do.
+    pub(super) fn strategy_pause(&mut self, place: usize, incident: usize) -> Option<Duration> {
+        let state = self.state(self.processes[place].threads[0]);
+        let case = &mut self.processes[place];
+        case.stage = SupervisionStage::Down;
+        if self.segments.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
+            return None;
+        }
+        let died = &mut self.incidents[incident];
+        let cause = died.cause.clone();
+        let stayed_down = if died.quarantined.is_some() {
+            StayedDown { restarts: 0, why: cause }
+        } else if case.has_hung_at_start {
+            StayedDown { restarts: 0, why: format!("it was restarted and {cause}") }
+        } else if case.epoch >= MAX_EPOCH {
+            StayedDown {
+                restarts: MAX_EPOCH.into(),
+                why: format!("the maximum number of incarnations; the last: {cause}"),
+            }
+        } else {
+            match case.policy.charge_death(case.end) {
+                RestartDecision::RestartAfter(pause) => return Some(pause),
+                RestartDecision::StayDown(restarts) => {
+                    StayedDown { restarts, why: format!("none of them made progress; the last: {cause}") }
+                }
+            }
+        };
+        self.notes.push(format!("note: {}", stayed_down.describe(place as u16)));
+        died.stayed_down = Some(stayed_down);
+        None
+    }
+
+    /// Starts a strategy in its next epoch. A failed start counts as another death.
+    pub(super) fn restart_strategy(
+        &mut self,
+        place: usize,
+        incident: usize,
+        children: &mut impl ProcessControl,
+        liveness: &mut Liveness,
+        now: u64,
+    ) -> Result<()> {
+        let strategy = place as u16;
+        let case = &mut self.processes[place];
+        case.epoch += 1;
+        case.stage = SupervisionStage::Starting(incident);
+        let process = case.process;
+        self.segments.reset_strategy(strategy);
+        liveness.reset_thread(case.threads[0], now);
+        self.segments.control.revive(strategy, case.epoch);
+        let Err(error) = children.restart(self.segments, process) else { return Ok(()) };
+        // No process runs in this epoch: the proof of the last one's death still holds.
+        let Some(death) = children.proof_of_death(process).context("cannot watch a process")? else {
+            return Err(error);
+        };
+        let next = self.record_incident(strategy, 0, format!("cannot be started: {error:#}"), now);
+        self.fence(place, next, &death, now);
+        Ok(())
+    }
+}

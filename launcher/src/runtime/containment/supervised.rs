@@ -1,0 +1,97 @@
+//! State of one supervised process.
+
+use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
+use protocol::plan::{Plan, Role};
+use protocol::supervision::GatewayCounts;
+
+/// The stage of a process: running, or how far its death is handled. The index is that of the death
+/// in the list of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SupervisionStage {
+    Running,
+    /// SIGKILL was sent, or it has exited; its death is not proven yet.
+    Killed(usize),
+    /// Proven dead; the engine is repairing.
+    Fenced(usize),
+    /// Its death is repaired; it is restarted at that time, in nanoseconds since the start of the
+    /// run.
+    Paused(usize, u64),
+    /// Its next incarnation was started and has not completed a duty cycle.
+    Starting(usize),
+    /// It is not restarted.
+    Down,
+}
+
+/// The roles of a supervised process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SupervisedRoles {
+    Strategy(u16),
+    /// The orchestrator or an exchange, which recovers from its journal.
+    Journaled(Role),
+    Gateways(Vec<u16>),
+}
+
+/// A process whose death the run survives, and what is known of its incarnations.
+pub(super) struct SupervisedProcess {
+    pub roles: SupervisedRoles,
+    /// Its index in the plan, and those of its threads.
+    pub process: usize,
+    pub threads: Vec<usize>,
+    pub stage: SupervisionStage,
+    /// The running incarnation, or the one that died last.
+    pub epoch: u16,
+    /// When a fault was last injected, in ticks.
+    pub fault: Option<u64>,
+    /// When this incarnation completed its first duty cycle, in nanoseconds since the start.
+    pub running_ns: u64,
+    /// When its death was detected, in ticks.
+    pub killed_ticks: u64,
+    pub policy: RestartPolicy,
+    /// How the last incarnation ended, and why.
+    pub end: IncarnationEnd,
+    pub last_cause: String,
+    /// It was killed because it took too long to its first duty cycle.
+    pub has_hung_at_start: bool,
+    /// Restarts of a journaled role since it last ran.
+    pub attempts: u32,
+    /// The engine's counts for each gateway at the last death.
+    pub counts: Vec<GatewayCounts>,
+}
+
+impl SupervisedProcess {
+    pub(super) fn new(plan: &Plan, process: usize, roles: SupervisedRoles) -> Self {
+        Self {
+            roles,
+            process,
+            threads: plan.processes[process].threads.iter().map(|thread| *thread as usize).collect(),
+            stage: SupervisionStage::Running,
+            epoch: 0,
+            fault: None,
+            running_ns: 0,
+            killed_ticks: 0,
+            policy: RestartPolicy::default(),
+            end: IncarnationEnd::default(),
+            last_cause: String::new(),
+            has_hung_at_start: false,
+            attempts: 0,
+            counts: Vec::new(),
+        }
+    }
+
+    pub(super) fn has_role(&self, role: Role) -> bool {
+        match (&self.roles, role) {
+            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index,
+            (SupervisedRoles::Gateways(own), Role::Gateway(index)) => own.contains(&index),
+            (SupervisedRoles::Journaled(own), _) => *own == role,
+            _ => false,
+        }
+    }
+
+    pub(super) const fn is_strategy(&self) -> bool {
+        matches!(self.roles, SupervisedRoles::Strategy(_))
+    }
+
+    pub(super) const fn is_journaled(&self) -> bool {
+        matches!(self.roles, SupervisedRoles::Journaled(_))
+    }
+}
