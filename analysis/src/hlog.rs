@@ -21,7 +21,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use system::folder::read_regular;
-use thiserror::Error;
 
 /// File name in the folder of a run.
 pub const HLOG_FILE: &str = "histograms.hlog";
@@ -29,45 +28,24 @@ pub const HLOG_FILE: &str = "histograms.hlog";
 /// Maximum size of a histogram log, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// An error in reading a histogram log.
-#[derive(Debug, Error)]
-pub enum HlogError {
-    /// The operating system returned an error.
-    #[error("{file}: {source}")]
-    Io {
-        /// Path of the file.
-        file: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is not an interval log, or is damaged.
-    #[error("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")]
-    Damaged {
-        /// Path of the file.
-        file: String,
-        /// The damage, as text.
-        why: String,
-    },
-}
-
 /// Reads the histograms of a run from its folder, in file order.
 ///
 /// # Errors
-/// [`HlogError`]: the file is missing or damaged.
-pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
-    let file = folder.join(HLOG_FILE).display().to_string();
-    match read_regular(&folder.join(HLOG_FILE), MAX_BYTES) {
-        Ok(bytes) => parse(&file, &bytes),
-        Err(source) => Err(HlogError::Io { file, source }),
-    }
+/// The file is missing or damaged, as text.
+pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
+    let path = folder.join(HLOG_FILE);
+    let bytes = read_regular(&path, MAX_BYTES).map_err(|source| format!("{}: {source}", path.display()))?;
+    parse(&path.display().to_string(), &bytes)
 }
 
 /// Parses histograms from the bytes of their file; `file` names it in errors.
 ///
 /// # Errors
-/// [`HlogError::Damaged`].
-pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
-    let damaged = |why: String| HlogError::Damaged { file: file.to_owned(), why };
+/// The damage, as text.
+pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
+    let damaged = |why: String| {
+        format!("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")
+    };
     let mut histograms = Vec::new();
     let mut deserializer = Deserializer::new();
     for (number, entry) in IntervalLogIterator::new(log).enumerate() {
@@ -153,7 +131,7 @@ mod tests {
     #[test]
     fn damaged_histogram_log_is_an_error() {
         for bytes in ["", "Tag=submit,0.0,1.0,1.0,AAAA\n", "Tag=submit,0.0,1.0,1.0,*\n"] {
-            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err().to_string();
+            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err();
             assert!(error.starts_with("h.hlog: "), "{error}");
         }
     }

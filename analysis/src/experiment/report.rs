@@ -11,7 +11,7 @@ use crate::escape::markdown as escaped;
 use crate::fitness::Fitness;
 use crate::machine::Machine;
 use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
-use maud::{Markup, html};
+use maud::Markup;
 use std::path::Path;
 
 /// The report of an experiment: its answer, tables, charts and notes.
@@ -152,15 +152,6 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
         rows: grid.rows.iter().map(row).collect(),
         ..grid.clone()
     })
-}
-
-/// Returns the legend of a chart's colors: classes and their meanings.
-pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
-    html! {
-        p class="note legend" {
-            @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
-        }
-    }
 }
 
 /// Returns the facts about a machine that a page shows.

@@ -2,9 +2,10 @@
 
 use super::time::LogTimebase;
 use super::truncation::MergedCounts;
-use super::{Format, InspectError, Options, print_lines};
+use super::{Format, Options, no_such_order, print_lines};
 use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
+use anyhow::bail;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use serde::Serialize;
@@ -49,7 +50,7 @@ struct StampRow {
 }
 
 /// Prints a log; see [`super::inspect`].
-pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
+pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> anyhow::Result<()> {
     let mut log = LogReader::open(path, None)?;
     let beside = LogTimebase::for_log(path);
     let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
@@ -63,15 +64,15 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> R
     let thread = name.trim_end_matches(EXTENSION).trim_end_matches('.');
     let beside = path.parent().map_or_else(|| MergedCounts::read(Path::new(".")), MergedCounts::read);
     let cut = beside.missing_tail(thread, log.status(), scan.total, scan.sums);
-    let path = || path.display().to_string();
-    if let (None, Some(what)) = (&scan.damage, cut) {
-        return Err(InspectError::Cut { file: path(), what });
-    }
-    match (scan.damage, options.order) {
-        (Some(damage), _) => Err(damage.into()),
-        (None, _) if is_other => Err(InspectError::OtherRun { file: path() }),
-        (None, Some(order)) if scan.matching == 0 => Err(InspectError::NoSuchOrder { path: path(), order }),
-        (None, _) => Ok(()),
+    let file = path.display();
+    match (scan.damage, cut, options.order) {
+        (Some(damage), ..) => Err(damage.into()),
+        (None, Some(what), _) => bail!("{file}: {what}"),
+        _ if is_other => {
+            bail!("{file}: belongs to another run than the run.json beside it: move it out of that folder")
+        }
+        (.., Some(order)) if scan.matching == 0 => Err(no_such_order(path, order)),
+        _ => Ok(()),
     }
 }
 

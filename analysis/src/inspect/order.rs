@@ -1,15 +1,14 @@
 //! Prints one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, no_such_order, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, order_name};
 use crate::record::RunRecord;
-use crate::report::fit_to_width;
 use crate::report::grid::wrap_indented;
-use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
+use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::plan::Role;
 use protocol::stamps::{Point, Record, TopOfBookWritten};
@@ -95,7 +94,7 @@ pub(super) fn inspect(
     order: OrderId,
     format: Format,
     out: &mut impl Write,
-) -> Result<(), InspectError> {
+) -> anyhow::Result<()> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
@@ -137,7 +136,7 @@ pub(super) fn inspect(
     };
     match format {
         _ if steps.is_empty() && problems.is_empty() => {
-            return Err(InspectError::NoSuchOrder { path: folder.display().to_string(), order });
+            return Err(no_such_order(folder, order));
         }
         Format::Text => text(&path, out)?,
         Format::Json => print_json(out, &path)?,
@@ -300,28 +299,24 @@ fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
         head += &format!("; sent {} after it was due", signed(late));
     }
     writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
-    let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
-    let mut table = table(ruled(), &["point", "thread", "since t1", "took", "stage"]);
-    for column in [1, 4] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
-        }
-    }
-    for step in path.steps {
-        let stage = if step.point == Point::Rejected.name() {
-            format!("reason {}", step.value)
-        } else {
-            step.stage.unwrap_or("").into()
-        };
-        table.add_row([
-            point_label(step.point, step.report),
-            step.thread.clone(),
-            dash(step.since_t1_ns),
-            step.stage_ns.map_or_else(String::new, signed),
-            stage,
-        ]);
-    }
-    print_lines(out, fit_to_width(&table))?;
+    let stage = |step: &PathStep| match step.point == Point::Rejected.name() {
+        true => format!("reason {}", step.value),
+        false => step.stage.unwrap_or("").into(),
+    };
+    let grid = Grid::from_rows(
+        "path",
+        "",
+        3,
+        &[
+            ("point", &|step: &PathStep| point_label(step.point, step.report)),
+            ("thread", &|step| step.thread.clone()),
+            ("stage", &stage),
+            ("took", &|step| step.stage_ns.map_or_else(String::new, signed)),
+            ("since t1", &|step| step.since_t1_ns.map_or_else(|| "–".into(), signed)),
+        ],
+        path.steps,
+    );
+    write!(out, "{}", grid.terminal(false))?;
     let mut pids: Vec<String> =
         path.steps.iter().map(|step| format!("{} {}", step.thread, step.pid)).collect();
     pids.sort();

@@ -105,7 +105,7 @@ pub(super) fn summarize(
     }
     let windows = IncidentWindows::from_record(record);
     let (mut before, mut during, mut repairs) =
-        (MeasureSeries::new(), MeasureSeries::new(), MeasureSeries::new());
+        (MeasureSeries::default(), MeasureSeries::default(), MeasureSeries::default());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {
         let ticks = rt_venue(row);

@@ -105,8 +105,8 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
             stuck: 0,
             longest: None,
             last_stuck: 0,
-            before: MeasureSeries::new(),
-            during: MeasureSeries::new(),
+            before: MeasureSeries::default(),
+            during: MeasureSeries::default(),
         })
         .collect();
     for (_, row) in merged.measured() {

@@ -8,7 +8,7 @@ pub use command::{DeleteFlags, ListFlags, delete, show};
 use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
-use analysis::document::{Document, DocumentError};
+use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord, SweepState};
 use analysis::fitness::Fitness;
 use analysis::record::{RunOutcome, RunRecord};
@@ -191,8 +191,9 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
 /// version counts. `None`: the file does not exist.
 fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     match D::read(folder) {
-        Ok(_) | Err(DocumentError::Version { .. }) => Some(Ok(())),
-        Err(DocumentError::Absent { .. }) => None,
+        Ok(_) => Some(Ok(())),
+        Err(error) if error.fault == DocumentFault::Version => Some(Ok(())),
+        Err(error) if error.fault == DocumentFault::Absent => None,
         Err(error) => Some(Err(format!("no run or experiment of bulkhead is in it: {error}"))),
     }
 }

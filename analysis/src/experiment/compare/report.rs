@@ -3,8 +3,8 @@
 use super::{Comparison, Comparisons};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row};
-use crate::experiment::report::legend;
 use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection, SectionPart};

@@ -16,7 +16,7 @@ use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
 use analysis::document::Document;
 use analysis::experiment::survey::text_card;
-use analysis::experiment::{PartRecord, Survey, SurveyCheck, SurveyPart};
+use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
 use anyhow::{Context, Result};
 use budget::TimeBudget;
@@ -59,7 +59,7 @@ struct SurveyRun {
 ///
 /// # Errors
 /// A folder that cannot be made or written. A part that cannot run is not an error.
-pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Result<ExitCode> {
+pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = index::write(folder)?;
         writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
@@ -148,7 +148,7 @@ impl SurveyRun {
     /// Whether the latencies may be quoted: by the machine's checks and by every run whose
     /// latencies are shown.
     fn fitness(&self) -> Fitness {
-        let bad = self.survey.checks.iter().filter(|check| check.state == "bad");
+        let bad = self.survey.checks.iter().filter(|check| check.state == CheckState::Bad);
         let mut reasons: Vec<String> =
             bad.map(|check| format!("doctor: {}: {}", check.name, check.found)).collect();
         let runs = self.runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
