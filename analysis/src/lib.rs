@@ -23,7 +23,7 @@ pub mod record;
 pub mod report;
 pub mod stats;
 pub mod summary;
-mod table;
+pub mod table;
 pub mod tail;
 pub mod timeline;
 pub mod units;

@@ -1,74 +1,38 @@
 //! The axes along which experiments vary settings.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use system::named_enum;
 
-/// A setting or load that a sweep varies. All but the rate are settings of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Axis {
-    /// The technique that carries the contended hand-offs.
-    Technique,
-    /// The isolation level between strategies and engine.
-    Isolation,
-    /// Which processes the engine's roles are in.
-    Process,
-    /// The idle strategy of threads.
-    Idle,
-    /// Slots of every ring.
-    Capacity,
-    /// Which points of an order's way are stamped.
-    Stamps,
-    /// The journal of exchanges and engine.
-    Journal,
-    /// The orchestrator's extra work.
-    Work,
-    /// Strategies.
-    Strategies,
-    /// Venues.
-    Venues,
-    /// Orders a second of all strategies together; becomes the number of orders in the window.
-    Rate,
+named_enum! {
+    /// A setting or load that a sweep varies: first what is compared, then the conditions under
+    /// which it is. All but the rate are settings of a run.
+    #[derive(Hash, PartialOrd, Ord)]
+    Axis {
+        /// The technique that carries the contended hand-offs.
+        Technique = "technique",
+        /// The isolation level between strategies and engine.
+        Isolation = "isolation",
+        /// Which processes the engine's roles are in.
+        Process = "process",
+        /// The idle strategy of threads.
+        Idle = "idle",
+        /// Slots of every ring.
+        Capacity = "capacity",
+        /// Which points of an order's way are stamped.
+        Stamps = "stamps",
+        /// The journal of exchanges and engine.
+        Journal = "journal",
+        /// The orchestrator's extra work.
+        Work = "work",
+        /// Strategies.
+        Strategies = "strategies",
+        /// Venues.
+        Venues = "venues",
+        /// Orders a second of all strategies together; becomes the number of orders in the window.
+        Rate = "rate",
+    }
 }
 
 impl Axis {
-    /// Every axis: first what is compared, then the conditions under which it is.
-    pub const ALL: [Axis; 11] = [
-        Axis::Technique,
-        Axis::Isolation,
-        Axis::Process,
-        Axis::Idle,
-        Axis::Capacity,
-        Axis::Stamps,
-        Axis::Journal,
-        Axis::Work,
-        Axis::Strategies,
-        Axis::Venues,
-        Axis::Rate,
-    ];
-
-    /// Returns the name of the axis' flag, without the dashes.
-    pub const fn name(self) -> &'static str {
-        [
-            "technique",
-            "isolation",
-            "process",
-            "idle",
-            "capacity",
-            "stamps",
-            "journal",
-            "work",
-            "strategies",
-            "venues",
-            "rate",
-        ][self as usize]
-    }
-
-    /// Returns the axis with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|axis| axis.name() == name)
-    }
-
     /// Returns `true` if the axis' values are alternated against each other, rather than being a
     /// condition that both sides share.
     pub const fn is_compared(self) -> bool {
@@ -82,11 +46,5 @@ impl Axis {
                 | Axis::Stamps
                 | Axis::Journal
         )
-    }
-}
-
-impl fmt::Display for Axis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

@@ -21,26 +21,20 @@ use crate::stats::{RunOutline, Spread};
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
+use system::named_enum;
 
 /// Settings by name, each as its text on the command line.
 pub type SettingTexts = BTreeMap<String, String>;
 
-/// The state of a sweep: running, interrupted or complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepState {
-    /// A launcher measures, or was killed while it did.
-    Running,
-    /// Ctrl-C, or a run that could not be begun.
-    Interrupted,
-    /// All runs are done.
-    Complete,
-}
-
-impl SweepState {
-    /// Returns the name of the state, as in `sweep.json`.
-    pub const fn name(self) -> &'static str {
-        ["running", "interrupted", "complete"][self as usize]
+named_enum! {
+    /// The state of a sweep: running, interrupted or complete.
+    SweepState {
+        /// A launcher measures, or was killed while it did.
+        Running = "running",
+        /// Ctrl-C, or a run that could not be begun.
+        Interrupted = "interrupted",
+        /// All runs are done.
+        Complete = "complete",
     }
 }
 
