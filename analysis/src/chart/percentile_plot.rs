@@ -23,7 +23,7 @@ pub struct PercentileLine<'a> {
     /// Points of the curve.
     pub points: &'a [(f64, u64)],
     /// Figures of the measure.
-    pub figures: &'a Distribution,
+    pub figures: Distribution,
 }
 
 /// Returns the percentile curve of a histogram: `(1/(1 − p), nanoseconds)`, rising, as far as the
@@ -52,8 +52,8 @@ pub fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
 
 /// Returns the percentiles of a summary that are known, each with its share of samples below it as
 /// 1/(1 − p).
-fn marks(figures: &Distribution) -> impl Iterator<Item = (&'static str, f64, u64)> {
-    let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, .. } = *figures;
+fn marks(figures: Distribution) -> impl Iterator<Item = (&'static str, f64, u64)> {
+    let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, .. } = figures;
     [
         ("p50", 2.0, p50_ns),
         ("p90", 10.0, p90_ns),
@@ -124,7 +124,7 @@ fn draw_line(line: &PercentileLine<'_>, x: &Scale, y: &Scale) -> Markup {
                     title { (name) " greatest: " (duration(max)) }
                 }
             }
-            @for (label, inverse, value) in marks(figures) {
+            @for (label, inverse, value) in marks(*figures) {
                 circle cx=(coordinate(x.at(inverse))) cy=(coordinate(place(value))) r="3.5" class={ "dot " (class) }
                     data-mark=(label) data-ns=(value) {
                     title { (name) " " (label) ": " (duration(value)) }

@@ -1,25 +1,20 @@
 //! Draws where an order's time goes, as one self-contained SVG file: `launcher export RUN --svg
 //! FILE`.
 //!
-//! The stages are those of the orders around the median of rt_venue, so they add up to it. The
-//! figures are saved in the file as well, as JSON in its `metadata` element:
-//! [`OrderPath::from_svg`] reads them back, and drawing them again gives the same file.
+//! The stages are those of the orders around the median of rt_venue, so they add up to it.
 
 use super::axis;
 use super::scale::Scale;
 use super::stage_bars::STAGES;
 use super::svg::{Frame, WIDTH, coordinate, text, text_width};
+use crate::fitness::{FIT, UNFIT};
 use crate::numbers::{count, duration, plain};
 use crate::summary::Summary;
 use maud::{Markup, PreEscaped, html};
 use protocol::flow::Stage;
-use serde::{Deserialize, Serialize};
 
-/// Version of the figures in the file.
-const FORMAT: u32 = 1;
 /// The longest text that is taken from a run, in characters.
 const TEXT_LEN_MAX: usize = 60;
-const METADATA: (&str, &str) = ("<metadata>", "</metadata>");
 const STYLE: &str = include_str!("order_path.css");
 
 const HEIGHT: f64 = 372.0;
@@ -32,13 +27,8 @@ const BOX_HEIGHT: f64 = 112.0;
 const LANES: [f64; 2] = [92.0, 138.0];
 
 /// The figures of the order-path picture.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct OrderPath {
-    /// Version of these figures.
-    format: u32,
-    /// The run's id.
-    run: String,
     /// When it began, UTC.
     started: String,
     /// The CPU's model name.
@@ -75,8 +65,6 @@ impl OrderPath {
         };
         let machine = &summary.machine;
         Some(Self {
-            format: FORMAT,
-            run: printable(&summary.run),
             started: printable(&summary.started),
             cpu: printable(&machine.cpu_model),
             cores: machine.cores_allowed.len(),
@@ -94,17 +82,6 @@ impl OrderPath {
         })
     }
 
-    /// Reads the figures back from a file that [`OrderPath::svg`] made. Returns `None` if they are
-    /// not there or of another format.
-    pub fn from_svg(svg: &str) -> Option<Self> {
-        let (_, rest) = svg.split_once(METADATA.0)?;
-        let (json, _) = rest.split_once(METADATA.1)?;
-        let json =
-            json.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-        let path: Self = serde_json::from_str(&json).ok()?;
-        (path.format == FORMAT && path.stages_ns.len() == STAGES.len()).then_some(path)
-    }
-
     /// Draws the order-path picture. Returns a whole SVG file.
     pub fn svg(&self) -> String {
         let title = format!("The path of an order: the engine adds {}", words(self.rt_venue_ns));
@@ -112,13 +89,11 @@ impl OrderPath {
         let parts: Vec<String> =
             parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), words(*ns))).collect();
         let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
-        let figures = serde_json::to_string(self).unwrap_or_default();
         let drawing = html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } width=(coordinate(WIDTH))
                 height=(coordinate(HEIGHT)) role="img" aria-labelledby="title desc" {
                 title id="title" { (title) }
                 desc id="desc" { (description) }
-                (PreEscaped(METADATA.0)) (figures) (PreEscaped(METADATA.1))
                 style { (PreEscaped(STYLE)) }
                 rect class="paper" width=(coordinate(WIDTH)) height=(coordinate(HEIGHT)) {}
                 (text(BOXES[0], 32.0, "start", "heading", &title))
@@ -220,7 +195,7 @@ impl OrderPath {
     fn captions(&self) -> [String; 2] {
         let rate = self.rate_per_s.map_or_else(String::new, |rate| format!(", {} orders/s", plain(rate)));
         let machine = if self.is_virtual { " of a virtual machine" } else { "" };
-        let fit = if self.is_fit { "fit for latency claims" } else { "not fit for latency claims" };
+        let fit = if self.is_fit { FIT } else { UNFIT };
         [
             format!(
                 "The {} orders around the median (rt_venue {} to {}); {}, isolation {}{rate}.",

@@ -99,8 +99,9 @@ pub(super) fn inspect(
     let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();
+    let is_of_order = |record: &Record| record.id == order && record.point.is_of_order();
     for thread in 0..record.plan.threads.len() {
-        if let Err(problem) = search_order(folder, &record, thread, order, &mut found) {
+        if let Err(problem) = search(folder, &record, thread, is_of_order, &mut found) {
             problems.push(problem);
         }
     }
@@ -171,30 +172,29 @@ fn point_label(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the order's stamps of one log. Returns the problem of a log that cannot be read to its end.
-fn search_order(
+/// Adds the records of one log that `is_wanted` selects. Returns the problem of a log that cannot be
+/// read to its end.
+fn search(
     folder: &Path,
     record: &RunRecord,
     thread: usize,
-    order: OrderId,
+    is_wanted: impl Fn(&Record) -> bool,
     found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let counted = (block.first..).zip(block.records());
-        found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
-            |(number, record)| FoundStamp {
-                point: record.point,
-                report: report_of(&record),
-                detail: record.detail,
-                value: record.value,
-                record: number,
-                thread: name.into(),
-                pid,
-            },
-        ));
+        let counted = (block.first..).zip(block.records()).filter(|(_, record)| is_wanted(record));
+        found.extend(counted.map(|(number, record)| FoundStamp {
+            point: record.point,
+            report: report_of(&record),
+            detail: record.detail,
+            value: record.value,
+            record: number,
+            thread: name.into(),
+            pid,
+        }));
     }
     Ok(())
 }
@@ -219,30 +219,13 @@ fn search_touch(
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
     let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
-    let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
-    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let pid = log.status().get(StatusField::Pid);
-    while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let is_trigger = |record: &Record| {
-            TopOfBookWritten::from_record(record)
-                .is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
-        };
-        if let Some((number, record)) =
-            (block.first..).zip(block.records()).find(|(_, record)| is_trigger(record))
-        {
-            found.push(FoundStamp {
-                point: Point::TopOfBook,
-                report: 0,
-                detail: 0,
-                value: record.value,
-                record: number,
-                thread: name.into(),
-                pid,
-            });
-            return Ok(());
-        }
-    }
-    Err(never())
+    let is_it = |record: &Record| {
+        let written = TopOfBookWritten::from_record(record);
+        written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
+    };
+    let before = found.len();
+    search(folder, record, thread, is_it, found)?;
+    if found.len() == before { Err(never()) } else { Ok(()) }
 }
 
 fn path_steps(found: &[FoundStamp], base: &LogTimebase) -> Vec<PathStep> {

@@ -76,10 +76,10 @@ pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
     incidents = incidents.note(
         "touched: on its way through the engine between the fault (or the detection) and 10 ms after the repair",
     );
-    type Named<'a> = (&'static str, &'a Distribution);
-    let percentiles = PERCENTILES.map(|(head, cell)| (head, move |of: &Named<'_>| cell(of.1)));
-    let samples = |of: &Named<'_>| short(of.1.count);
-    let mut columns: Vec<Column<'_, Named<'_>>> =
+    type Named = (&'static str, Distribution);
+    let percentiles = PERCENTILES.map(|(head, cell)| (head, move |of: &Named| cell(&of.1)));
+    let samples = |of: &Named| short(of.1.count);
+    let mut columns: Vec<Column<'_, Named>> =
         vec![("all incidents", &|of| of.0.to_owned()), ("samples", &samples)];
     columns.extend(percentiles.iter().map(|(head, cell)| (*head, cell as _)));
     vec![incidents, Grid::from_rows("all_incidents", "", 1, &columns, &containment.distributions())]

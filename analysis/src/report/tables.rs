@@ -29,7 +29,7 @@ pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
         _ => measure.name().to_owned(),
     };
     let percentiles =
-        PERCENTILES.map(|(head, cell)| (head, move |of: &Measure| cell(summary.distribution(*of))));
+        PERCENTILES.map(|(head, cell)| (head, move |of: &Measure| cell(&summary.distribution(*of))));
     let mut columns: Vec<Column<'_, Measure>> = vec![("stage", &name)];
     let samples = |of: &Measure| count(summary.distribution(*of).count);
     let minimum = |of: &Measure| time(summary.distribution(*of).min_ns);

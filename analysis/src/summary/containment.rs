@@ -84,11 +84,11 @@ pub struct Containment {
 
 impl Containment {
     /// Returns the distributions over all incidents with their names.
-    pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
+    pub const fn distributions(&self) -> [(&'static str, Distribution); 3] {
         [
-            ("detect_to_repair", &self.detect_to_repair),
-            ("survivors_before", &self.survivors_before),
-            ("survivors_during", &self.survivors_during),
+            ("detect_to_repair", self.detect_to_repair),
+            ("survivors_before", self.survivors_before),
+            ("survivors_during", self.survivors_during),
         ]
     }
 }

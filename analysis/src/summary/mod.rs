@@ -438,35 +438,24 @@ impl Summary {
             .chain(market)
     }
 
-    /// Returns the distribution of a measure.
-    pub fn distribution(&self, measure: Measure) -> &Distribution {
-        match measure {
-            Measure::Stage(stage) => &self.stages[stage],
-            Measure::RoundTrip => &self.round_trip,
-            Measure::RtVenue => &self.rt_venue,
-            Measure::RtVenueFromDue => &self.rt_venue_from_due,
-            Measure::SendLag => &self.send_lag,
-            Measure::GatewayLateness => &self.gateway_lateness,
-            Measure::Exchange(part) => self.exchange.as_ref().map_or(&EMPTY, |parts| &parts[part]),
-            Measure::TickToTrade => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_trade),
-            Measure::TickToExchange => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_exchange),
-            Measure::StallFree => self.stall_free.as_ref().map_or(&EMPTY, |free| &free.rt_venue),
-        }
+    /// Returns the distribution of a measure; without samples for one that the run lacks.
+    pub fn distribution(&self, measure: Measure) -> Distribution {
+        let market = self.market.as_ref();
+        let known = match measure {
+            Measure::Stage(stage) => Some(self.stages[stage]),
+            Measure::RoundTrip => Some(self.round_trip),
+            Measure::RtVenue => Some(self.rt_venue),
+            Measure::RtVenueFromDue => Some(self.rt_venue_from_due),
+            Measure::SendLag => Some(self.send_lag),
+            Measure::GatewayLateness => Some(self.gateway_lateness),
+            Measure::Exchange(part) => self.exchange.as_ref().map(|parts| parts[part]),
+            Measure::TickToTrade => market.map(|market| market.tick_to_trade),
+            Measure::TickToExchange => market.map(|market| market.tick_to_exchange),
+            Measure::StallFree => self.stall_free.as_ref().map(|free| free.rt_venue),
+        };
+        known.unwrap_or_default()
     }
 }
-
-/// A distribution without samples.
-static EMPTY: Distribution = Distribution {
-    count: 0,
-    min_ns: None,
-    p50_ns: None,
-    p90_ns: None,
-    p99_ns: None,
-    p999_ns: None,
-    p9999_ns: None,
-    max_ns: None,
-    mean_ns: None,
-};
 
 /// Computes rates between the first and the last event: n events span n − 1 intervals.
 fn rate(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Rate {

@@ -124,7 +124,12 @@ fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     let mut lines = Vec::new();
     for ((name, figures), class) in measures.iter().zip(CLASSES) {
         let curve = case.curves.iter().find(|curve| curve.measure == *name);
-        lines.extend(curve.map(|curve| PercentileLine { name, class, points: &curve.points, figures }));
+        lines.extend(curve.map(|curve| PercentileLine {
+            name,
+            class,
+            points: &curve.points,
+            figures: *figures,
+        }));
     }
     let drawing = percentile_plot::draw(&format!("percentiles-{number}"), &lines)?;
     Some(html! { figure { figcaption { "Latency by percentile" } (drawing) } })

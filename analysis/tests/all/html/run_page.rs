@@ -31,7 +31,7 @@ pub fn check_figures(html: &str, summary: &Summary) {
     assert_eq!(series.len(), 6);
     for element in &series {
         let measure = named(element.get("data-series").unwrap());
-        assert_eq!(percentiles(element), percentile_fields(summary.distribution(measure)), "{measure:?}");
+        assert_eq!(percentiles(element), percentile_fields(&summary.distribution(measure)), "{measure:?}");
     }
     let pieces = having(html, "data-stage");
     assert_eq!(pieces.len(), 12);
