@@ -9,8 +9,8 @@ named_enum! {
     /// appended.
     #[derive(PartialOrd, Ord)]
     Cause {
-        /// A thread that had to act was not running: the kernel or the hypervisor had taken its core
-        /// away.
+        /// A thread that had to act was not running: the kernel or the hypervisor had taken its
+        /// core away.
         Machine = "machine",
         /// A page fault or cold cache lines.
         Memory = "memory",

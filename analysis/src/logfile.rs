@@ -35,7 +35,7 @@ pub enum LogFault {
     Unreadable,
     /// The file ends within a record: the log is truncated, but not overwritten.
     Cut,
-    /// The file is no log, belongs elsewhere, or is overwritten.
+    /// The file is not a log, belongs elsewhere, or is overwritten.
     Invalid,
 }
 

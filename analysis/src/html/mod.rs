@@ -5,8 +5,8 @@
 //!                                      ├ overview         verdict, figures, machine, plan, threads
 //!                                      ├ latency          from histograms.hlog
 //!                                      ├ stage_bars       from summary.json
-//!                                      ├ table            from summary.json: incidents, trading, threads
-//!                                      ├ timeline_plot    from timeline.json, with deaths (incidents)
+//!                                      ├ table            incidents, trading, threads
+//!                                      ├ timeline_plot    from timeline.json, with deaths
 //!                                      └ tail_bars, noise_plot   from tail.json
 //! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)

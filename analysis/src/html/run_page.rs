@@ -65,7 +65,8 @@ fn latency_section(run: &SavedRun) -> Markup {
     }
 }
 
-/// The measures in the percentile plot, with the classes of their lines: sums thick, hand-offs thin.
+/// The measures in the percentile plot, with the classes of their lines: sums thick, hand-offs
+/// thin.
 const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),

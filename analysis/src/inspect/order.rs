@@ -172,8 +172,8 @@ fn point_label(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the records of one log that `is_wanted` selects. Returns the problem of a log that cannot be
-/// read to its end.
+/// Adds the records of one log that `is_wanted` selects. Returns the problem of a log that cannot
+/// be read to its end.
 fn search(
     folder: &Path,
     record: &RunRecord,

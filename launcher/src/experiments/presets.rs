@@ -11,7 +11,8 @@ use system::named_enum;
 named_enum! {
     /// A preset of `launcher sweep`.
     SweepPreset {
-        /// The seed benchmark: its four techniques under threads, at four amounts of work, five times.
+        /// The seed benchmark: its four techniques under threads, at four amounts of work, five
+        /// times.
         Seed = "seed",
         /// Every technique under every isolation level.
         Bill = "bill",
