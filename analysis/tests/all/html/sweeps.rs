@@ -277,13 +277,3 @@ fn search_page_shows_trials_and_result() {
     assert!(text(&html).contains("20,000"), "the highest that was held");
     assert!(text(&html).contains("not even the lowest rate"));
 }
-
-#[test]
-fn other_document_version_is_refused() {
-    let mut sweep = sweep("sweep", &[("rate", &["20k"])], 1);
-    sweep["schema"] = json!("bulkhead.sweep/9");
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sweep.json"), sweep.to_string()).unwrap();
-    let error = analysis::html::render(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("bulkhead.sweep/9") && error.contains("sweep.json"), "{error}");
-}

@@ -9,6 +9,7 @@ mod cores;
 mod index;
 mod parts;
 
+use super::progress::progress_line;
 use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
@@ -21,11 +22,11 @@ use analysis::fitness::Fitness;
 use anyhow::{Context, Result};
 use budget::TimeBudget;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// The command-line flags of `launcher survey`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,8 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     };
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
     survey.save(&folder)?;
-    let bar = progress_bar(minutes);
+    let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
+    let bar = progress_line(true, None, &template);
     let mut run = SurveyRun { survey, machine, folder, signals, bar, runs: Vec::new() };
     for part in SurveyPart::ALL {
         if signals::is_end_requested() {
@@ -106,19 +108,6 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     run.bar.disable_steady_tick();
     run.bar.finish_and_clear();
     finish(&run.survey, &run.folder)
-}
-
-/// The progress line: time, part and setting. Hidden unless stderr is a terminal.
-fn progress_bar(minutes: u32) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-    let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
-    }
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(Duration::from_millis(250));
-    }
-    bar
 }
 
 impl SurveyRun {
