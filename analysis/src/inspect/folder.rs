@@ -2,7 +2,7 @@
 
 use super::time::{LogTimebase, signed};
 use super::truncation::MergedCounts;
-use super::{Format, check_no_problems, log, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
@@ -104,7 +104,7 @@ fn read_log_row(
             .map(|what| format!("{}: {what}", file_name(name)))
     };
     LogRow {
-        state: Some(log::state_name(status)),
+        state: Some(status.state().name()),
         pid: word(StatusField::Pid),
         core: status.core(),
         records: log.records(),

@@ -7,7 +7,7 @@ use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
 use anyhow::bail;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
-use protocol::status::{StatusField, ThreadState, ThreadStatus};
+use protocol::status::StatusField;
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -94,7 +94,7 @@ fn text(
         header.creator_pid
     )?;
     let core = status.core().map_or_else(|| "not pinned".into(), |core| format!("core {core}"));
-    writeln!(out, "  {}, pid {}, {core}", state_name(&status), status.get(StatusField::Pid))?;
+    writeln!(out, "  {}, pid {}, {core}", status.state().name(), status.get(StatusField::Pid))?;
     let error = status.error();
     if !error.is_empty() {
         writeln!(out, "  error: {error}")?;
@@ -169,7 +169,7 @@ fn json(
             "bytes": bytes, "capacity": capacity, "creator_pid": creator_pid,
             "run_hash": format!("{run:016x}"), "index": index,
         },
-        "state": state_name(&status),
+        "state": status.state().name(),
         "pid": status.get(StatusField::Pid),
         "core": status.core(),
         "error": status.error(),
@@ -222,17 +222,6 @@ fn subject(record: &Record) -> String {
         (Some(gap), _) => gap.to_string(),
         (None, Some(end)) if record.point == Point::Checksum => end.to_string(),
         _ => record.id.to_string(),
-    }
-}
-
-/// Returns the name of a thread's state.
-pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
-    match status.state() {
-        ThreadState::Starting => "starting",
-        ThreadState::Ready => "ready",
-        ThreadState::Running => "running",
-        ThreadState::Done => "done",
-        ThreadState::Failed => "failed",
     }
 }
 
