@@ -28,7 +28,7 @@ mod table;
 mod tail_bars;
 mod timeline_plot;
 
-pub use order_path::OrderPath;
+pub use order_path::order_path;
 
 use crate::chart::{axis, labels, scale, svg};
 use crate::document::{Document, write_user_path};

@@ -221,18 +221,6 @@ pub struct ExchangeStages {
     pub session_back: Distribution,
 }
 
-impl Index<ExchangeStage> for ExchangeStages {
-    type Output = Distribution;
-
-    fn index(&self, stage: ExchangeStage) -> &Distribution {
-        match stage {
-            ExchangeStage::SessionOut => &self.session_out,
-            ExchangeStage::Match => &self.matching,
-            ExchangeStage::SessionBack => &self.session_back,
-        }
-    }
-}
-
 /// Latencies from the exchange's write of a top of book, by the exchange's log, to the orders that
 /// it triggered. Complete orders only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -386,11 +374,8 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
 /// Returns the exchange stages; `None` if no order was at an exchange.
 fn exchange(figures: &Figures) -> Option<ExchangeStages> {
     let of = |stage| figures.distribution(Measure::Exchange(stage));
-    let parts = ExchangeStages {
-        session_out: of(ExchangeStage::SessionOut),
-        matching: of(ExchangeStage::Match),
-        session_back: of(ExchangeStage::SessionBack),
-    };
+    let [session_out, matching, session_back] = ExchangeStage::ALL.map(of);
+    let parts = ExchangeStages { session_out, matching, session_back };
     (parts.matching.count > 0).then_some(parts)
 }
 
@@ -448,7 +433,10 @@ impl Summary {
             Measure::RtVenueFromDue => Some(self.rt_venue_from_due),
             Measure::SendLag => Some(self.send_lag),
             Measure::GatewayLateness => Some(self.gateway_lateness),
-            Measure::Exchange(part) => self.exchange.as_ref().map(|parts| parts[part]),
+            Measure::Exchange(part) => {
+                let parts = self.exchange.as_ref();
+                parts.map(|of| [of.session_out, of.matching, of.session_back][part as usize])
+            }
             Measure::TickToTrade => market.map(|market| market.tick_to_trade),
             Measure::TickToExchange => market.map(|market| market.tick_to_exchange),
             Measure::StallFree => self.stall_free.as_ref().map(|free| free.rt_venue),

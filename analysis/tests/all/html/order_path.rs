@@ -3,7 +3,7 @@
 use super::dom::{elements, having};
 use super::fixtures::tailed;
 use crate::common::evaluated;
-use analysis::html::OrderPath;
+use analysis::html::order_path;
 
 /// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.
 fn malformed(xml: &str) -> Option<String> {
@@ -78,7 +78,7 @@ fn check(svg: &str) {
 #[test]
 fn exported_order_path_is_self_contained_and_sums() {
     let (_folder, summary) = evaluated(&tailed(2_000));
-    let svg = OrderPath::from_summary(&summary).unwrap().svg();
+    let svg = order_path(&summary).unwrap();
     check(&svg);
 
     let around = &summary.percentile_breakdowns[0];
@@ -102,7 +102,7 @@ fn hostile_names_are_escaped_in_order_path() {
     let (_folder, mut summary) = evaluated(&tailed(2_000));
     summary.machine.cpu_model = "</desc><script>alert(1)</script>\u{1b}[2J&nbsp;\u{0}\u{fffe}".into();
     summary.started = format!("]]>\"'{}", "<".repeat(100_000));
-    let svg = OrderPath::from_summary(&summary).unwrap().svg();
+    let svg = order_path(&summary).unwrap();
     check(&svg);
     assert!(svg.len() < 10_000, "{}", svg.len());
 }
@@ -110,7 +110,7 @@ fn hostile_names_are_escaped_in_order_path() {
 #[test]
 fn run_without_median_has_no_order_path() {
     let (_folder, summary) = evaluated(&tailed(10));
-    assert!(OrderPath::from_summary(&summary).is_none());
+    assert!(order_path(&summary).is_none());
 }
 
 #[test]
