@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
 use system::named_enum;
+use system::process::is_running;
 
 /// Settings by name, each as its text on the command line.
 pub type SettingTexts = BTreeMap<String, String>;
@@ -219,7 +220,7 @@ impl SweepRecord {
     /// Returns `true` if the launcher that measures the sweep is still running.
     pub fn is_being_measured(&self) -> bool {
         let (pid, start) = self.launcher;
-        self.state == SweepState::Running && start_time(pid) == Some(start)
+        self.state == SweepState::Running && is_running(pid, start)
     }
 
     /// Makes this process the launcher that measures the sweep.
