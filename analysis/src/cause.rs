@@ -2,39 +2,32 @@
 //! show them.
 
 use serde::{Deserialize, Serialize};
+use system::named_enum;
 
-/// A cause to which the time of a slow order in the engine is attributed, such as a page fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// A thread that had to act was not running: the kernel or the hypervisor had taken its core
-    /// away.
-    Machine,
-    /// A page fault or cold cache lines.
-    Memory,
-    /// The receiver served earlier orders that a gap had affected.
-    Backlog,
-    /// The receiver served earlier orders that no gap had affected.
-    Queueing,
-    /// Time up to the median of the stage.
-    Usual,
-    /// No stamp and no gap explains the time.
-    Unexplained,
-    /// The receiver was asleep: its own idle strategy had given its core away.
-    WakeUp,
+named_enum! {
+    /// A cause to which the time of a slow order in the engine, in the order of saved documents. A new cause is
+    /// appended.
+    #[derive(PartialOrd, Ord)]
+    Cause {
+        /// A thread that had to act was not running: the kernel or the hypervisor had taken its
+        /// core away.
+        Machine = "machine",
+        /// A page fault or cold cache lines.
+        Memory = "memory",
+        /// The receiver served earlier orders that a gap had affected.
+        Backlog = "backlog",
+        /// The receiver served earlier orders that no gap had affected.
+        Queueing = "queueing",
+        /// Time up to the median of the stage.
+        Usual = "usual",
+        /// No stamp and no gap explains the time.
+        Unexplained = "unexplained",
+        /// The receiver was asleep: its own idle strategy had given its core away.
+        WakeUp = "wake-up",
+    }
 }
 
 impl Cause {
-    /// All causes in the order of saved documents. A new cause is appended.
-    pub const ALL: [Self; 7] = [
-        Self::Machine,
-        Self::Memory,
-        Self::Backlog,
-        Self::Queueing,
-        Self::Usual,
-        Self::Unexplained,
-        Self::WakeUp,
-    ];
-
     /// All causes in display order: external causes, the thread's own behavior, the remainder.
     pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
@@ -45,19 +38,6 @@ impl Cause {
         Self::Usual,
         Self::Unexplained,
     ];
-
-    /// Returns the cause's name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Machine => "machine",
-            Self::Memory => "memory",
-            Self::Backlog => "backlog",
-            Self::Queueing => "queueing",
-            Self::Usual => "usual",
-            Self::Unexplained => "unexplained",
-            Self::WakeUp => "wake-up",
-        }
-    }
 }
 
 /// The number of causes in documents of the oldest supported build.
@@ -106,7 +86,7 @@ mod tests {
 
     #[test]
     fn causes_are_indexed_and_displayed_once() {
-        for (index, cause) in Cause::ALL.into_iter().enumerate() {
+        for (index, cause) in Cause::ALL.iter().copied().enumerate() {
             assert_eq!(cause as usize, index);
             assert_eq!(Cause::DISPLAY_ORDER.iter().filter(|other| **other == cause).count(), 1);
         }

@@ -11,8 +11,8 @@ use crate::escape::single_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, ErrorKind};
-use std::path::Path;
-use system::folder::{NotRegular, OpenDir, not_regular, read_regular};
+use std::path::{Path, PathBuf};
+use system::folder::{OpenDir, not_regular, read_regular};
 use thiserror::Error;
 
 /// Maximum size of a document, in bytes.
@@ -62,14 +62,8 @@ pub trait Document: Serialize + Sized {
     /// # Errors
     /// [`DocumentError`]: the file is missing, of another version, or damaged.
     fn read(folder: &Path) -> Result<Self, DocumentError> {
-        match read_text(&folder.join(Self::FILE), Self::REMEDY) {
-            Err(DocumentError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                let folder = folder.display().to_string();
-                Err(DocumentError::Absent { folder, file: Self::FILE, what: Self::ABSENT })
-            }
-            Err(error) => Err(error),
-            Ok(text) => parse(&folder.join(Self::FILE).display().to_string(), &text),
-        }
+        let path = folder.join(Self::FILE);
+        parse(&path, &read_text(&path, Self::ABSENT, Self::REMEDY)?)
     }
 
     /// Serializes the document to the bytes of its file.
@@ -114,98 +108,43 @@ struct SchemaHeader {
     version: Option<String>,
 }
 
+/// The kind of an error in reading a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentFault {
+    /// The file is missing.
+    Absent,
+    /// The operating system returned an error.
+    Unreadable,
+    /// The path is not a regular file: a directory, a pipe, a device or a symbolic link.
+    NotAFile,
+    /// The file is not UTF-8.
+    NotText,
+    /// The file is not the expected JSON.
+    Json,
+    /// The file holds another kind of document.
+    Other,
+    /// The file holds another version of the document.
+    Version,
+    /// The values are inconsistent.
+    Content,
+}
+
 /// An error in reading a document.
 #[derive(Debug, Error)]
-pub enum DocumentError {
-    /// The file is missing.
-    #[error("{folder}: no {file} in it: {what}")]
-    Absent {
-        /// Folder that was read.
-        folder: String,
-        /// Expected file name.
-        file: &'static str,
-        /// Description of a folder that lacks the file.
-        what: &'static str,
-    },
-    /// The operating system returned an error.
-    #[error("{file}: {source}")]
-    Io {
-        /// Path of the file.
-        file: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The path is not a regular file: a directory, a pipe, a device or a symbolic link.
-    #[error("{file}: {what}: {remedy}")]
-    NotAFile {
-        /// Path that was read.
-        file: String,
-        /// Type of the file.
-        what: NotRegular,
-        /// The remedy, as text.
-        remedy: &'static str,
-    },
-    /// The file is not UTF-8.
-    #[error("{file}: byte {at} is no UTF-8, so this is not JSON: damaged; {remedy}")]
-    NotText {
-        /// Path of the file.
-        file: String,
-        /// Number of valid bytes before the first invalid one.
-        at: usize,
-        /// The remedy, as text.
-        remedy: &'static str,
-    },
-    /// The file is not the expected JSON.
-    #[error("{file}: no {expected}: {}: {found}; {remedy}", single_line(&source.to_string()))]
-    Json {
-        /// Path of the file.
-        file: String,
-        /// Expected schema.
-        expected: String,
-        /// Position and cause of the error.
-        source: serde_json::Error,
-        /// `cut short` or `damaged`.
-        found: &'static str,
-        /// The remedy, as text.
-        remedy: &'static str,
-    },
-    /// The file holds another kind of document.
-    #[error("{file}: schema {found:?}, expected {expected:?}: another file under this name; {remedy}")]
-    Other {
-        /// Path of the file.
-        file: String,
-        /// Schema in the file.
-        found: String,
-        /// Expected schema.
-        expected: String,
-        /// The remedy, as text.
-        remedy: &'static str,
-    },
-    /// The file holds another version of the document.
-    #[error(
-        "{file}: schema {found:?}, this build reads {expected:?}: use the launcher that wrote it{}",
-        writer.as_ref().map_or_else(String::new, |writer| format!(" (bulkhead {})", single_line(writer)))
-    )]
-    Version {
-        /// Path of the file.
-        file: String,
-        /// Schema in the file.
-        found: String,
-        /// Expected schema.
-        expected: String,
-        /// Version of bulkhead that wrote the file, if it is known.
-        writer: Option<String>,
-    },
-    /// The values are inconsistent.
-    #[error("{file}: {}: damaged; {remedy}", single_line(why))]
-    Content {
-        /// Path of the file.
-        file: String,
-        /// The inconsistency, as text.
-        why: String,
-        /// The remedy, as text.
-        remedy: &'static str,
-    },
+#[error("{message}")]
+pub struct DocumentError {
+    /// Kind of the error.
+    pub fault: DocumentFault,
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Path, cause and remedy.
+    message: String,
+}
+
+impl DocumentError {
+    fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
+        Self { fault, path: path.to_owned(), message }
+    }
 }
 
 /// An error in writing a file.
@@ -222,45 +161,55 @@ impl SaveError {
     }
 }
 
-/// Parses a saved JSON document from the text of its file; `file` names it in errors.
-///
-/// # Errors
-/// [`DocumentError`], as for [`Document::read`].
-pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
-    let (file, remedy) = (file.to_owned(), D::REMEDY);
+/// Parses a saved JSON document from the text of its file, whose path is for errors.
+fn parse<D: Document>(path: &Path, text: &str) -> Result<D, DocumentError> {
+    let (file, remedy, expected) = (path.display(), D::REMEDY, D::schema());
+    let fail = |fault, message| DocumentError::new(fault, path, message);
     let wrong = |source: serde_json::Error| {
         let last = text.lines().last().unwrap_or_default().len();
         let at_end = source.is_eof() || (source.line() >= text.lines().count() && source.column() >= last);
         let found = if at_end { "cut short" } else { "damaged" };
-        DocumentError::Json { file: file.clone(), expected: D::schema(), source, found, remedy }
+        let source = single_line(&source.to_string());
+        fail(DocumentFault::Json, format!("{file}: no {expected}: {source}: {found}; {remedy}"))
     };
     let value: Value = serde_json::from_str(text).map_err(wrong)?;
     let SchemaHeader { schema: found, version: writer } = SchemaHeader::deserialize(&value).map_err(wrong)?;
-    let expected = D::schema();
     if found != expected {
         let is_this = found.rsplit_once('/').is_some_and(|(name, _)| name == D::NAME);
+        let writer =
+            writer.map_or_else(String::new, |writer| format!(" (bulkhead {})", single_line(&writer)));
         return Err(if is_this {
-            DocumentError::Version { file, found, expected, writer }
+            let what = format!("this build reads {expected:?}: use the launcher that wrote it{writer}");
+            fail(DocumentFault::Version, format!("{file}: schema {found:?}, {what}"))
         } else {
-            DocumentError::Other { file, found, expected, remedy }
+            let what = format!("expected {expected:?}: another file under this name; {remedy}");
+            fail(DocumentFault::Other, format!("{file}: schema {found:?}, {what}"))
         });
     }
     let document = D::from_json(value).map_err(wrong)?;
-    match document.check() {
-        Ok(()) => Ok(document),
-        Err(why) => Err(DocumentError::Content { file, why, remedy }),
-    }
+    let inconsistent = |why: String| {
+        fail(DocumentFault::Content, format!("{file}: {}: damaged; {remedy}", single_line(&why)))
+    };
+    document.check().map_err(inconsistent)?;
+    Ok(document)
 }
 
-fn read_text(path: &Path, remedy: &'static str) -> Result<String, DocumentError> {
-    let file = || path.display().to_string();
+fn read_text(path: &Path, absent: &str, remedy: &str) -> Result<String, DocumentError> {
+    let file = path.display();
+    let fail = |fault, message| DocumentError::new(fault, path, message);
     let bytes = read_regular(path, MAX_BYTES).map_err(|source| match not_regular(&source) {
-        Some(what) => DocumentError::NotAFile { file: file(), what, remedy },
-        None => DocumentError::Io { file: file(), source },
+        Some(what) => fail(DocumentFault::NotAFile, format!("{file}: {what}: {remedy}")),
+        None if source.kind() == ErrorKind::NotFound => {
+            let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+            let name = name.display();
+            fail(DocumentFault::Absent, format!("{}: no {name} in it: {absent}", folder.display()))
+        }
+        None => fail(DocumentFault::Unreadable, format!("{file}: {source}")),
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        DocumentError::NotText { file: file(), at, remedy }
+        let what = format!("byte {at} is no UTF-8, so this is not JSON: damaged; {remedy}");
+        fail(DocumentFault::NotText, format!("{file}: {what}"))
     })
 }
 

@@ -19,9 +19,8 @@ use hdrhistogram::serialization::interval_log::{
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use system::folder::read_regular;
-use thiserror::Error;
 
 /// Name of the histogram file in the folder of a run.
 pub const HLOG_FILE: &str = "histograms.hlog";
@@ -29,45 +28,24 @@ pub const HLOG_FILE: &str = "histograms.hlog";
 /// Maximum size of a histogram log, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
-/// An error in reading a histogram log.
-#[derive(Debug, Error)]
-pub enum HlogError {
-    /// The operating system returned an error.
-    #[error("{file}: {source}")]
-    Io {
-        /// Path of the file.
-        file: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is not an interval log, or is damaged.
-    #[error("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")]
-    Damaged {
-        /// Path of the file.
-        file: String,
-        /// The damage, as text.
-        why: String,
-    },
-}
-
 /// Reads the histograms of a run from its folder, in file order.
 ///
 /// # Errors
-/// [`HlogError`]: the file is missing or damaged.
-pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
-    let file = folder.join(HLOG_FILE).display().to_string();
-    match read_regular(&folder.join(HLOG_FILE), MAX_BYTES) {
-        Ok(bytes) => parse(&file, &bytes),
-        Err(source) => Err(HlogError::Io { file, source }),
-    }
+/// The file is missing or damaged, as text.
+pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
+    let path = folder.join(HLOG_FILE);
+    let bytes = read_regular(&path, MAX_BYTES).map_err(|source| format!("{}: {source}", path.display()))?;
+    parse(&path.display().to_string(), &bytes)
 }
 
 /// Parses histograms from the bytes of their file; `file` names it in errors.
 ///
 /// # Errors
-/// [`HlogError::Damaged`].
-pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
-    let damaged = |why: String| HlogError::Damaged { file: file.to_owned(), why };
+/// The damage, as text.
+pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
+    let damaged = |why: String| {
+        format!("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")
+    };
     let mut histograms = Vec::new();
     let mut deserializer = Deserializer::new();
     for (number, entry) in IntervalLogIterator::new(log).enumerate() {
@@ -107,8 +85,7 @@ pub fn write(
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
     builder.add_comment(&format!("bulkhead {}, run {}, nanoseconds", record.version, record.plan.run));
-    if let Some(started) = epoch_seconds(&record.started) {
-        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(started);
+    if let Ok(started) = humantime::parse_rfc3339(&record.started) {
         builder.with_start_time(started).with_base_time(started);
     }
     let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
@@ -126,46 +103,15 @@ pub fn write(
     Ok(())
 }
 
-/// Returns the Unix time of a timestamp like `2026-11-20T06:15:02Z`, in seconds.
-fn epoch_seconds(text: &str) -> Option<u64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
-    let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    if hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Years are counted from March, so that the leap day is the last day of its year (algorithm of
-    // Fliegel and Van Flandern).
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    let since_1970 = days.checked_sub(719_468)?;
-    Some(since_1970 * 86_400 + hour * 3_600 + minute * 60 + second)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{epoch_seconds, parse};
+    use super::parse;
 
     #[test]
     fn damaged_histogram_log_is_an_error() {
         for bytes in ["", "Tag=submit,0.0,1.0,1.0,AAAA\n", "Tag=submit,0.0,1.0,1.0,*\n"] {
-            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err().to_string();
+            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err();
             assert!(error.starts_with("h.hlog: "), "{error}");
-        }
-    }
-
-    #[test]
-    fn utc_times_convert_to_unix_seconds() {
-        assert_eq!(epoch_seconds("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(epoch_seconds("2000-02-29T12:00:00Z"), Some(951_825_600));
-        assert_eq!(epoch_seconds("2026-11-20T06:15:02Z"), Some(1_795_155_302));
-        for text in ["", "Z", "2026-11-20", "2026-13-20T06:15:02Z", "0000-00-00T00:00:00Z", "a-b-cTd:e:fZ"] {
-            assert_eq!(epoch_seconds(text), None, "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cause;
-mod chart;
+pub mod chart;
 pub mod cpu_list;
 pub mod document;
 pub mod escape;
@@ -23,7 +23,7 @@ pub mod record;
 pub mod report;
 pub mod stats;
 pub mod summary;
-mod table;
+pub mod table;
 pub mod tail;
 pub mod timeline;
 pub mod units;

@@ -20,7 +20,7 @@ use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use system::folder::{NotRegular, not_regular, open_regular};
+use system::folder::{not_regular, open_regular};
 use thiserror::Error;
 
 pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
@@ -28,95 +28,38 @@ pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
 /// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// An error that makes a saved stamp log unreadable, or the log's early end.
-#[derive(Debug, Error)]
-pub enum LogError {
+/// The kind of an error that makes a saved stamp log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFault {
     /// The operating system returned an error.
-    #[error("{file}: {source}")]
-    Io {
-        /// Path of the log.
-        file: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The path is not a regular file: a directory, a pipe, a device or a symbolic link.
-    #[error("{file}: {what}")]
-    NotAFile {
-        /// Path of the log.
-        file: String,
-        /// Type of the file.
-        what: NotRegular,
-    },
-    /// The header is invalid.
-    #[error("{file}: {source}")]
-    Header {
-        /// Path of the log.
-        file: String,
-        /// The invalid field and the remedy.
-        source: HeaderError,
-    },
-    /// The file ends within the status block.
-    #[error("{file}: ends inside the status block, at byte {bytes} of {RECORDS_AT}: cut short")]
-    CutStatus {
-        /// Path of the log.
-        file: String,
-        /// Size of the file in bytes.
-        bytes: u64,
-    },
-    /// The file ends within a record.
-    #[error("{file}: ends inside record {record} (at byte {offset}): cut short")]
-    CutRecord {
-        /// Path of the log.
-        file: String,
-        /// Number of the record, from 0.
-        record: u64,
-        /// Offset of the record in the file, in bytes.
-        offset: u64,
-    },
-    /// A record has an invalid key.
-    #[error("{file}: record {record} (at byte {offset}) has the unknown point code {code}: overwritten")]
-    UnknownPoint {
-        /// Path of the log.
-        file: String,
-        /// Number of the record, from 0.
-        record: u64,
-        /// Offset of the record in the file, in bytes.
-        offset: u64,
-        /// Upper four bits of the key.
-        code: u8,
-    },
-    /// Records follow the zero key that ends the log.
-    #[error(
-        "{file}: the log ends at record {end}, yet record {record} (at byte {offset}) is written: overwritten"
-    )]
-    AfterEnd {
-        /// Path of the log.
-        file: String,
-        /// Number of the record with the zero key.
-        end: u64,
-        /// Number of the record that follows the zero key.
-        record: u64,
-        /// Offset of that record in the file, in bytes.
-        offset: u64,
-    },
-    /// The file holds the log of another thread.
-    #[error(
-        "{file}: is the log of thread {found} of the plan, expected thread {expected}: renamed or overwritten"
-    )]
-    OtherThread {
-        /// Path of the log.
-        file: String,
-        /// Thread index in the header.
-        found: u64,
-        /// Index of the thread with that name.
-        expected: u64,
-    },
+    Unreadable,
+    /// The file ends within a record: the log is truncated, but not overwritten.
+    Cut,
+    /// The file is not a log, belongs elsewhere, or is overwritten.
+    Invalid,
+}
+
+/// An error in a saved log, or an early end of it.
+#[derive(Clone, Debug, Error)]
+#[error("{file}: {what}")]
+pub struct LogError {
+    /// Kind of the error.
+    pub fault: LogFault,
+    /// Path of the log.
+    file: String,
+    /// The error as text.
+    what: String,
 }
 
 impl LogError {
-    /// Returns `true` if the log is truncated but not overwritten.
-    pub const fn is_cut(&self) -> bool {
-        matches!(self, LogError::CutRecord { .. })
+    /// Creates the error of an invalid log.
+    pub(crate) fn invalid(file: impl Into<String>, what: impl ToString) -> Self {
+        Self { fault: LogFault::Invalid, file: file.into(), what: what.to_string() }
+    }
+
+    /// Creates the error of a log that the operating system cannot read.
+    pub(crate) fn unreadable(file: impl Into<String>, source: impl ToString) -> Self {
+        Self { fault: LogFault::Unreadable, ..Self::invalid(file, source) }
     }
 }
 
@@ -143,16 +86,16 @@ impl LogReader<File> {
     /// header.
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
         let name = || path.display().to_string();
-        let io = |source| LogError::Io { file: name(), source };
+        let io = |source| LogError::unreadable(name(), source);
         let file = open_regular(path).map_err(|source| match not_regular(&source) {
-            Some(what) => LogError::NotAFile { file: name(), what },
+            Some(what) => LogError::invalid(name(), what),
             None => io(source),
         })?;
         let found = file.metadata().map_err(io)?.len();
         let log = Self::new(file, name(), run)?;
-        if found > log.header.bytes {
-            let source = HeaderError::Size { promised: log.header.bytes, found };
-            return Err(LogError::Header { file: name(), source });
+        let promised = log.header.bytes;
+        if found > promised {
+            return Err(LogError::invalid(name(), HeaderError::Size { promised, found }));
         }
         Ok(log)
     }
@@ -165,10 +108,8 @@ impl<R: Read> LogReader<R> {
     /// [`LogError`], as for [`LogReader::open`].
     pub fn new(mut source: R, file: String, run: Option<&str>) -> Result<Self, LogError> {
         let mut front = [0; LOG_OFFSET * 8];
-        let bytes = match read_full(&mut source, &mut front) {
-            Ok(bytes) => bytes,
-            Err(source) => return Err(LogError::Io { file, source }),
-        };
+        let bytes =
+            read_full(&mut source, &mut front).map_err(|source| LogError::unreadable(&file, source))?;
         let mut words = front.chunks_exact(8).map(word);
         let mut header_words = [0; HEADER_WORDS];
         header_words.fill_with(|| words.next().unwrap_or(0));
@@ -187,12 +128,10 @@ impl<R: Read> LogReader<R> {
                 }
             })
         };
-        let header = match header {
-            Ok(header) => header,
-            Err(source) => return Err(LogError::Header { file, source }),
-        };
+        let header = header.map_err(|source| LogError::invalid(&file, source))?;
         if bytes < front.len() {
-            return Err(LogError::CutStatus { file, bytes: bytes as u64 });
+            let what = format!("ends inside the status block, at byte {bytes} of {RECORDS_AT}: cut short");
+            return Err(LogError::invalid(file, what));
         }
         let status = ThreadStatus::from_words(status_words);
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
@@ -233,26 +172,21 @@ impl<R: Read> LogReader<R> {
             return ended.map(|()| None);
         }
         self.block.resize(BLOCK_BYTES, 0);
-        let bytes = match read_full(&mut self.source, &mut self.block) {
-            Ok(bytes) => bytes,
-            Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
-        };
+        let bytes = read_full(&mut self.source, &mut self.block)
+            .map_err(|source| LogError::unreadable(&self.file, source))?;
         let (whole, rest) = self.block[..bytes].as_chunks::<RECORD_BYTES>();
         let good = whole.iter().position(|bytes| !is_record(bytes)).unwrap_or(whole.len());
         let record = self.records + good as u64;
         if good < whole.len() {
             self.ended = Some(match word(&whole[good][..8]) {
                 0 => self.check_nothing_follows(bytes, good, record),
-                key => Err(LogError::UnknownPoint {
-                    file: self.file.clone(),
-                    record,
-                    offset: offset_of(record),
-                    code: code_of(key),
-                }),
+                key => Err(self.invalid_record(record, |at| {
+                    format!("{at} has the unknown point code {}: overwritten", code_of(key))
+                })),
             });
         } else if !rest.is_empty() {
-            let offset = offset_of(record);
-            self.ended = Some(Err(LogError::CutRecord { file: self.file.clone(), record, offset }));
+            let cut = self.invalid_record(record, |at| format!("ends inside {at}: cut short"));
+            self.ended = Some(Err(LogError { fault: LogFault::Cut, ..cut }));
         } else if bytes < BLOCK_BYTES {
             self.ended = Some(Ok(()));
         }
@@ -277,21 +211,24 @@ impl<R: Read> LogReader<R> {
             let whole = chunk.as_chunks::<RECORD_BYTES>().0;
             if let Some(found) = whole.iter().position(|bytes| word(&bytes[..8]) != 0) {
                 record += found as u64;
-                return Err(LogError::AfterEnd {
-                    file: self.file.clone(),
-                    end,
-                    record,
-                    offset: offset_of(record),
-                });
+                return Err(self.invalid_record(record, |at| {
+                    format!("the log ends at record {end}, yet {at} is written: overwritten")
+                }));
             }
             record += whole.len() as u64;
             chunk.resize(BLOCK_BYTES, 0);
             match read_full(&mut self.source, &mut chunk) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => chunk.truncate(bytes),
-                Err(source) => return Err(LogError::Io { file: self.file.clone(), source }),
+                Err(source) => return Err(LogError::unreadable(&self.file, source)),
             }
         }
+    }
+
+    /// Creates the error of a record; `what` receives its number and offset as text.
+    fn invalid_record(&self, record: u64, what: impl FnOnce(String) -> String) -> LogError {
+        let offset = RECORDS_AT + record * RECORD_BYTES as u64;
+        LogError::invalid(&self.file, what(format!("record {record} (at byte {offset})")))
     }
 }
 
@@ -318,11 +255,6 @@ impl<'a> RecordBlock<'a> {
     pub const fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
-}
-
-/// Returns the offset of a record in the file, in bytes.
-const fn offset_of(record: u64) -> u64 {
-    RECORDS_AT + record * RECORD_BYTES as u64
 }
 
 #[inline]

@@ -13,6 +13,7 @@ pub use crate::role::Role;
 pub use crate::spill::Spill;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{ExchangePlacement, Journaling, OrderSequence, Pacing, Trading, Workload};
+use core::fmt;
 pub use fault::FaultKind;
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
@@ -111,6 +112,20 @@ pub enum FaultTarget {
     Exchange(u16),
     /// The process of the gateway with this index.
     Gateway(u16),
+}
+
+impl fmt::Display for FaultTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultTarget::Strategy(index) => write!(f, "strategy-{index}"),
+            FaultTarget::Any => f.write_str("any"),
+            FaultTarget::Engine => f.write_str("engine"),
+            FaultTarget::Launcher => f.write_str("launcher"),
+            FaultTarget::Venue(index) => write!(f, "venue-{index}"),
+            FaultTarget::Exchange(index) => write!(f, "exchange-{index}"),
+            FaultTarget::Gateway(index) => write!(f, "gateway-{index}"),
+        }
+    }
 }
 
 /// The time or the order at which a fault is injected.

@@ -49,6 +49,11 @@ pub enum ThreadState {
 }
 
 impl ThreadState {
+    /// Returns the name of the state for users.
+    pub const fn name(self) -> &'static str {
+        ["starting", "ready", "running", "done", "failed"][self as usize]
+    }
+
     /// Returns `true` if there is a state with this code.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64

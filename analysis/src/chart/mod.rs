@@ -2,11 +2,12 @@
 //!
 //! `svg`: numbers, paths, the frame; `scale`: values to coordinates; `axis`, `labels`: axes and
 //! line labels; `xy_plot`: lines over a varied setting; `interval_plot`: estimates with intervals;
-//! `sparkline`: a section of a run over time.
+//! `percentile_plot`: latency by percentile; `sparkline`: a section of a run over time.
 
 pub mod axis;
 pub mod interval_plot;
 pub mod labels;
+pub mod percentile_plot;
 pub mod scale;
 pub mod sparkline;
 pub mod svg;

@@ -114,6 +114,15 @@ pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }
 
+/// Returns the legend of a chart's colors: classes and their meanings.
+pub fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
+    html! {
+        p class="note legend" {
+            @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
+        }
+    }
+}
+
 /// Returns the approximate width of a text at the charts' font size.
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2

@@ -34,7 +34,7 @@ pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wa
 pub use plan::SweepPlan;
 pub(crate) use report::with_figures;
 pub use report::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
-pub use survey::{CoreMatrix, CorePair, PartRecord, Recovery, Survey, SurveyCheck, SurveyPart};
+pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
 pub use sweep::{
     AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPoint, SweepRecord,
     SweepState, conditions,

@@ -61,7 +61,7 @@ pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonL
 
 /// Formats the verdict of a comparison: `+3.2%, slower`. Without a verdict, returns the reason.
 pub(super) fn format_verdict(line: &ComparisonLine) -> String {
-    let verdict = line.verdict.text();
+    let verdict = line.verdict.name();
     match (line.verdict, interval(line)) {
         (Verdict::NotComparable, _) => {
             let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));

@@ -11,7 +11,7 @@ use crate::escape::markdown as escaped;
 use crate::fitness::Fitness;
 use crate::machine::Machine;
 use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
-use maud::{Markup, html};
+use maud::Markup;
 use std::path::Path;
 
 /// The report of an experiment: its answer, tables, charts and notes.
@@ -154,16 +154,7 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
     })
 }
 
-/// Returns the legend of a chart's colors, given CSS classes and their meanings.
-pub(super) fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
-    html! {
-        p class="note legend" {
-            @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
-        }
-    }
-}
-
-/// Returns names and values of the facts about a machine that an HTML page shows.
+/// Returns the facts about a machine that an HTML page shows.
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));

@@ -1,13 +1,12 @@
 //! `report.html`: one self-contained file of charts for a design review, drawn from saved results.
 //!
 //! ```text
-//! a run's folder ─ load ─▶ results ─ run_page ─▶ sections ─ page ─▶ one file
+//! a run's folder ────────▶ results ─ run_page ─▶ sections ─ page ─▶ one file
 //!                                      ├ overview         verdict, figures, machine, plan, threads
-//!                                      ├ percentile_plot  from histograms.hlog (curve)
+//!                                      ├ latency          from histograms.hlog
 //!                                      ├ stage_bars       from summary.json
-//!                                      ├ trading          from summary.json: positions, refusals
-//!                                      ├ incidents        from summary.json: deaths, marked on the
-//!                                      ├ timeline_plot    from timeline.json
+//!                                      ├ table            incidents, trading, threads
+//!                                      ├ timeline_plot    from timeline.json, with deaths
 //!                                      └ tail_bars, noise_plot   from tail.json
 //! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
@@ -17,24 +16,19 @@
 //! that draw a figure carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so
 //! that a program can check the picture.
 
-mod curve;
 mod experiment_page;
 mod incidents;
-mod load;
 mod noise_plot;
 mod order_path;
 mod overview;
 mod page;
-mod percentile_plot;
 mod run_page;
 mod stage_bars;
 mod table;
 mod tail_bars;
 mod timeline_plot;
-mod trading;
 
-pub use load::LoadError;
-pub use order_path::OrderPath;
+pub use order_path::order_path;
 
 use crate::chart::{axis, labels, scale, svg};
 use crate::document::{Document, write_user_path};
@@ -44,7 +38,7 @@ use crate::record::RunRecord;
 use crate::summary::Summary;
 use crate::tail::Tail;
 use crate::timeline::Timeline;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use run_page::SavedRun;
 use std::path::Path;
 
@@ -57,28 +51,30 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 }
 
 /// Returns the HTML page of a folder's results: of an experiment, or of a run.
-pub fn render(folder: &Path) -> Result<String, LoadError> {
+pub fn render(folder: &Path) -> Result<String> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {
         return Ok(experiment_page::experiment_page(&report));
     }
     if !has(Summary::FILE) {
-        return Err(LoadError::Nothing { folder: folder.display().to_string() });
+        bail!(
+            "{}: neither summary.json, sweep.json, contain.json, lab.json nor board.json in it: not the folder of a run, a sweep, a bill, a containment table, a lab or a board's benchmark",
+            folder.display()
+        );
     }
-    Ok(run_page::run_page(&load::run(folder)?))
+    // A chart whose file is missing or damaged is replaced by a note.
+    let histograms = hlog::read(folder);
+    let timeline = Timeline::read(folder).map_err(|error| error.to_string());
+    let tail = Tail::read(folder).map_err(|error| error.to_string());
+    Ok(run_page::run_page(&SavedRun { summary: Summary::read(folder)?, histograms, timeline, tail }))
 }
 
 /// Returns the HTML page of a run from its results in memory. It equals what [`render`] returns
 /// once they are saved.
 pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
-    let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
-    run_page::run_page(&SavedRun {
-        summary,
-        curves: curves.map_err(|error| error.to_string()),
-        timeline,
-        tail,
-    })
+    let histograms = hlog::parse(HLOG_FILE, histograms);
+    run_page::run_page(&SavedRun { summary, histograms, timeline, tail })
 }
 
 /// Returns `true` if the folder is that of a run whose logs are not merged yet, or by an older

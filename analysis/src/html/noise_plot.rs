@@ -4,8 +4,10 @@
 use super::axis;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, line, text};
-use crate::kernel::KernelAccount;
+use super::table::table;
+use crate::kernel::{CoreAccount, KernelAccount};
 use crate::report::units::{count, duration, duration_or_dash, short};
+use crate::table::{Column, Grid};
 use crate::tail::{MachineNoise, ThreadNoise};
 use maud::{Markup, html};
 
@@ -31,9 +33,9 @@ pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[Strin
             } @else {
                 p class="none" { "No thread was away from its duty cycles for longer than " (duration(MIN_NS as u64)) "." }
             }
-            (threads(noise))
+            (table(&threads(noise)))
             @for note in notes { p class="note" { (note) } }
-            @if let Some(kernel) = kernel { (account(kernel)) }
+            @if let Some(kernel) = kernel { (table(&account(kernel))) }
         }
     })
 }
@@ -104,70 +106,69 @@ fn strips(noise: &MachineNoise) -> Markup {
     )
 }
 
-fn threads(noise: &MachineNoise) -> Markup {
-    let slept = noise.threads.iter().any(|thread| thread.sleeps > 0);
-    html! {
-        table {
-            thead { tr {
-                th { "thread" } th class="n" { "core" } th class="n" { "gaps" } th class="n" { "together" } th class="n" { "preempted" }
-                th class="n" { "together" }
-                @if slept { th class="n" { "asleep" } th class="n" { "together" } }
-            } }
-            tbody { @for thread in &noise.threads { tr {
-                th scope="row" { (thread.thread) }
-                td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
-                td class="n" { (count(thread.gaps)) }
-                td class="n" { (duration(thread.gaps_ns)) }
-                td class="n" { (count(thread.preempted)) }
-                td class="n" { (duration(thread.preempted_ns)) }
-                @if slept { td class="n" { (count(thread.sleeps)) } td class="n" { (duration(thread.sleeps_ns)) } }
-            } } }
-        }
-        @if slept {
-            p class="note" {
-                "Asleep: times in which the thread had given its core away by its idle strategy, and had work when it came back. They are its own "
-                "doing: no gaps, and not in the picture."
-            }
-        }
+fn threads(noise: &MachineNoise) -> Grid {
+    let columns: [Column<'_, ThreadNoise>; 8] = [
+        ("thread", &|of| of.thread.clone()),
+        ("core", &|of| of.core.map_or_else(|| "–".into(), |core| core.to_string())),
+        ("gaps", &|of| count(of.gaps)),
+        ("together", &|of| duration(of.gaps_ns)),
+        ("preempted", &|of| count(of.preempted)),
+        ("together", &|of| duration(of.preempted_ns)),
+        ("asleep", &|of| count(of.sleeps)),
+        ("together", &|of| duration(of.sleeps_ns)),
+    ];
+    let has_slept = noise.threads.iter().any(|thread| thread.sleeps > 0);
+    let columns = if has_slept { &columns[..] } else { &columns[..6] };
+    let grid = Grid::from_rows("noise", "", 1, columns, &noise.threads);
+    match has_slept {
+        false => grid,
+        true => grid.note(
+            "asleep: times in which the thread had given its core away by its idle strategy, and had work when it came back: its own \
+             doing, no gaps, and not in the picture",
+        ),
     }
 }
 
 /// The kernel's statistics of the cores.
-fn account(kernel: &KernelAccount) -> Markup {
-    html! {
-        h3 { "What the kernel says of the same cores" }
-        table {
-            thead { tr {
-                th class="n" { "core" } th class="n" { "steal" } th class="n" { "interrupts" } th class="n" { "in them" }
-                th class="n" { "soft" } th class="n" { "waited for it" } th class="wordy" { "the most frequent" }
-            } }
-            tbody { @for core in &kernel.cores { tr {
-                td class="n" { (core.core) }
-                td class="n" { (duration_or_dash(core.steal_ns)) }
-                td class="n" { (core.interrupts.map_or_else(|| "–".into(), count)) }
-                td class="n" { (duration_or_dash(core.irq_ns)) }
-                td class="n" { (duration_or_dash(core.softirq_ns)) }
-                td class="n" { (duration_or_dash(core.run_delay_ns)) }
-                td class="wordy" { (core.top_interrupts.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
-            } } }
-        }
-        @if let Some(throttled) = kernel.throttled {
-            p class="note" { "The control group was out of CPU time " (count(throttled.times)) " times, " (duration(throttled.ns)) " together." }
-        }
-        @if let Some(launcher) = kernel.launcher {
-            p class="note" { "The launcher woke up " (count(launcher.times)) " times in the " (duration(launcher.ns)) " in which orders were sent." }
-        }
-        @if !kernel.absent.is_empty() {
-            p class="note" { "This kernel does not tell: " (kernel.absent.join("; ")) "." }
-        }
-        p class="note" { "Times of /proc/stat are counted in hundredths of a second; every process on the core is in them." }
+fn account(kernel: &KernelAccount) -> Grid {
+    let top = |of: &CoreAccount| {
+        let named = of.top_interrupts.iter().map(|(name, times)| format!("{name} {}", count(*times)));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let mut grid = Grid::from_rows(
+        "kernel",
+        "What the kernel says of the same cores",
+        1,
+        &[
+            ("core", &|of: &CoreAccount| of.core.to_string()),
+            ("steal", &|of| duration_or_dash(of.steal_ns)),
+            ("interrupts", &|of| of.interrupts.map_or_else(|| "–".into(), count)),
+            ("in them", &|of| duration_or_dash(of.irq_ns)),
+            ("soft", &|of| duration_or_dash(of.softirq_ns)),
+            ("waited for it", &|of| duration_or_dash(of.run_delay_ns)),
+            ("the most frequent", &top),
+        ],
+        &kernel.cores,
+    );
+    grid.notes.extend(kernel.throttled.map(|throttled| {
+        let (times, together) = (count(throttled.times), duration(throttled.ns));
+        format!("the control group was out of CPU time {times} times, {together} together")
+    }));
+    grid.notes.extend(kernel.launcher.map(|launcher| {
+        let (times, span) = (count(launcher.times), duration(launcher.ns));
+        format!("the launcher woke up {times} times in the {span} in which orders were sent")
+    }));
+    if !kernel.absent.is_empty() {
+        grid.notes.push(format!("this kernel does not tell: {}", kernel.absent.join("; ")));
     }
+    grid.note(
+        "times of /proc/stat are counted in hundredths of a second; every process on the core is in them",
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::CoreAccount;
     use crate::tail::NoiseSlice;
 
     #[test]

@@ -1,25 +1,21 @@
 //! Draws where an order's time goes, as one self-contained SVG file: `launcher export RUN --svg
 //! FILE`.
 //!
-//! The stages are those of the orders around the median of rt_venue, so they add up to it. The
-//! figures are saved in the file as well, as JSON in its `metadata` element:
-//! [`OrderPath::from_svg`] reads them back, and drawing them again gives the same file.
+//! The stages are those of the orders around the median of rt_venue, so they add up to it.
 
 use super::axis;
 use super::scale::Scale;
 use super::stage_bars::STAGES;
 use super::svg::{Frame, WIDTH, coordinate, text, text_width};
+use crate::fitness::{FIT, UNFIT};
 use crate::numbers::{count, duration, plain};
-use crate::summary::Summary;
+use crate::summary::{Measure, PercentileBreakdown, Summary};
 use maud::{Markup, PreEscaped, html};
 use protocol::flow::Stage;
-use serde::{Deserialize, Serialize};
+use protocol::plan::Isolation;
 
-/// Version of the figures in the file.
-const FORMAT: u32 = 1;
 /// The longest text that is taken from a run, in characters.
 const TEXT_LEN_MAX: usize = 60;
-const METADATA: (&str, &str) = ("<metadata>", "</metadata>");
 const STYLE: &str = include_str!("order_path.css");
 
 const HEIGHT: f64 = 372.0;
@@ -31,94 +27,41 @@ const BOX_HEIGHT: f64 = 112.0;
 /// The lanes of outgoing orders and of returning reports.
 const LANES: [f64; 2] = [92.0, 138.0];
 
-/// The stage times in the picture of an order's path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OrderPath {
-    /// Version of these figures.
-    format: u32,
-    /// The run's id.
-    run: String,
-    /// When it began, UTC.
-    started: String,
-    /// The CPU's model name.
-    cpu: String,
-    /// Logical CPUs that the run could use.
-    cores: usize,
-    /// Whether a hypervisor was seen.
-    is_virtual: bool,
-    technique: String,
-    isolation: String,
-    /// Orders sent per second.
-    rate_per_s: Option<f64>,
-    /// Whether the run's verdict is "fit for latency claims".
-    is_fit: bool,
-    /// The orders around the median: how many, from which rt_venue to which, and their mean.
-    orders: u64,
-    from_ns: u64,
-    to_ns: u64,
-    rt_venue_ns: f64,
+/// The stage times in the picture.
+struct OrderPath<'a> {
+    summary: &'a Summary,
+    /// The orders around the median.
+    around: &'a PercentileBreakdown,
     /// Mean of each of [`STAGES`] over these orders, in nanoseconds.
     stages_ns: Vec<f64>,
-    /// Median time at the venue, which is not part of rt_venue.
-    venue_ns: Option<u64>,
 }
 
-impl OrderPath {
-    /// Takes the stage times of the picture from a run's summary. Returns `None` if its stages were
-    /// not stamped or too few orders came back.
-    pub fn from_summary(summary: &Summary) -> Option<Self> {
-        let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
-        let mean = |(stage, _): &(crate::summary::Measure, &str)| {
-            let found = around.stages.iter().find(|part| part.stage == stage.name())?;
-            (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some(found.mean_ns)
-        };
-        let machine = &summary.machine;
-        Some(Self {
-            format: FORMAT,
-            run: printable(&summary.run),
-            started: printable(&summary.started),
-            cpu: printable(&machine.cpu_model),
-            cores: machine.cores_allowed.len(),
-            is_virtual: machine.hypervisor.is_some(),
-            technique: printable(&summary.technique.to_string()),
-            isolation: summary.isolation.to_string(),
-            rate_per_s: summary.rate.achieved_per_s,
-            is_fit: summary.valid && summary.fit_for_latency,
-            orders: around.orders,
-            from_ns: around.from_ns,
-            to_ns: around.to_ns,
-            rt_venue_ns: Some(around.rt_venue_ns).filter(|mean| mean.is_finite() && *mean >= 0.0)?,
-            stages_ns: STAGES.iter().map(mean).collect::<Option<_>>()?,
-            venue_ns: summary.stages[Stage::VenueService].p50_ns,
-        })
-    }
+/// Draws the path of a run's orders around the median, and returns a whole SVG file. `None` if the
+/// run's stages were
+/// not stamped or too few orders came back.
+pub fn order_path(summary: &Summary) -> Option<String> {
+    let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
+    let is_mean = |mean: &f64| mean.is_finite() && *mean >= 0.0;
+    let mean = |(stage, _): &(Measure, &str)| {
+        let found = around.stages.iter().find(|part| part.stage == stage.name())?;
+        Some(found.mean_ns).filter(is_mean)
+    };
+    let stages_ns = STAGES.iter().map(mean).collect::<Option<_>>()?;
+    is_mean(&around.rt_venue_ns).then(|| OrderPath { summary, around, stages_ns }.svg())
+}
 
-    /// Reads the stage times back from a file that [`OrderPath::svg`] made. Returns `None` if they
-    /// are not there or of another format.
-    pub fn from_svg(svg: &str) -> Option<Self> {
-        let (_, rest) = svg.split_once(METADATA.0)?;
-        let (json, _) = rest.split_once(METADATA.1)?;
-        let json =
-            json.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-        let path: Self = serde_json::from_str(&json).ok()?;
-        (path.format == FORMAT && path.stages_ns.len() == STAGES.len()).then_some(path)
-    }
-
-    /// Draws the picture of an order's path with the time of each stage. Returns a whole SVG file.
-    pub fn svg(&self) -> String {
-        let title = format!("The path of an order: the engine adds {}", words(self.rt_venue_ns));
+impl OrderPath<'_> {
+    fn svg(&self) -> String {
+        let title = format!("The path of an order: the engine adds {}", words(self.around.rt_venue_ns));
         let parts = STAGES.iter().zip(&self.stages_ns);
         let parts: Vec<String> =
             parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), words(*ns))).collect();
         let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
-        let figures = serde_json::to_string(self).unwrap_or_default();
         let drawing = html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } width=(coordinate(WIDTH))
                 height=(coordinate(HEIGHT)) role="img" aria-labelledby="title desc" {
                 title id="title" { (title) }
                 desc id="desc" { (description) }
-                (PreEscaped(METADATA.0)) (figures) (PreEscaped(METADATA.1))
                 style { (PreEscaped(STYLE)) }
                 rect class="paper" width=(coordinate(WIDTH)) height=(coordinate(HEIGHT)) {}
                 (text(BOXES[0], 32.0, "start", "heading", &title))
@@ -139,11 +82,11 @@ impl OrderPath {
         let at = |role: usize, y: f64, class: &str, words: &str| {
             text(BOXES[role] + middle, y, "middle", class, words)
         };
-        let strategy = match self.isolation.as_str() {
-            "thread" => "a thread of the engine",
-            "container" => "a process in a container",
-            "sandbox" => "a process in a sandbox",
-            _ => "a process of its own",
+        let strategy = match self.summary.isolation {
+            Isolation::Thread => "a thread of the engine",
+            Isolation::Container => "a process in a container",
+            Isolation::Sandbox => "a process in a sandbox",
+            Isolation::Process => "a process of its own",
         };
         html! {
             @for x in BOXES {
@@ -155,7 +98,7 @@ impl OrderPath {
             (at(1, 118.0, "strong", "orchestrator"))
             (self.label(4, BOXES[1] + middle, 156.0))
             (at(2, 94.0, "strong", "gateway, venue"))
-            @if let Some(ns) = self.venue_ns {
+            @if let Some(ns) = self.summary.stages[Stage::VenueService].p50_ns {
                 (at(2, 118.0, "", &format!("venue_service {}", duration(ns))))
                 (at(2, 136.0, "dim", "the venue's own, not counted"))
             }
@@ -218,21 +161,22 @@ impl OrderPath {
 
     /// What was measured, where, and whether it may be quoted.
     fn captions(&self) -> [String; 2] {
-        let rate = self.rate_per_s.map_or_else(String::new, |rate| format!(", {} orders/s", plain(rate)));
-        let machine = if self.is_virtual { " of a virtual machine" } else { "" };
-        let fit = if self.is_fit { "fit for latency claims" } else { "not fit for latency claims" };
+        let Summary { machine, technique, isolation, started, rate, .. } = self.summary;
+        let rate = rate.achieved_per_s.map_or_else(String::new, |rate| format!(", {} orders/s", plain(rate)));
+        let kind = if machine.hypervisor.is_some() { " of a virtual machine" } else { "" };
+        let fit = if self.summary.valid && self.summary.fit_for_latency { FIT } else { UNFIT };
         [
             format!(
-                "The {} orders around the median (rt_venue {} to {}); {}, isolation {}{rate}.",
-                count(self.orders),
-                duration(self.from_ns),
-                duration(self.to_ns),
-                self.technique,
-                self.isolation
+                "The {} orders around the median (rt_venue {} to {}); {technique}, isolation {isolation}{rate}.",
+                count(self.around.orders),
+                duration(self.around.from_ns),
+                duration(self.around.to_ns)
             ),
             format!(
-                "{}, {} CPUs{machine}, {}. Verdict of the run: {fit}.",
-                self.cpu, self.cores, self.started
+                "{}, {} CPUs{kind}, {}. Verdict of the run: {fit}.",
+                printable(&machine.cpu_model),
+                machine.cores_allowed.len(),
+                printable(started)
             ),
         ]
     }

@@ -1,11 +1,13 @@
 //! The verdict, settings and main figures at the top of a run's page.
 
 use super::page::fact_columns;
+use super::table::table;
 use crate::cpu_list;
 use crate::experiment::machine_facts;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
 use crate::report::{result_fields, setup_fields};
-use crate::summary::{Distribution, Summary, ThreadSummary};
+use crate::summary::{Distribution, Summary};
+use crate::table::Grid;
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan};
 
@@ -95,8 +97,7 @@ pub fn facts(summary: &Summary) -> Markup {
     let own = own.map(|(name, text)| (name.to_owned(), text));
     html! {
         (fact_columns(&machine_facts(&summary.machine).into_iter().chain(own).collect::<Vec<_>>()))
-        h3 { "Plan" }
-        (plan(summary))
+        (table(&plan(summary)))
         @if !summary.notes.is_empty() {
             ul class="note" { @for note in &summary.notes { li { (note) } } }
         }
@@ -107,27 +108,33 @@ pub fn facts(summary: &Summary) -> Markup {
 const UNFOLDED: usize = 24;
 
 /// Thread → core → idle.
-fn plan(summary: &Summary) -> Markup {
+fn plan(summary: &Summary) -> Grid {
     let threads = &summary.plan.threads;
     let fold = threads.len() > UNFOLDED;
     let kind = |thread: &ThreadPlan| thread.roles.first().map(std::mem::discriminant);
     let alike = |a: &ThreadPlan, b: &ThreadPlan| {
         fold && kind(a) == kind(b) && a.idle == b.idle && a.roles.len() == b.roles.len()
     };
-    html! {
-        table {
-            thead { tr { th { "thread" } th class="n" { "core" } th { "idle" } th { "runs" } } }
-            tbody { @for run in threads.chunk_by(alike) {
-                @let cores: Vec<u32> = run.iter().filter_map(|thread| thread.core).collect();
-                tr {
-                    th scope="row" { (span(&run[0].name, &run[run.len() - 1].name)) }
-                    td class="n" { @if cores.is_empty() { "any" } @else { (cpu_list::format(&sorted(cores))) } }
-                    td { (run[0].idle) }
-                    td { @if run.len() == 1 { (runs(&run[0])) } @else { (run.len()) " threads" } }
-                }
-            } }
-        }
-    }
+    let groups: Vec<&[ThreadPlan]> = threads.chunk_by(alike).collect();
+    let cores = |group: &&[ThreadPlan]| {
+        let cores: Vec<u32> = group.iter().filter_map(|thread| thread.core).collect();
+        if cores.is_empty() { "any".into() } else { cpu_list::format(&sorted(cores)) }
+    };
+    Grid::from_rows(
+        "plan",
+        "Plan",
+        1,
+        &[
+            ("thread", &|group: &&[ThreadPlan]| span(&group[0].name, &group[group.len() - 1].name)),
+            ("core", &cores),
+            ("idle", &|group| group[0].idle.to_string()),
+            ("runs", &|group| match group {
+                [thread] => runs(thread),
+                several => format!("{} threads", several.len()),
+            }),
+        ],
+        &groups,
+    )
 }
 
 /// The roles of a thread; of many like ones the first and the last.
@@ -148,50 +155,4 @@ fn sorted(mut cores: Vec<u32>) -> Vec<u32> {
 
 fn span(first: &str, last: &str) -> String {
     if first == last { first.into() } else { format!("{first} … {last}") }
-}
-
-/// More threads than this are not listed one by one.
-const THREADS: usize = 40;
-
-/// Formats CPU time and disturbances of a run's threads, as HTML. Of many threads, those with the
-/// longest gaps.
-pub fn threads(summary: &Summary) -> Markup {
-    let mut shown: Vec<(usize, &ThreadSummary)> = summary.processes.iter().enumerate().collect();
-    let hidden = shown.len().saturating_sub(THREADS);
-    if hidden > 0 {
-        shown.sort_by_key(|(_, thread)| std::cmp::Reverse(thread.longest_gap_ns));
-        shown.truncate(THREADS);
-        shown.sort_by_key(|(place, _)| *place);
-    }
-    html! {
-        table {
-            thead { tr {
-                th { "thread" } th class="n" { "core" } th class="n" { "stamps" } th class="n" { "longest gap" } th class="n" { "busy" }
-                th class="n" { "CPU" } th class="n" { "switches wanted" } th class="n" { "forced" }
-                th class="n" { "faults" } th class="n" { "major" } th class="n" { "full" }
-            } }
-            tbody { @for (_, thread) in shown { tr data-thread=(thread.role) data-longest-gap-ns=(thread.longest_gap_ns) {
-                @let restarts = thread.restarts(&summary.incidents);
-                th scope="row" { (thread.role) @if restarts > 0 { " *" } }
-                td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
-                td class="n" { (count(thread.records)) }
-                td class="n" { (duration(thread.longest_gap_ns)) }
-                td class="n" { (percent(thread.utilization)) }
-                td class="n" { (duration(thread.cpu_ns)) }
-                td class="n" { (count(thread.voluntary_switches)) }
-                td class="n" { (count(thread.involuntary_switches)) }
-                td class="n" { (count(thread.minor_faults)) }
-                td class="n" { (count(thread.major_faults)) }
-                td class="n" { (count(thread.full)) }
-            } } }
-        }
-        @if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
-            p class="note" { "* started again: all but the stamps is of the last incarnation only." }
-        }
-        @if hidden > 0 { p class="note" { (hidden) " threads with shorter gaps are in summary.json." } }
-        p class="note" {
-            "The longest gap is the longest time between the starts of two duty cycles: what else ran on the core, or a sleep \
-             that the idle strategy asked for."
-        }
-    }
 }

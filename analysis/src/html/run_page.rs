@@ -1,16 +1,18 @@
 //! The HTML page of a run.
 
-use super::curve::Curve;
 use super::page::{page, section};
-use super::{
-    incidents, noise_plot, overview, percentile_plot, stage_bars, table, tail_bars, timeline_plot, trading,
-};
+use super::{noise_plot, overview, stage_bars, table, tail_bars, timeline_plot};
+use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::report;
-use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
 use crate::tail::Tail;
 use crate::timeline::Timeline;
+use hdrhistogram::Histogram;
 use maud::{Markup, html};
+use protocol::flow::Stage;
+
+/// Maximum number of rows of a table.
+const MAX_ROWS: usize = 50;
 
 /// The saved results of a run that its HTML page shows.
 #[derive(Clone, Debug)]
@@ -18,7 +20,7 @@ pub struct SavedRun {
     /// `summary.json`.
     pub summary: Summary,
     /// `histograms.hlog`, or what is wrong with it.
-    pub curves: Result<Vec<Curve>, String>,
+    pub histograms: Result<Vec<(Measure, Histogram<u64>)>, String>,
     /// `timeline.json`, or what is wrong with it.
     pub timeline: Result<Timeline, String>,
     /// `tail.json`, or what is wrong with it: older versions have none.
@@ -41,24 +43,10 @@ pub fn run_page(run: &SavedRun) -> String {
         @if let Some(noise) = run.tail.as_ref().ok().and_then(|tail| noise_plot::draw(&tail.noise, tail.kernel.as_ref(), &tail.notes)) {
             (section("noise-section", "The machine's noise", &noise))
         }
-        @if let Some(trading) = trading::draw(summary) {
-            (section("trading", "Trading", &trading))
+        @for (heading, grids) in report::sections(summary, MAX_ROWS) {
+            @let id = heading.to_lowercase().replace(' ', "-");
+            (section(&id, heading, &html! { @for grid in &grids { (table::table(grid)) } }))
         }
-        @if let Some(incidents) = incidents::draw(summary) {
-            (section("incidents", "Strategies that died", &incidents))
-        }
-        @if let Some(comebacks) = report::role_restarts::grid(summary) {
-            (section("comebacks", "Came back from their journals", &table::table(&comebacks)))
-        }
-        @let venues = report::venues::grids(summary);
-        @if !venues.is_empty() {
-            (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid)) } }))
-        }
-        @let strategies = report::strategies::grids(summary);
-        @if !strategies.is_empty() {
-            (section("strategies", "By strategy", &html! { @for grid in &strategies { (table::table(grid)) } }))
-        }
-        (section("threads", "Threads", &overview::threads(summary)))
     };
     let title = format!("Run {}", summary.run);
     let dim = format!("started {}, bulkhead {}", summary.started, summary.version);
@@ -68,13 +56,40 @@ pub fn run_page(run: &SavedRun) -> String {
 fn latency_section(run: &SavedRun) -> Markup {
     html! {
         figure {
-            @match &run.curves {
-                Ok(curves) => (percentile_plot::draw(&run.summary, curves)),
+            @match &run.histograms {
+                Ok(histograms) => (percentiles(&run.summary, histograms)),
                 Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
             }
         }
-        (measures(&run.summary))
+        (table::table(&report::tables::measures(&run.summary, true)))
     }
+}
+
+/// The measures in the percentile plot, with the classes of their lines: sums thick, hand-offs
+/// thin.
+const DRAWN: [(Measure, &str); 6] = [
+    (Measure::RtVenueFromDue, "c2 strong dash"),
+    (Measure::RtVenue, "c1 strong"),
+    (Measure::Stage(Stage::Submit), "c3"),
+    (Measure::Stage(Stage::Dispatch), "c4 dash"),
+    (Measure::Stage(Stage::Completion), "c5 dots"),
+    (Measure::Stage(Stage::Return), "c6 dashdot"),
+];
+
+/// Draws the percentile curves, or a text if there is nothing to draw.
+fn percentiles(summary: &Summary, histograms: &[(Measure, Histogram<u64>)]) -> Markup {
+    let curve = |(measure, class): &(Measure, &'static str)| {
+        let (_, histogram) = histograms.iter().find(|(other, _)| other == measure)?;
+        Some((*measure, *class, percentile_plot::curve(histogram)))
+    };
+    let curves: Vec<_> = DRAWN.iter().filter_map(curve).collect();
+    let mut lines = Vec::new();
+    for (measure, class, points) in &curves {
+        let figures = summary.distribution(*measure);
+        lines.push(PercentileLine { name: measure.name(), class, points, figures });
+    }
+    let none = || html! { p class="none" { "Too few orders came back for a percentile." } };
+    percentile_plot::draw("percentiles", &lines).unwrap_or_else(none)
 }
 
 fn time_section(run: &SavedRun) -> Markup {
@@ -89,30 +104,5 @@ fn time_section(run: &SavedRun) -> Markup {
             }
         },
         Err(error) => html! { p class="none" { "No times: timeline.json: " (error) } },
-    }
-}
-
-/// Every measure with every percentile.
-fn measures(summary: &Summary) -> Markup {
-    let strong = [Measure::RtVenue, Measure::RtVenueFromDue];
-    html! {
-        table {
-            thead { tr {
-                th { "measure" } th class="wordy" { "what it is" } th class="n" { "orders" } th class="n" { "least" } th class="n" { "p50" }
-                th class="n" { "p90" } th class="n" { "p99" } th class="n" { "p99.9" } th class="n" { "p99.99" }
-                th class="n" { "greatest" }
-            } }
-            tbody { @for measure in summary.measures() {
-                @let f = summary.distribution(measure);
-                tr class=[strong.contains(&measure).then_some("strong")] {
-                    th scope="row" { @if matches!(measure, Measure::Exchange(_) | Measure::StallFree) { "· " } (measure.name()) }
-                    td class="wordy" { (stage_bars::meaning(measure)) }
-                    td class="n" { (count(f.count)) }
-                    @for value in [f.min_ns, f.p50_ns, f.p90_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns] {
-                        td class="n" { (duration_or_dash(value)) }
-                    }
-                }
-            } }
-        }
     }
 }

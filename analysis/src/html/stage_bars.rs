@@ -6,11 +6,11 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, coordinate, text, text_width};
-use crate::report::units::{count, duration, duration_or_dash};
-use crate::summary::{Distribution, Measure, PercentileBreakdown, Summary};
+use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
+use crate::report::units::{count, duration};
+use crate::summary::{Measure, PercentileBreakdown, Summary};
 use maud::{Markup, html};
-use protocol::flow::{Stage, StageInfo};
+use protocol::flow::Stage;
 use protocol::plan::Stamps;
 
 /// The stages without the venue, each with its CSS class: hand-offs bright, the engine's own work
@@ -24,22 +24,13 @@ pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6"),
 ];
 
-/// A percentile of the summary: its key's beginning and how to get it.
-type Percentile = (&'static str, fn(&Distribution) -> Option<u64>);
-
-const COLUMNS: [Percentile; 2] = [("p50", |figures| figures.p50_ns), ("p99", |figures| figures.p99_ns)];
-
-/// Draws the stages' mean times around the median and around p99 as bars, and the table of
-/// percentiles.
+/// Draws a bar for the orders around the median and one for those around p99.
 pub fn draw(summary: &Summary) -> Markup {
     if summary.plan.stamps == Stamps::Ends {
-        return html! {
-            p class="none" { "The stages were not stamped (--stamps ends)." }
-            (table(summary))
-        };
+        return html! { p class="none" { "The stages were not stamped (--stamps ends)." } };
     }
     html! {
-        @for (name, _) in COLUMNS {
+        @for name in ["p50", "p99"] {
             @match summary.percentile_breakdowns.iter().find(|around| around.percentile == name).and_then(bar) {
                 Some(drawing) => figure { (drawing) },
                 None => p class="none" { "Too few orders came back for those around the " (name) " of rt_venue." },
@@ -48,10 +39,7 @@ pub fn draw(summary: &Summary) -> Markup {
         p class="note" {
             "Each bar is of the same orders: those around that percentile of rt_venue, and what each stage took of them on average. So the              pieces add up to the rt_venue of these orders. venue_service, the time at the venue, is left out."
         }
-        (table(summary))
-        p class="note" {
-            "The stages' own percentiles. They do not add up: half of the orders are below the median of every stage, but not the same half."
-        }
+        (legend(STAGES.map(|(stage, class)| (class, stage.name().to_owned()))))
     }
 }
 
@@ -100,45 +88,4 @@ fn bar(around: &PercentileBreakdown) -> Option<Markup> {
         pieces.iter().map(|(stage, _, value, ..)| format!("{} {}", stage.name(), words(*value))).collect();
     let title = format!("Where the time of the orders around {name} went");
     Some(frame.drawing(&format!("stages-{name}"), &title, &format!("{}.", parts.join(", ")), &content))
-}
-
-/// Stage, colour, and its own percentiles.
-fn table(summary: &Summary) -> Markup {
-    html! {
-        table {
-            thead { tr {
-                th { "stage" } th { "what it is" }
-                @for (name, _) in COLUMNS { th class="n" { (name) } }
-            } }
-            tbody {
-                @for (stage, class) in STAGES {
-                    tr {
-                        th scope="row" { span class={ "swatch " (class) } {} (stage.name()) }
-                        td { (meaning(stage)) }
-                        @for (_, of) in COLUMNS { td class="n" { (duration_or_dash(of(summary.distribution(stage)))) } }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Returns a phrase for what a stage measures, such as the way from engine to gateway.
-pub fn meaning(measure: Measure) -> String {
-    let words = match measure {
-        Measure::Stage(stage) => {
-            let StageInfo { from, to, meaning, .. } = stage.info();
-            return format!("{meaning}, {} − {}", to.name(), from.name());
-        }
-        Measure::Exchange(part) => return format!("part of venue_service: {}", part.info().meaning),
-        Measure::RoundTrip => "t8 − t1",
-        Measure::RtVenue => "round trip less the venue",
-        Measure::RtVenueFromDue => "the same, from when it was due",
-        Measure::SendLag => "how late the order was sent, t1 − due",
-        Measure::GatewayLateness => "how late the gateway was, t5 − release",
-        Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
-        Measure::TickToExchange => "from that write until the exchange has the order",
-        Measure::StallFree => "rt_venue of orders that no stall of the machine touched",
-    };
-    words.into()
 }

@@ -10,7 +10,13 @@ pub(super) fn table(grid: &Grid) -> Markup {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(column)).filter(|cell| *cell != "–");
         column >= grid.keys && cells.all(|cell| cell.contains(|c: char| c.is_ascii_digit()))
     };
-    let side = |column: usize| if is_figure(column) { "n" } else { "" };
+    let is_wordy =
+        |column: usize| grid.rows.iter().any(|row| row.cells.get(column).is_some_and(|cell| cell.len() > 40));
+    let side = |column: usize| match column {
+        _ if is_figure(column) => "n",
+        _ if column >= grid.keys && is_wordy(column) => "wordy",
+        _ => "",
+    };
     let class = |column: usize, cell: &str| match cell {
         "yes" => "good",
         "late" => "warn",
@@ -19,7 +25,7 @@ pub(super) fn table(grid: &Grid) -> Markup {
     };
     html! {
         table {
-            caption { (grid.title) }
+            @if !grid.title.is_empty() { caption { (grid.title) } }
             thead { tr { @for (column, head) in grid.head.iter().enumerate() { th class=(side(column)) { (head) } } } }
             tbody { @for row in &grid.rows { tr {
                 @for (column, cell) in row.cells.iter().enumerate() {

@@ -3,9 +3,10 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, coordinate, text, text_width};
-use crate::report::units::{count, duration, duration_or_dash, percent};
-use crate::tail::{Cause, NanosByCause, Tail, TailPercentiles, TailShare};
+use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
+use super::table::table;
+use crate::report::units::{count, duration, percent};
+use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
 
 /// Each cause with its colour: the machine's bright, what is usual grey.
@@ -28,13 +29,14 @@ pub fn draw(tail: &Tail) -> Option<Markup> {
         return None;
     }
     Some(html! {
-        (legend())
+        (legend(CAUSES.map(|(cause, class)| (class, cause.name().to_owned()))))
         @for share in &tail.slowest { figure { (bars(share)) } }
         p class="note" {
             "Every tick of an order's way has one cause, found from stamps and from the gaps that each thread records in its own duty cycle: "
             (CAUSES.map(|(cause, _)| format!("{}: {}", cause.name(), meaning(cause))).join("; ")) "."
         }
-        (free(tail))
+        h3 { "With and without the machine's stalls" }
+        (table(&tail.stall_free_grid()))
     })
 }
 
@@ -49,12 +51,6 @@ const fn meaning(cause: Cause) -> &'static str {
         Cause::Usual => "up to the median of the stage",
         Cause::Unexplained => "the rest",
     }
-}
-
-fn legend() -> Markup {
-    html! { p class="legend" { @for (cause, class) in CAUSES {
-        span class="key" { span class={ "swatch " (class) } {} (cause.name()) } " "
-    } } }
 }
 
 fn bars(share: &TailShare) -> Markup {
@@ -109,35 +105,6 @@ fn pieces(causes: &NanosByCause) -> Vec<(&'static str, Cause, u64, u64)> {
         from = from.saturating_add(ns);
     }
     pieces
-}
-
-/// Both percentiles side by side, with the share that is taken out.
-fn free(tail: &Tail) -> Markup {
-    let out = tail.stall_affected as f64 / tail.orders.max(1) as f64;
-    let row = |name: &str, of: &TailPercentiles, orders: u64| {
-        let TailPercentiles { p50_ns, p99_ns, p999_ns } = *of;
-        html! { tr {
-            th scope="row" { (name) }
-            td class="n" { (count(orders)) }
-            @for ns in [p50_ns, p99_ns, p999_ns] { td class="n" { (duration_or_dash(ns)) } }
-        } }
-    };
-    html! {
-        h3 { "With and without the machine's stalls" }
-        table {
-            thead { tr {
-                th { "rt_venue of" } th class="n" { "orders" } th class="n" { "p50" } th class="n" { "p99" } th class="n" { "p99.9" }
-            } }
-            tbody {
-                (row("all orders", &tail.all, tail.orders))
-                (row(&format!("those that no stall touched: {} taken out", percent(Some(out))), &tail.stall_free,
-                    tail.orders.saturating_sub(tail.stall_affected)))
-            }
-        }
-        p class="note" {
-            "An order is taken out if a gap of a thread, or the backlog behind one, touched it: by the gaps alone, never by its own latency."
-        }
-    }
 }
 
 #[cfg(test)]

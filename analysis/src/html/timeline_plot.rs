@@ -5,8 +5,10 @@ use super::incidents::Lanes;
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, SvgPath, coordinate, line, text};
+use super::table::table;
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::summary::{IncidentSummary, Summary};
+use crate::table::Grid;
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -184,21 +186,26 @@ fn stalls(timeline: &Timeline, summary: &Summary) -> Markup {
             }
             "." @if listed < total { " The " (listed) " longest are marked:" }
         }
-        table {
-            thead { tr {
-                th class="n" { "mark" } th class="n" { "at" } th class="n" { "length" } th class="n" { "orders caught" }
-                th class="n" { "longest wait" } th { "in stage" }
-            } }
-            tbody { @for (number, stall) in timeline.stalls.iter().enumerate() { tr {
-                td class="n" { (number + 1) }
-                td class="n" { (format!("{:.4} s", stall.at_ns as f64 / 1e9)) }
-                td class="n" { (duration(stall.length_ns)) }
-                td class="n" { (count(stall.orders)) }
-                td class="n" { (duration(stall.worst_ns)) }
-                td { (stall.stage) }
-            } } }
-        }
+        (table(&listed_stalls(timeline)))
     }
+}
+
+fn listed_stalls(timeline: &Timeline) -> Grid {
+    let stalls: Vec<(usize, &Stall)> = (1..).zip(&timeline.stalls).collect();
+    Grid::from_rows(
+        "stalls",
+        "",
+        1,
+        &[
+            ("mark", &|(number, _): &(usize, &Stall)| number.to_string()),
+            ("at", &|(_, stall)| format!("{:.4} s", stall.at_ns as f64 / 1e9)),
+            ("length", &|(_, stall)| duration(stall.length_ns)),
+            ("orders caught", &|(_, stall)| count(stall.orders)),
+            ("longest wait", &|(_, stall)| duration(stall.worst_ns)),
+            ("in stage", &|(_, stall)| stall.stage.clone()),
+        ],
+        &stalls,
+    )
 }
 
 fn description(timeline: &Timeline, died: &[IncidentSummary]) -> String {

@@ -2,15 +2,14 @@
 
 use super::time::{LogTimebase, signed};
 use super::truncation::MergedCounts;
-use super::{Format, InspectError, check_no_problems, log, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, RunOutcome, RunRecord};
-use crate::report::fit_to_width;
 use crate::report::grid::wrap_indented;
-use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
+use crate::table::{Column, Grid};
 use protocol::plan::Role;
 use protocol::stamps::{Point, Record};
 use protocol::status::StatusField;
@@ -54,7 +53,7 @@ struct FolderListing<'a> {
 }
 
 /// Prints one row for each log in a run's folder, and the problems of each.
-pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
+pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> anyhow::Result<()> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::new(&record);
     let merged = MergedCounts::read(folder);
@@ -105,7 +104,7 @@ fn read_log_row(
             .map(|what| format!("{}: {what}", file_name(name)))
     };
     LogRow {
-        state: Some(log::state_name(status)),
+        state: Some(status.state().name()),
         pid: word(StatusField::Pid),
         core: status.core(),
         records: log.records(),
@@ -202,33 +201,23 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
     // Shown only if some strategy has more than one epoch: the table is already wide.
     let with_epochs = lines.iter().any(|line| line.epochs > Some(1));
-    let mut columns =
-        vec!["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"];
-    if with_epochs {
-        columns.push("epochs");
-    }
-    let mut table = table(ruled(), &columns);
-    for line in lines {
-        let faults =
-            line.minor_faults.zip(line.major_faults).map(|(minor, major)| minor.saturating_add(major));
-        let mut row = vec![
-            line.thread.clone(),
-            line.pid.map_or_else(dash, |pid| pid.to_string()),
-            line.core.map_or_else(dash, |core| core.to_string()),
-            short(line.records),
-            seconds(line.first_s),
-            seconds(line.last_s),
-            number(line.voluntary_switches),
-            number(line.involuntary_switches),
-            number(faults),
-            line.longest_gap_ns.map_or_else(dash, duration),
-        ];
-        if with_epochs {
-            row.push(number(line.epochs));
-        }
-        table.add_row(row);
-    }
-    print_lines(out, fit_to_width(&table))?;
+    let faults =
+        |line: &LogRow| number(line.minor_faults.zip(line.major_faults).map(|(a, b)| a.saturating_add(b)));
+    let columns: [Column<'_, LogRow>; 11] = [
+        ("thread", &|line| line.thread.clone()),
+        ("pid", &|line| line.pid.map_or_else(dash, |pid| pid.to_string())),
+        ("core", &|line| line.core.map_or_else(dash, |core| core.to_string())),
+        ("stamps", &|line| short(line.records)),
+        ("first", &|line| seconds(line.first_s)),
+        ("last", &|line| seconds(line.last_s)),
+        ("vol", &|line| number(line.voluntary_switches)),
+        ("invol", &|line| number(line.involuntary_switches)),
+        ("faults", &faults),
+        ("gap", &|line| line.longest_gap_ns.map_or_else(dash, duration)),
+        ("epochs", &|line| number(line.epochs)),
+    ];
+    let columns = &columns[..columns.len() - usize::from(!with_epochs)];
+    write!(out, "{}", Grid::from_rows("logs", "", 1, columns, lines).terminal(false))?;
     if !problems.is_empty() {
         writeln!(out)?;
     }

@@ -2,11 +2,12 @@
 
 use super::time::LogTimebase;
 use super::truncation::MergedCounts;
-use super::{Format, InspectError, Options, print_lines};
+use super::{Format, Options, no_such_order, print_lines};
 use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
+use anyhow::bail;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
-use protocol::status::{StatusField, ThreadState, ThreadStatus};
+use protocol::status::StatusField;
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -49,7 +50,7 @@ struct StampRow {
 }
 
 /// Prints header, status and records of one stamp log.
-pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
+pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> anyhow::Result<()> {
     let mut log = LogReader::open(path, None)?;
     let beside = LogTimebase::for_log(path);
     let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
@@ -63,15 +64,15 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> R
     let thread = name.trim_end_matches(EXTENSION).trim_end_matches('.');
     let beside = path.parent().map_or_else(|| MergedCounts::read(Path::new(".")), MergedCounts::read);
     let cut = beside.missing_tail(thread, log.status(), scan.total, scan.sums);
-    let path = || path.display().to_string();
-    if let (None, Some(what)) = (&scan.damage, cut) {
-        return Err(InspectError::Cut { file: path(), what });
-    }
-    match (scan.damage, options.order) {
-        (Some(damage), _) => Err(damage.into()),
-        (None, _) if is_other => Err(InspectError::OtherRun { file: path() }),
-        (None, Some(order)) if scan.matching == 0 => Err(InspectError::NoSuchOrder { path: path(), order }),
-        (None, _) => Ok(()),
+    let file = path.display();
+    match (scan.damage, cut, options.order) {
+        (Some(damage), ..) => Err(damage.into()),
+        (None, Some(what), _) => bail!("{file}: {what}"),
+        _ if is_other => {
+            bail!("{file}: belongs to another run than the run.json beside it: move it out of that folder")
+        }
+        (.., Some(order)) if scan.matching == 0 => Err(no_such_order(path, order)),
+        _ => Ok(()),
     }
 }
 
@@ -93,7 +94,7 @@ fn text(
         header.creator_pid
     )?;
     let core = status.core().map_or_else(|| "not pinned".into(), |core| format!("core {core}"));
-    writeln!(out, "  {}, pid {}, {core}", state_name(&status), status.get(StatusField::Pid))?;
+    writeln!(out, "  {}, pid {}, {core}", status.state().name(), status.get(StatusField::Pid))?;
     let error = status.error();
     if !error.is_empty() {
         writeln!(out, "  error: {error}")?;
@@ -168,7 +169,7 @@ fn json(
             "bytes": bytes, "capacity": capacity, "creator_pid": creator_pid,
             "run_hash": format!("{run:016x}"), "index": index,
         },
-        "state": state_name(&status),
+        "state": status.state().name(),
         "pid": status.get(StatusField::Pid),
         "core": status.core(),
         "error": status.error(),
@@ -224,18 +225,7 @@ fn subject(record: &Record) -> String {
     }
 }
 
-/// Returns the name of a thread's state, such as `running`.
-pub(super) const fn state_name(status: &ThreadStatus) -> &'static str {
-    match status.state() {
-        ThreadState::Starting => "starting",
-        ThreadState::Ready => "ready",
-        ThreadState::Running => "running",
-        ThreadState::Done => "done",
-        ThreadState::Failed => "failed",
-    }
-}
-
-/// The number of records that a pass over a log read, matched and printed.
+/// Result of records that a pass over a log read, matched and printed.
 pub(super) struct LogScan {
     /// Number of readable records in the log.
     pub total: u64,

@@ -10,15 +10,11 @@ mod time;
 mod truncation;
 mod worst;
 
-use crate::document::DocumentError;
 use crate::escape::single_line;
-use crate::logfile::LogError;
-use crate::merge::MergeError;
-
+use anyhow::{Context, Result, anyhow, bail};
 use protocol::wire::OrderId;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
-use thiserror::Error;
 
 /// The selection and output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,96 +43,22 @@ pub enum Format {
     Csv,
 }
 
-/// An error of `launcher inspect`, mostly returned after everything readable was printed.
-#[derive(Debug, Error)]
-pub enum InspectError {
-    /// The path does not exist or cannot be read.
-    #[error("{path}: {source}")]
-    Path {
-        /// Path as given.
-        path: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A log is invalid or damaged.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The folder does not hold a run.
-    #[error(transparent)]
-    Record(#[from] DocumentError),
-    /// The log belongs to another run than the record next to it.
-    #[error("{file}: belongs to another run than the run.json beside it: move it out of that folder")]
-    OtherRun {
-        /// Path of the log.
-        file: String,
-    },
-    /// The log is valid but truncated.
-    #[error("{file}: {what}")]
-    Cut {
-        /// Path of the log.
-        file: String,
-        /// What the file or folder lacks, as text.
-        what: String,
-    },
-    /// The folder has problems, each of which was printed.
-    #[error("{}{first}", problem_count(*.count, .folder))]
-    Problems {
-        /// Path of the folder.
-        folder: String,
-        /// Number of problems.
-        count: usize,
-        /// First problem.
-        first: String,
-    },
-    /// No log has a stamp of the order.
-    #[error("{path}: no stamp of order {order}: see the logs' orders with `inspect` on a strategy's log")]
-    NoSuchOrder {
-        /// Path that was searched.
-        path: String,
-        /// The requested order.
-        order: OrderId,
-    },
-    /// An option requires a folder.
-    #[error("{log}: --worst needs a run's folder: the log of one thread does not say what the others did")]
-    NeedsFolder {
-        /// Path of the log.
-        log: String,
-    },
-    /// An option requires a log.
-    #[error("{folder}: --head and --tail need a log: name one of the .stamps files in this folder")]
-    NeedsLog {
-        /// Path of the folder.
-        folder: String,
-    },
-    /// The logs cannot be merged.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-    /// No order returned with all its stamps.
-    #[error("{path}: no order has all stamps t1 to t8: nothing can be said about its slowest ones")]
-    NothingMeasured {
-        /// Path of the folder.
-        path: String,
-    },
-    /// The output cannot be written.
-    #[error("output: {0}")]
-    Output(#[from] io::Error),
-}
-
-/// Prints a stamp log, or the logs in the folder of a run, to `out`. A broken pipe ends the output
-/// without an error.
+/// Prints a log or the folder of a run to `out`. A broken pipe ends the output without an error.
 ///
 /// # Errors
-/// [`InspectError`], after everything readable was printed.
-pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
-    let facts = std::fs::metadata(path)
-        .map_err(|source| InspectError::Path { path: path.display().to_string(), source })?;
+/// What is wrong with the path, mostly after everything readable was printed.
+pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<()> {
+    let name = path.display();
+    let facts = std::fs::metadata(path).with_context(|| name.to_string())?;
     let printed = match (facts.is_dir(), options.order) {
         (false, _) if options.worst.is_some() => {
-            Err(InspectError::NeedsFolder { log: path.display().to_string() })
+            bail!(
+                "{name}: --worst needs a run's folder: the log of one thread does not say what the others did"
+            )
         }
         (false, _) => log::inspect(path, options, out),
         (true, _) if options.head.or(options.tail).is_some() => {
-            Err(InspectError::NeedsLog { folder: path.display().to_string() })
+            bail!("{name}: --head and --tail need a log: name one of the .stamps files in this folder")
         }
         (true, None) if options.worst.is_some() => {
             worst::inspect(path, options.worst.unwrap_or_default(), options.format, out)
@@ -144,34 +66,28 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
         (true, None) => folder::inspect(path, options.format, out),
         (true, Some(order)) => order::inspect(path, order, options.format, out),
     };
-    let flushed = match out.flush() {
-        Ok(()) => printed,
-        Err(error) => printed.and(Err(error.into())),
-    };
-    match flushed {
-        Err(InspectError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+    match printed.and(out.flush().map_err(anyhow::Error::from)) {
+        Err(error) => match error.downcast_ref::<io::Error>() {
+            Some(closed) if closed.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Some(_) => Err(error.context("output")),
+            None => Err(error),
+        },
+        ended => ended,
     }
 }
 
-/// Formats a number of problems.
-fn problem_count(count: usize, folder: &str) -> String {
-    if count == 1 {
-        format!("a problem in {folder}: ")
-    } else {
-        format!("{count} problems in {folder}, first: ")
-    }
+/// The error of an order without a stamp in any log of a path.
+fn no_such_order(path: &Path, order: OrderId) -> anyhow::Error {
+    let path = path.display();
+    anyhow!("{path}: no stamp of order {order}: see the logs' orders with `inspect` on a strategy's log")
 }
 
 /// Returns an error if there are problems.
-fn check_no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
-    match problems.first() {
-        None => Ok(()),
-        Some(first) => Err(InspectError::Problems {
-            folder: folder.display().to_string(),
-            count: problems.len(),
-            first: first.clone(),
-        }),
+fn check_no_problems(folder: &Path, problems: &[String]) -> Result<()> {
+    match (problems, folder.display()) {
+        ([], _) => Ok(()),
+        ([only], folder) => bail!("a problem in {folder}: {only}"),
+        ([first, ..], folder) => bail!("{} problems in {folder}, first: {first}", problems.len()),
     }
 }
 

@@ -1,15 +1,14 @@
 //! Prints one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
-use super::{Format, InspectError, check_no_problems, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, no_such_order, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, order_name};
 use crate::record::RunRecord;
-use crate::report::fit_to_width;
 use crate::report::grid::wrap_indented;
-use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
+use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::plan::Role;
 use protocol::stamps::{Point, Record, TopOfBookWritten};
@@ -95,13 +94,14 @@ pub(super) fn inspect(
     order: OrderId,
     format: Format,
     out: &mut impl Write,
-) -> Result<(), InspectError> {
+) -> anyhow::Result<()> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();
+    let is_of_order = |record: &Record| record.id == order && record.point.is_of_order();
     for thread in 0..record.plan.threads.len() {
-        if let Err(problem) = search_order(folder, &record, thread, order, &mut found) {
+        if let Err(problem) = search(folder, &record, thread, is_of_order, &mut found) {
             problems.push(problem);
         }
     }
@@ -137,7 +137,7 @@ pub(super) fn inspect(
     };
     match format {
         _ if steps.is_empty() && problems.is_empty() => {
-            return Err(InspectError::NoSuchOrder { path: folder.display().to_string(), order });
+            return Err(no_such_order(folder, order));
         }
         Format::Text => text(&path, out)?,
         Format::Json => print_json(out, &path)?,
@@ -172,30 +172,29 @@ fn point_label(point: &str, report: u8) -> String {
     if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
-/// Adds the order's stamps of one log. Returns the problem of a log that cannot be read to its end.
-fn search_order(
+/// Adds the records of one log that `is_wanted` selects. Returns the problem of a log that cannot
+/// be read to its end.
+fn search(
     folder: &Path,
     record: &RunRecord,
     thread: usize,
-    order: OrderId,
+    is_wanted: impl Fn(&Record) -> bool,
     found: &mut Vec<FoundStamp>,
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let counted = (block.first..).zip(block.records());
-        found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
-            |(number, record)| FoundStamp {
-                point: record.point,
-                report: report_of(&record),
-                detail: record.detail,
-                value: record.value,
-                record: number,
-                thread: name.into(),
-                pid,
-            },
-        ));
+        let counted = (block.first..).zip(block.records()).filter(|(_, record)| is_wanted(record));
+        found.extend(counted.map(|(number, record)| FoundStamp {
+            point: record.point,
+            report: report_of(&record),
+            detail: record.detail,
+            value: record.value,
+            record: number,
+            thread: name.into(),
+            pid,
+        }));
     }
     Ok(())
 }
@@ -220,30 +219,13 @@ fn search_touch(
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
     let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
-    let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
-    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let pid = log.status().get(StatusField::Pid);
-    while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let is_trigger = |record: &Record| {
-            TopOfBookWritten::from_record(record)
-                .is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
-        };
-        if let Some((number, record)) =
-            (block.first..).zip(block.records()).find(|(_, record)| is_trigger(record))
-        {
-            found.push(FoundStamp {
-                point: Point::TopOfBook,
-                report: 0,
-                detail: 0,
-                value: record.value,
-                record: number,
-                thread: name.into(),
-                pid,
-            });
-            return Ok(());
-        }
-    }
-    Err(never())
+    let is_it = |record: &Record| {
+        let written = TopOfBookWritten::from_record(record);
+        written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
+    };
+    let before = found.len();
+    search(folder, record, thread, is_it, found)?;
+    if found.len() == before { Err(never()) } else { Ok(()) }
 }
 
 fn path_steps(found: &[FoundStamp], base: &LogTimebase) -> Vec<PathStep> {
@@ -300,28 +282,24 @@ fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
         head += &format!("; sent {} after it was due", signed(late));
     }
     writeln!(out, "{}\n", wrap_indented(&head, "  "))?;
-    let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
-    let mut table = table(ruled(), &["point", "thread", "since t1", "took", "stage"]);
-    for column in [1, 4] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
-        }
-    }
-    for step in path.steps {
-        let stage = if step.point == Point::Rejected.name() {
-            format!("reason {}", step.value)
-        } else {
-            step.stage.unwrap_or("").into()
-        };
-        table.add_row([
-            point_label(step.point, step.report),
-            step.thread.clone(),
-            dash(step.since_t1_ns),
-            step.stage_ns.map_or_else(String::new, signed),
-            stage,
-        ]);
-    }
-    print_lines(out, fit_to_width(&table))?;
+    let stage = |step: &PathStep| match step.point == Point::Rejected.name() {
+        true => format!("reason {}", step.value),
+        false => step.stage.unwrap_or("").into(),
+    };
+    let grid = Grid::from_rows(
+        "path",
+        "",
+        3,
+        &[
+            ("point", &|step: &PathStep| point_label(step.point, step.report)),
+            ("thread", &|step| step.thread.clone()),
+            ("stage", &stage),
+            ("took", &|step| step.stage_ns.map_or_else(String::new, signed)),
+            ("since t1", &|step| step.since_t1_ns.map_or_else(|| "–".into(), signed)),
+        ],
+        path.steps,
+    );
+    write!(out, "{}", grid.terminal(false))?;
     let mut pids: Vec<String> =
         path.steps.iter().map(|step| format!("{} {}", step.thread, step.pid)).collect();
     pids.sort();

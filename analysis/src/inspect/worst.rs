@@ -1,15 +1,15 @@
 //! Inspection of a run's slowest orders: shares by cause, percentiles without the machine's stalls,
 //! each of the worst orders.
 
-use super::{Format, InspectError, print_csv, print_json, print_lines};
+use super::{Format, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::merge::merge;
-use crate::numbers::{count, duration, duration_or_dash, percent};
+use crate::numbers::{count, duration, percent};
 use crate::record::RunRecord;
 use crate::report::grid::wrap_indented;
-use crate::report::tables::{ruled, table};
-use crate::report::{fit_to_width, width};
-use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailPercentiles};
+use crate::report::width;
+use crate::table::{Column, Grid};
+use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -41,12 +41,15 @@ pub(super) fn inspect(
     worst: usize,
     format: Format,
     out: &mut impl Write,
-) -> Result<(), InspectError> {
+) -> anyhow::Result<()> {
     let record = RunRecord::read(folder)?;
     let merged = merge(folder, &record, |_, _| {})?;
     let tail = Tail::from_run(&record, &merged, worst);
     if tail.orders == 0 {
-        return Err(InspectError::NothingMeasured { path: folder.display().to_string() });
+        anyhow::bail!(
+            "{}: no order has all stamps t1 to t8: nothing can be said about its slowest ones",
+            folder.display()
+        );
     }
     match format {
         Format::Text => text(&tail, out)?,
@@ -80,35 +83,17 @@ fn worst_stage_rows(order: &ExplainedOrder) -> impl Iterator<Item = WorstStageRo
 }
 
 fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
-    let Tail { orders, stall_affected: touched, .. } = tail;
-    writeln!(out, "run {}: why the slowest of {} orders were slow (rt_venue)\n", tail.run, count(*orders))?;
-    let mut figures = table(ruled(), &["orders", "p50", "p99", "p99.9", "share"]);
-    let free = orders - touched;
-    for (name, TailPercentiles { p50_ns, p99_ns, p999_ns }, counted) in
-        [("all", tail.all, *orders), ("untouched by the machine's stalls", tail.stall_free, free)]
-    {
-        let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
-        figures.add_row([name.into(), p50, p99, p999, percent(Some(counted as f64 / *orders as f64))]);
-    }
-    print_lines(out, fit_to_width(&figures))?;
-    if !tail.slowest.is_empty() {
-        writeln!(out)?;
-        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::DISPLAY_ORDER.map(Cause::name)).collect();
-        let mut shares = table(ruled(), &head);
-        for share in &tail.slowest {
-            shares.add_row(shares_of(&share.fraction, &share.causes_ns, share.causes_ns.total()));
-        }
-        print_lines(out, fit_to_width(&shares))?;
+    let orders = count(tail.orders);
+    writeln!(out, "run {}: why the slowest of {orders} orders were slow (rt_venue)\n", tail.run)?;
+    write!(out, "{}", tail.stall_free_grid().terminal(false))?;
+    if let Some(widest) = tail.slowest.first() {
+        let whole = |share: &TailShare| (share.fraction.clone(), share.causes_ns, share.causes_ns.total());
+        let shares = tail.slowest.iter().map(whole).collect();
+        write!(out, "\n{}", cause_grid("slowest", shares).terminal(false))?;
         // By stage only for the widest fraction; the narrower ones are in the JSON.
-        writeln!(out)?;
-        let head: Vec<&str> =
-            ["of the slowest 1 %"].into_iter().chain(Cause::DISPLAY_ORDER.map(Cause::name)).collect();
-        let mut stages = table(ruled(), &head);
-        let whole = tail.slowest[0].causes_ns.total();
-        for (stage, causes) in &tail.slowest[0].stages {
-            stages.add_row(shares_of(stage, causes, whole));
-        }
-        print_lines(out, fit_to_width(&stages))?;
+        let whole = widest.causes_ns.total();
+        let stages = widest.stages.iter().map(|(stage, causes)| (stage.clone(), *causes, whole)).collect();
+        write!(out, "\n{}", cause_grid("of the slowest 1 %", stages).terminal(false))?;
     }
     writeln!(out)?;
     for order in &tail.worst {
@@ -132,7 +117,16 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     print_lines(out, tail.notes.iter().map(|note| wrap_indented(&format!("note: {note}"), "  ")))
 }
 
-fn shares_of(name: &str, causes: &NanosByCause, whole: u64) -> Vec<String> {
-    let share = |cause| percent((whole > 0).then(|| causes.get(cause) as f64 / whole as f64));
-    [name.to_owned()].into_iter().chain(Cause::DISPLAY_ORDER.map(share)).collect()
+/// Returns a table of the shares of the causes in some times, each with the whole that it is part
+/// of.
+fn cause_grid(head: &str, times: Vec<(String, NanosByCause, u64)>) -> Grid {
+    let share = |cause| {
+        move |(_, causes, whole): &(String, NanosByCause, u64)| {
+            percent((*whole > 0).then(|| causes.get(cause) as f64 / *whole as f64))
+        }
+    };
+    let shares = Cause::DISPLAY_ORDER.map(|cause| (cause.name(), share(cause)));
+    let mut columns: Vec<Column<'_, (String, NanosByCause, u64)>> = vec![(head, &|row| row.0.clone())];
+    columns.extend(shares.iter().map(|(name, share)| (*name, share as _)));
+    Grid::from_rows("causes", "", 1, &columns, &times)
 }

@@ -37,7 +37,7 @@ impl LogStore for Path {
         let path = log_path(self, thread_name(plan, thread));
         match std::fs::symlink_metadata(&path) {
             Ok(facts) => Ok(facts.len()),
-            Err(source) => Err(LogError::Io { file: path.display().to_string(), source }),
+            Err(source) => Err(LogError::unreadable(path.display().to_string(), source)),
         }
     }
 
@@ -65,7 +65,7 @@ impl LogStore for [Vec<u8>] {
 }
 
 fn missing(plan: &Plan, thread: usize) -> LogError {
-    LogError::Io { file: file_name(thread_name(plan, thread)), source: io::ErrorKind::NotFound.into() }
+    LogError::unreadable(file_name(thread_name(plan, thread)), io::Error::from(io::ErrorKind::NotFound))
 }
 
 fn thread_name(plan: &Plan, thread: usize) -> &str {
@@ -83,6 +83,9 @@ pub(crate) fn open<L: LogStore + ?Sized>(
     if found == expected {
         Ok(log)
     } else {
-        Err(LogError::OtherThread { file: log.file().to_owned(), found, expected })
+        let what = format!(
+            "is the log of thread {found} of the plan, expected thread {expected}: renamed or overwritten"
+        );
+        Err(LogError::invalid(log.file(), what))
     }
 }

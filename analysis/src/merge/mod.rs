@@ -35,7 +35,7 @@ pub use thread_log::ThreadLog;
 pub use violation::{Violation, ViolationKind, order_name};
 
 use crate::document::Document;
-use crate::logfile::{LogError, RECORDS_AT};
+use crate::logfile::{LogError, LogFault, RECORDS_AT};
 use crate::record::{RunOutcome, RunRecord};
 use check::{CheckContext, CheckTotals};
 use deaths::Deaths;
@@ -352,10 +352,10 @@ fn read_log<L: LogStore + ?Sized>(
     let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
     join.begin(thread);
     let author = join.sole_author();
-    let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;
+    let is_cut_by_failure = |error: &LogError| error.fault == LogFault::Cut && has_failed;
     let is_tolerable = |error: &LogError| {
         is_cut_by_failure(error)
-            || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
+            || ((is_untrusted || author.is_some()) && error.fault != LogFault::Unreadable)
     };
     let mut damage = None;
     let (mut records, mut status, mut counters) = (0, empty_status(), ThreadCounters::default());

@@ -4,6 +4,7 @@ use super::row::{OrderRow, bit};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
+use system::named_enum;
 
 /// Counts of orders by outcome: sent = returned + rejected + cancelled + orphaned + lost.
 ///
@@ -53,19 +54,20 @@ impl OrderCounts {
     }
 }
 
-/// The outcome of an order that was sent: returned, rejected, cancelled, orphaned or lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderEnd {
-    /// The strategy received the venue's report.
-    Returned,
-    /// The strategy received the engine's refusal.
-    Rejected,
-    /// The venue canceled the order because the strategy was dead.
-    Cancelled,
-    /// The engine had completed the order, and the strategy was dead.
-    Orphaned,
-    /// The order disappeared.
-    Lost,
+named_enum! {
+    /// The outcome of an order that was sent: returned, rejected, cancelled, orphaned or lost.
+    OrderEnd {
+        /// The strategy received the venue's report.
+        Returned = "returned",
+        /// The strategy received the engine's refusal.
+        Rejected = "rejected",
+        /// The venue canceled the order because the strategy was dead.
+        Cancelled = "cancelled",
+        /// The engine had completed the order, and the strategy was dead.
+        Orphaned = "orphaned",
+        /// The order disappeared.
+        Lost = "lost",
+    }
 }
 
 impl OrderEnd {
@@ -81,17 +83,6 @@ impl OrderEnd {
             true => Self::Returned,
             false if is_dead && is_done => Self::Orphaned,
             false => Self::Lost,
-        }
-    }
-
-    /// Returns the name of the outcome in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Returned => "returned",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::Orphaned => "orphaned",
-            Self::Lost => "lost",
         }
     }
 }

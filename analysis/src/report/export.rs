@@ -1,11 +1,9 @@
 //! Exports of the stage table as CSV and Markdown, with the incidents of a run that has any.
 
-use super::tables::stages;
-use super::units::count;
-use super::{incidents, trading};
+use super::tables::measures;
+use super::{result_fields, sections};
 use crate::escape::markdown as escaped;
 use crate::summary::{Summary, TradingSummary};
-use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -24,8 +22,10 @@ struct StageRow {
     mean_ns: Option<f64>,
 }
 
-/// Maximum number of listed incidents; all are in `summary.json`.
-const MAX_INCIDENTS: usize = 50;
+/// Maximum number of rows of a table; all are in `summary.json`.
+const MAX_ROWS: usize = 50;
+/// Result fields that introduce the tables.
+const TOTALS: [&str; 2] = ["incidents", "trading"];
 
 /// Writes the stage table as CSV with a header row, times in nanoseconds. In a run with incidents,
 /// their effect on survivors follows.
@@ -110,30 +110,15 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
         for reason in &summary.reasons {
             writeln!(out, "- {}", escaped(reason))?;
         }
-        writeln!(out)?;
     }
-    writeln!(out, "{}", stages(summary, ASCII_MARKDOWN))?;
-    if let Some(traded) = &summary.trading {
-        writeln!(out, "\nTrading: {}.", trading::totals(traded).join(", "))?;
-        for table in [trading::positions(summary, ASCII_MARKDOWN), trading::kills(traded, ASCII_MARKDOWN)]
-            .into_iter()
-            .flatten()
-        {
-            writeln!(out, "\n{table}")?;
-        }
-        match trading::hidden_positions(summary) {
-            0 => {}
-            hidden => writeln!(out, "\n{} more positions: see positions.csv.", count(hidden as u64))?,
-        }
+    for (name, parts) in result_fields(summary).iter().filter(|(name, _)| TOTALS.contains(name)) {
+        writeln!(out, "- {name}: {}", escaped(&parts.join(", ")))?;
     }
-    let Some(containment) = &summary.containment else { return Ok(()) };
-    writeln!(out, "\nIncidents: {}.\n", incidents::totals(containment).join(", "))?;
-    writeln!(out, "{}\n", incidents::distributions(containment, ASCII_MARKDOWN))?;
-    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, MAX_INCIDENTS))?;
-    match summary.incidents.len().saturating_sub(MAX_INCIDENTS) {
-        0 => Ok(()),
-        hidden => writeln!(out, "\n{} more, felt less: see summary.json.", count(hidden as u64)),
+    let sections = sections(summary, MAX_ROWS).into_iter().flat_map(|(_, grids)| grids);
+    for grid in std::iter::once(measures(summary, false)).chain(sections) {
+        write!(out, "\n{}", grid.markdown())?;
     }
+    Ok(())
 }
 
 /// Converts an error of the CSV writer to an I/O error.

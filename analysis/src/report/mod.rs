@@ -2,16 +2,34 @@
 
 pub mod export;
 pub mod incidents;
-pub(crate) mod role_restarts;
+mod role_restarts;
 pub mod strategies;
 pub mod tables;
 mod text;
-pub(crate) mod trading;
-pub(crate) mod venues;
+mod trading;
+mod venues;
 pub use crate::numbers as units;
 
 pub use crate::table::grid;
-pub use crate::table::{DEFAULT_WIDTH, fit_to_width, set_width, width};
+pub use crate::table::{DEFAULT_WIDTH, set_width, width};
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
 pub(crate) use text::{result_fields, setup_fields};
+
+use crate::summary::Summary;
+use crate::table::Grid;
+
+/// Returns the tables of a run's report after its measures, in sections with their headings; empty
+/// sections are left out. A table of incidents, positions or threads has at most `max` rows.
+pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)> {
+    let restarts = role_restarts::grid(summary).into_iter().collect();
+    let sections = [
+        ("Strategies that died", incidents::grids(summary, max)),
+        ("Came back from their journals", restarts),
+        ("Venues with faults", venues::grids(summary)),
+        ("By strategy", strategies::grids(summary)),
+        ("Trading", trading::grids(summary, max)),
+        ("Threads", vec![tables::threads(summary, max)]),
+    ];
+    sections.into_iter().filter(|(_, grids)| !grids.is_empty()).collect()
+}

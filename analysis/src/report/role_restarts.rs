@@ -9,7 +9,7 @@ use crate::table::Grid;
 const MAX_CAUSES: usize = 8;
 
 /// Returns the table of engine roles that were restarted; `None` for a run without any.
-pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
+pub(super) fn grid(summary: &Summary) -> Option<Grid> {
     let at = |comeback: &RoleRestartSummary| {
         format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)
     };

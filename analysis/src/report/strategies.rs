@@ -43,7 +43,7 @@ fn mebibytes(bytes: Option<u64>) -> String {
 }
 
 /// Returns the tables that compare strategies of several kinds; none for a run with one kind.
-pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
+pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     let all = &summary.strategies;
     if all.is_empty() {
         return Vec::new();

@@ -1,115 +1,118 @@
-//! The tables of stages and of threads in a run's report.
+//! The tables of measures and of threads in a run's report.
 
-use super::units::{count, duration, duration_or_dash, percent, short};
-use crate::escape::{markdown, single_line};
+use super::units::{count, duration, duration_or_dash as time, percent, short};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
-use crate::table::{fit_to_width, split_columns, width};
+use crate::table::{Column, Grid};
 pub use crate::table::{ruled, table};
-use comfy_table::{Table, TableStyle};
-use protocol::flow::Stage;
+use protocol::flow::StageInfo;
 
-/// Maximum number of listed threads: those of the engine, then the most disturbed strategies.
-const MAX_THREADS: usize = 12;
+/// The columns of percentiles that tables of distributions share.
+pub(super) const PERCENTILES: [Column<'static, Distribution>; 6] = [
+    ("p50", &|of| time(of.p50_ns)),
+    ("p90", &|of| time(of.p90_ns)),
+    ("p99", &|of| time(of.p99_ns)),
+    ("p99.9", &|of| time(of.p999_ns)),
+    ("p99.99", &|of| time(of.p9999_ns)),
+    ("max", &|of| time(of.max_ns)),
+];
 
-/// Column heads of the stage table.
-pub(super) const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
-
-/// Returns the cells of a row of the stage table.
-pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
-    let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
-    let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
-    let mut cells = std::array::from_fn(|_| String::new());
-    cells[0] = name.into();
-    cells[1..].clone_from_slice(&values);
-    cells
-}
-
-/// Returns the table of stages and their percentiles; the names are the keys of the summary.
-/// `stall-free` shows the share of orders that it is about.
-pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
-    let mut table = table(style, &STAGE_COLUMNS);
-    for measure in summary.measures() {
+/// Returns the table of every measure; names are the keys of the summary, and `stall-free` shows
+/// the share of orders that it is about. With `is_full`, what each measure is, and the number and
+/// the minimum of its samples.
+pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
+    let name = |measure: &Measure| match (measure, &summary.stall_free) {
         // A part is listed below the measure that it is part of.
-        let name = match (measure, &summary.stall_free) {
-            (Measure::Exchange(_), _) => format!("· {}", measure.name()),
-            (Measure::StallFree, Some(free)) => {
-                format!("· stall-free on {}", percent(Some(1.0 - free.excluded_share)))
-            }
-            _ => measure.name().to_owned(),
-        };
-        table.add_row(stage_cells(&name, summary.distribution(measure)));
-    }
-    table
-}
-
-/// Returns the lines of the stage table for the terminal, with rules between its sections. The
-/// sections are stages, sums and the remaining measures.
-pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
-    let table = stages(summary, ruled());
-    let mut lines: Vec<String> = table.lines().collect();
-    if let Some(rule) = lines.get(1).cloned() {
-        // Head and rule are lines 0 and 1. The higher index is inserted first, so that the lower
-        // one stays valid.
-        let last = summary.measures().last().filter(|last| Measure::MARKET.contains(last));
-        let before_market = last.map(|_| Measure::GatewayLateness);
-        for after in before_market.into_iter().chain([Measure::RtVenueFromDue, Measure::Stage(Stage::Return)])
-        {
-            let Some(index) = summary.measures().position(|measure| measure == after) else { continue };
-            let index = 2 + index + 1;
-            if index <= lines.len() {
-                lines.insert(index, rule.clone());
-            }
+        (Measure::Exchange(_), _) => format!("· {}", measure.name()),
+        (Measure::StallFree, Some(free)) => {
+            format!("· stall-free on {}", percent(Some(1.0 - free.excluded_share)))
+        }
+        _ => measure.name().to_owned(),
+    };
+    let percentiles =
+        PERCENTILES.map(|(head, cell)| (head, move |of: &Measure| cell(&summary.distribution(*of))));
+    let mut columns: Vec<Column<'_, Measure>> = vec![("stage", &name)];
+    let samples = |of: &Measure| count(summary.distribution(*of).count);
+    let minimum = |of: &Measure| time(summary.distribution(*of).min_ns);
+    let details: [Column<'_, Measure>; 3] =
+        [("what it is", &meaning), ("orders", &samples), ("min", &minimum)];
+    columns.extend(details.into_iter().filter(|_| is_full));
+    columns.extend(percentiles.iter().map(|(head, cell)| (*head, cell as _)));
+    let all: Vec<Measure> = summary.measures().collect();
+    let mut grid = Grid::from_rows("measures", "", 1, &columns, &all);
+    for (row, measure) in grid.rows.iter_mut().zip(&all) {
+        if [Measure::RoundTrip, Measure::RtVenue].contains(measure) {
+            row.best = (0..row.cells.len()).collect();
         }
     }
-    split_columns(lines, &table, width())
+    grid
 }
 
-/// Returns the lines of the thread table for the terminal.
-pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
-    let mut table =
-        table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "max gap", "busy"]);
-    let (shown, hidden) = listed_threads(summary);
-    for thread in shown {
-        table.add_row([
-            thread.role.clone() + if thread.restarts(&summary.incidents) > 0 { " *" } else { "" },
-            thread.core.map_or_else(|| "–".into(), |core| short(core.into())),
-            short(thread.records),
-            short(thread.voluntary_switches),
-            short(thread.involuntary_switches),
-            short(thread.minor_faults.saturating_add(thread.major_faults)),
-            duration(thread.cpu_ns),
-            duration(thread.longest_gap_ns),
-            percent(thread.utilization),
-        ]);
-    }
-    let mut lines = fit_to_width(&table);
-    if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
-        lines.push("* started again: all but stamps is of its last incarnation".into());
+/// Describes a measure in words.
+fn meaning(measure: &Measure) -> String {
+    let words = match measure {
+        Measure::Stage(stage) => {
+            let StageInfo { from, to, meaning, .. } = stage.info();
+            return format!("{meaning}, {} − {}", to.name(), from.name());
+        }
+        Measure::Exchange(part) => return format!("part of venue_service: {}", part.info().meaning),
+        Measure::RoundTrip => "t8 − t1",
+        Measure::RtVenue => "round trip less the venue",
+        Measure::RtVenueFromDue => "the same, from when it was due",
+        Measure::SendLag => "how late the order was sent, t1 − due",
+        Measure::GatewayLateness => "how late the gateway was, t5 − release",
+        Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
+        Measure::TickToExchange => "from that write until the exchange has the order",
+        Measure::StallFree => "rt_venue of orders that no stall of the machine touched",
+    };
+    words.into()
+}
+
+/// Returns the table of at most `max` threads: those of the engine, then the most disturbed
+/// strategies.
+pub(super) fn threads(summary: &Summary, max: usize) -> Grid {
+    let (shown, hidden) = listed_threads(summary, max);
+    let restarts = |thread: &ThreadSummary| thread.restarts(&summary.incidents);
+    let name = |thread: &&ThreadSummary| thread.role.clone() + if restarts(thread) > 0 { " *" } else { "" };
+    let mut grid = Grid::from_rows(
+        "threads",
+        "",
+        1,
+        &[
+            ("thread", &name),
+            ("core", &|of: &&ThreadSummary| of.core.map_or_else(|| "–".into(), |core| core.to_string())),
+            ("stamps", &|of| short(of.records)),
+            ("vol", &|of| short(of.voluntary_switches)),
+            ("invol", &|of| short(of.involuntary_switches)),
+            ("faults", &|of| short(of.minor_faults.saturating_add(of.major_faults))),
+            ("cpu", &|of| duration(of.cpu_ns)),
+            ("max gap", &|of| duration(of.longest_gap_ns)),
+            ("busy", &|of| percent(of.utilization)),
+        ],
+        &shown,
+    );
+    if summary.processes.iter().any(|thread| restarts(thread) > 0) {
+        grid = grid.note("*: started again: all but stamps is of its last incarnation");
     }
     if hidden > 0 {
-        lines.push(format!("… and {} strategies with shorter gaps: see summary.json", count(hidden as u64)));
+        let hidden = count(hidden as u64);
+        grid = grid.note(format!("… and {hidden} strategies with shorter gaps: see summary.json"));
     }
-    lines
+    grid
 }
 
 /// Returns the listed threads in the order of the plan, and the number of omitted ones.
-fn listed_threads(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
+fn listed_threads(summary: &Summary, max: usize) -> (Vec<&ThreadSummary>, usize) {
     let threads = &summary.processes;
-    if threads.len() <= MAX_THREADS {
+    if threads.len() <= max {
         return (threads.iter().collect(), 0);
     }
     let is_strategy = |thread: &ThreadSummary| thread.role.starts_with("strategy-");
     let (mut strategies, mut shown): (Vec<usize>, Vec<usize>) =
         (0..threads.len()).partition(|index| is_strategy(&threads[*index]));
     strategies.sort_by_key(|index| std::cmp::Reverse(threads[*index].longest_gap_ns));
-    strategies.truncate(MAX_THREADS.saturating_sub(shown.len()).max(3));
+    strategies.truncate(max.saturating_sub(shown.len()).max(3));
     shown.extend(strategies);
     shown.sort_unstable();
     let hidden = threads.len() - shown.len();
     (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
-}
-
-/// Escapes an external text, such as a name, for a cell of a table.
-pub(super) fn cell(style: TableStyle, text: &str) -> String {
-    if style == comfy_table::presets::ASCII_MARKDOWN { markdown(text) } else { single_line(text) }
 }

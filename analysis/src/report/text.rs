@@ -1,15 +1,17 @@
 //! The terminal report: the verdict, then the settings, then the figures, and the answer again.
 
-use super::incidents::{distribution_lines, incident_lines, totals};
-use super::tables::{stage_lines, thread_lines};
+use super::tables::measures;
 use super::units::{count, duration, duration_or_dash, percent, plain};
-use super::{role_restarts, strategies, trading, venues};
+use super::{incidents, sections, trading};
 use crate::escape::single_line;
 use crate::fitness::Fitness;
-use crate::summary::{ClockSummary, Distribution, InFlight, Measure, Summary, format_leave_one_out};
+use crate::summary::{ClockSummary, Distribution, InFlight, Summary, format_leave_one_out};
 use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
+
+/// Maximum number of rows of a table.
+const MAX_ROWS: usize = 12;
 
 /// The style of a line.
 #[derive(Clone, Copy)]
@@ -42,26 +44,10 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
         fields.iter().for_each(|(name, parts)| page.fields(name, parts));
         page.blank();
     }
-    let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
-    for (number, line) in stage_lines(summary).iter().enumerate() {
-        let name = line.split_whitespace().next().unwrap_or("");
-        let style = (number == 0 || strong.contains(&name)).then_some(LineStyle::Strong);
-        page.line(line, style);
-    }
-    incidents(&mut page, summary);
-    let by_strategy = strategies::grids(summary);
-    for grid in role_restarts::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
+    page.text += &measures(summary, false).terminal(color);
+    for grid in sections(summary, MAX_ROWS).iter().flat_map(|(_, grids)| grids) {
         page.blank();
-        for line in grid.terminal(false).lines() {
-            page.line(line, None);
-        }
-    }
-    for line in trading::lines(summary) {
-        page.line(&line, None);
-    }
-    page.blank();
-    for (number, line) in thread_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(LineStyle::Strong));
+        page.text += &grid.terminal(color);
     }
     if !summary.notes.is_empty() {
         page.blank();
@@ -209,6 +195,9 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
         less_one.push("whichever strategy is left out".into());
         fields.push(("less one", less_one));
     }
+    if let Some(containment) = &summary.containment {
+        fields.push(("incidents", incidents::totals(containment)));
+    }
     if let Some(traded) = &summary.trading {
         fields.push(("trading", trading::totals(traded)));
     }
@@ -236,21 +225,6 @@ fn open_orders_difference(flight: &InFlight) -> Option<String> {
         count(flight.samples),
         plain(allowed)
     ))
-}
-
-/// Adds the incidents, if there are any.
-fn incidents(page: &mut TextReport, summary: &Summary) {
-    let Some(containment) = &summary.containment else { return };
-    page.blank();
-    page.fields("incidents", &totals(containment));
-    page.blank();
-    for (number, line) in incident_lines(summary).iter().enumerate() {
-        page.line(line, (number == 0).then_some(LineStyle::Strong));
-    }
-    page.blank();
-    for (number, line) in distribution_lines(containment).iter().enumerate() {
-        page.line(line, (number == 0).then_some(LineStyle::Strong));
-    }
 }
 
 fn plural(number: u16, one: &str, more: &str) -> String {

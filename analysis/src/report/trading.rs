@@ -1,17 +1,12 @@
-//! Trading section of the terminal report: positions, rejected orders, kill switches.
+//! Trading section of a run's report: positions, rejected orders, kill switches.
 
-use super::tables::{cell, ruled, table};
-use super::units::{count, duration, duration_or_dash};
-use crate::summary::{KillSummary, PositionSummary, Summary, TradingSummary};
-use crate::table::fit_to_width;
-use comfy_table::{Table, TableStyle};
+use super::units::{count, duration, duration_or_dash as time};
+use crate::summary::{KillSummary, PositionSummary, RejectionCount, Summary, TradingSummary};
+use crate::table::Grid;
 use protocol::plan;
 
-/// Maximum number of listed positions; all are in `positions.csv` and `summary.json`.
-const MAX_POSITIONS: usize = 20;
-
 /// Returns the texts of the trading line in the report: `fills 200 · volume 1.5 · …`.
-pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
+pub(super) fn totals(trading: &TradingSummary) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
         fields.push(format!("fills {}", count(trading.fills)));
@@ -29,88 +24,81 @@ pub(crate) fn totals(trading: &TradingSummary) -> Vec<String> {
 
 /// Returns `true` if the positions add nothing to the trading line. Every venue only delays and
 /// fills in full, and the run has one instrument.
-pub(crate) fn is_plain(summary: &Summary) -> bool {
+fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
     trading.instruments.len() <= 1
         && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
 }
 
-/// Returns the table of positions, if it adds something to the trading line.
-pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
-    let trading = summary.trading.as_ref().filter(|trading| !trading.positions.is_empty())?;
-    if is_plain(summary) {
-        return None;
+/// Returns the tables of a run's trading, without empty ones: at most `max` positions, those with
+/// the most fills, and the kill switches.
+pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
+    let Some(trading) = &summary.trading else { return Vec::new() };
+    let mut shown: Vec<&PositionSummary> = trading.positions.iter().filter(|_| !is_plain(summary)).collect();
+    let hidden = shown.len().saturating_sub(max);
+    if hidden > 0 {
+        shown.sort_by_key(|position| std::cmp::Reverse(position.fills));
+        shown.truncate(max);
+        shown.sort_by_key(|position| (position.strategy, position.instrument));
     }
-    let mut table = table(
-        style,
-        &["position", "instrument", "fills", "net", "average", "last", "realised", "unrealised"],
+    let dash = || "–".to_owned();
+    let mut positions = Grid::from_rows(
+        "positions",
+        "",
+        2,
+        &[
+            ("position", &|of: &&PositionSummary| format!("strategy-{}", of.strategy)),
+            ("instrument", &|of| of.name.chars().take(12).collect()),
+            ("fills", &|of| count(of.fills)),
+            ("net", &|of| units(of.net as f64)),
+            ("average", &|of| of.average_price.map_or_else(dash, money)),
+            ("last", &|of| of.last_price.map_or_else(dash, |price| money(price as f64))),
+            ("realised", &|of| money(of.realized_cents)),
+            ("unrealised", &|of| money(of.unrealized_cents)),
+        ],
+        &shown,
     );
-    for position in trading.positions.iter().take(MAX_POSITIONS) {
-        let PositionSummary { strategy, name, fills, net, average_price, last_price, .. } = position;
-        table.add_row([
-            format!("strategy-{strategy}"),
-            cell(style, &name.chars().take(12).collect::<String>()),
-            count(*fills),
-            units(*net as f64),
-            average_price.map_or_else(|| "–".into(), money),
-            last_price.map_or_else(|| "–".into(), |price| money(price as f64)),
-            money(position.realized_cents),
-            money(position.unrealized_cents),
-        ]);
+    if hidden > 0 {
+        let hidden = count(hidden as u64);
+        positions = positions.note(format!("… and {hidden} more positions: see positions.csv"));
     }
-    Some(table)
-}
-
-/// Returns the number of positions that the report's table omits.
-pub(super) fn hidden_positions(summary: &Summary) -> usize {
-    let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
-    listed.map_or(0, |trading| trading.positions.len().saturating_sub(MAX_POSITIONS))
-}
-
-/// Returns the table of a run's kill switches.
-pub(super) fn kills(trading: &TradingSummary, style: TableStyle) -> Option<Table> {
-    if trading.kills.is_empty() {
-        return None;
-    }
-    let mut table = table(style, &["kill switch", "cause", "at", "to seen", "to confirmed", "revived"]);
-    for KillSummary { scope, cause, seen_ns, order_to_seen_ns, seen_to_done_ns, revived_ns } in &trading.kills
-    {
-        table.add_row([
-            cell(style, scope),
-            cell(style, cause),
-            duration(*seen_ns),
-            duration_or_dash(*order_to_seen_ns),
-            duration_or_dash(*seen_to_done_ns),
-            duration_or_dash(*revived_ns),
-        ]);
-    }
-    Some(table)
-}
-
-/// Returns the lines of the trading tables for the terminal, each after an empty line.
-pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let mut lines = Vec::new();
-    let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
-    for table in [positions(summary, ruled()), kills].into_iter().flatten() {
-        lines.push(String::new());
-        lines.extend(fit_to_width(&table));
-    }
-    match hidden_positions(summary) {
-        0 => {}
-        hidden => lines.push(format!("… and {} more positions: see positions.csv", count(hidden as u64))),
-    }
-    lines
+    let rejections = Grid::from_rows(
+        "rejections",
+        "",
+        1,
+        &[
+            ("refused for", &|of: &RejectionCount| of.reason.clone()),
+            ("FIX 103", &|of| of.fix_code.map_or_else(dash, |code| code.to_string())),
+            ("orders", &|of| count(of.orders)),
+        ],
+        &trading.rejections,
+    );
+    let kills = Grid::from_rows(
+        "kills",
+        "",
+        2,
+        &[
+            ("kill switch", &|of: &KillSummary| of.scope.clone()),
+            ("cause", &|of| of.cause.clone()),
+            ("at", &|of| duration(of.seen_ns)),
+            ("to seen", &|of| time(of.order_to_seen_ns)),
+            ("to confirmed", &|of| time(of.seen_to_done_ns)),
+            ("revived", &|of| time(of.revived_ns)),
+        ],
+        &trading.kills,
+    );
+    [positions, rejections, kills].into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
 /// Formats a quantity, given in 1e-8 units, in whole units: `1.5`, with at most eight decimals.
-pub(crate) fn units(quantity: f64) -> String {
+fn units(quantity: f64) -> String {
     let text = format!("{:.8}", quantity / 1e8);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
 /// Formats an amount in cents as `12.34`.
-pub(crate) fn money(cents: f64) -> String {
+fn money(cents: f64) -> String {
     let text = format!("{:.2}", cents / 100.0);
     if text == "-0.00" { "0.00".into() } else { text }
 }

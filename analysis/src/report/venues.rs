@@ -5,7 +5,7 @@ use crate::summary::{Summary, VenueIncident};
 use crate::table::Grid;
 
 /// Returns the two tables of venue faults; none for a run without any.
-pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
+pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     let incidents = &summary.venue_incidents;
     if incidents.is_empty() {
         return Vec::new();

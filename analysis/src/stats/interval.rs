@@ -133,14 +133,35 @@ mod tests {
         super::difference(&one_placement(a), &one_placement(b), 0.0)
     }
 
-    /// Returns how many of `rounds` comparisons detect a difference.
-    fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
+    /// Returns how many of `rounds` comparisons of drawn sides detect a difference, at a clock step
+    /// of `step`.
+    fn count(
+        rounds: usize,
+        seed: u64,
+        step: f64,
+        mut sides: impl FnMut(&mut SeededRng) -> (Vec<Sample>, Vec<Sample>),
+    ) -> usize {
         let mut draws = SeededRng::new(seed);
-        let differs = |_: &usize| {
-            let (a, b) = noise.pairs(pairs, ratio, &mut draws);
-            difference(&a, &b).unwrap().direction() != 0
+        let mut differs = || {
+            let (a, b) = sides(&mut draws);
+            super::difference(&a, &b, step).is_some_and(|found| found.direction() != 0)
         };
-        (0..rounds).filter(differs).count()
+        (0..rounds).filter(|_| differs()).count()
+    }
+
+    /// Deals recorded runs to two sides at random.
+    fn deal(runs: &[Sample], pairs: usize, draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
+        let mut left = runs.to_vec();
+        let mut side = || (0..pairs).map(|_| left.swap_remove(draws.next_below(left.len()))).collect();
+        (side(), side())
+    }
+
+    /// Counts the differences detected between sides of this noise and ratio.
+    fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
+        count(rounds, seed, 0.0, |draws| {
+            let (a, b) = noise.pairs(pairs, ratio, draws);
+            (one_placement(&a), one_placement(&b))
+        })
     }
 
     #[test]
@@ -154,24 +175,12 @@ mod tests {
         }
     }
 
-    /// Counts differences between recorded runs that are dealt to two sides at random.
-    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut SeededRng) -> usize {
-        let differs = |_: &usize| {
-            let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
-            let mut deal = || left.swap_remove(draws.next_below(left.len()));
-            let a: Vec<f64> = (0..pairs).map(|_| deal()).collect();
-            let b: Vec<f64> = (0..pairs).map(|_| deal()).collect();
-            difference(&a, &b).unwrap().direction() != 0
-        };
-        (0..rounds).filter(differs).count()
-    }
-
     #[test]
     fn false_positive_rate_is_nominal_for_recorded_repeats() {
-        let mut draws = SeededRng::new(4);
         for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+            let runs = one_placement(&figures.map(f64::from));
             for pairs in [5, 8, 10, 20] {
-                let wrong = seen_in_recorded(&figures, pairs, 500, &mut draws);
+                let wrong = count(500, 4, 0.0, |draws| deal(&runs, pairs, draws));
                 assert!(wrong <= 40, "{pairs} pairs: {wrong} of 500 are called a difference");
             }
         }
@@ -189,50 +198,31 @@ mod tests {
         }
     }
 
-    /// Returns how many of `rounds` comparisons detect a difference of `by_ns` on a machine that
-    /// moves its cores.
-    fn seen_in_moving(moves: CoreMoves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = SeededRng::new(18);
-        let differs = |_: &usize| {
-            let (a, b) = moving_pairs((Noise::Quiet, moves, 0.02), pairs, by_ns, &mut draws);
-            super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
-        };
-        (0..rounds).filter(differs).count()
-    }
-
     #[test]
     fn fifty_ns_difference_is_detected_despite_core_moves() {
         for moves in CoreMoves::ALL {
-            let found = seen_in_moving(moves, 12, 50.0, 200);
+            let seen = |by_ns| {
+                count(200, 18, 10.0, |draws| moving_pairs((Noise::Quiet, moves, 0.02), 12, by_ns, draws))
+            };
+            let (found, wrong) = (seen(50.0), seen(0.0));
             assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
-            let wrong = seen_in_moving(moves, 12, 0.0, 200);
             assert!(wrong <= 10, "{moves:?}: {wrong} of 200 equal settings are called different");
         }
     }
 
-    /// Counts detected differences between recorded runs with their placements, dealt to two sides,
-    /// where B takes `by_ns` more.
-    fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
-        let mut draws = SeededRng::new(19);
-        let differs = |_: &usize| {
-            let mut left: Vec<Sample> = figures
-                .iter()
-                .map(|(floor, p50)| Sample { value: f64::from(*p50), placement: usize::from(*floor > 100) })
-                .collect();
-            let mut deal = || left.swap_remove(draws.next_below(left.len()));
-            let a: Vec<Sample> = (0..pairs).map(|_| deal()).collect();
-            let later = |run: Sample| Sample { value: run.value + by_ns, ..run };
-            let b: Vec<Sample> = (0..pairs).map(|_| later(deal())).collect();
-            super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
-        };
-        (0..rounds).filter(differs).count()
-    }
-
     #[test]
     fn fifty_ns_difference_is_detected_in_recorded_placements() {
-        let found = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 50.0, 200);
+        let run = |(floor, p50): (u32, u32)| Sample { value: p50.into(), placement: (floor > 100).into() };
+        let runs = recorded::FLOOR_AND_P50_NS.map(run);
+        let seen = |by_ns| {
+            count(200, 19, 10.0, |draws| {
+                let (a, mut b) = deal(&runs, 12, draws);
+                b.iter_mut().for_each(|run| run.value += by_ns);
+                (a, b)
+            })
+        };
+        let (found, wrong) = (seen(50.0), seen(0.0));
         assert!(found >= 180, "50 ns are seen in {found} of 200");
-        let wrong = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 0.0, 200);
         assert!(wrong <= 10, "{wrong} of 200 are called a difference");
     }
 

@@ -24,7 +24,6 @@ pub use interval::{
 };
 pub use outline::{MachineKey, Percentile, RunOutline, values};
 pub use sample::median;
-pub use seeded_rng::SeededRng;
 pub use shift::{Estimate, Sample};
 pub use spread::Spread;
 pub use verdict::{ComparisonLine, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs};

@@ -151,7 +151,7 @@ impl RunOutline {
             clock_step_ns: summary.clock.step_ns,
             measures: summary
                 .measures()
-                .map(|measure| (measure.name().to_owned(), *summary.distribution(measure)))
+                .map(|measure| (measure.name().to_owned(), summary.distribution(measure)))
                 .collect(),
         }
     }

@@ -19,7 +19,10 @@ impl SeededRng {
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
+}
 
+#[cfg(test)]
+impl SeededRng {
     /// Returns a random integer from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn next_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize

@@ -1,5 +1,7 @@
 //! Spread of a figure over several runs: median, minimum and maximum.
 
+use super::sample::median;
+
 /// Median, minimum and maximum of a figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
@@ -17,12 +19,6 @@ impl Spread {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
-        };
-        Some(Self { median, low, high })
+        Some(Self { median: median(&values)?, low, high })
     }
 }

@@ -13,30 +13,19 @@ use super::shift::Sample;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use system::named_enum;
 
-/// The verdict on B against A: faster, slower, no difference seen, or not comparable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// B takes less time than A.
-    Faster,
-    /// B takes more time than A.
-    Slower,
-    /// The interval contains the ratio of 1: the repeats show no difference.
-    NoDifferenceSeen,
-    /// The two sides cannot be compared, for the given reasons.
-    NotComparable,
-}
-
-impl Verdict {
-    /// Returns the text of the verdict: faster, slower, no difference seen, or not comparable.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NoDifferenceSeen => "no difference seen",
-            Verdict::NotComparable => "not comparable",
-        }
+named_enum! {
+    /// The verdict on B against A: faster, slower, no difference seen, or not comparable.
+    Verdict {
+        /// B takes less time than A.
+        Faster = "faster",
+        /// B takes more time than A.
+        Slower = "slower",
+        /// The interval contains the ratio of 1: the repeats show no difference.
+        NoDifferenceSeen = "no difference seen",
+        /// The two sides cannot be compared, for the given reasons.
+        NotComparable = "not comparable",
     }
 }
 

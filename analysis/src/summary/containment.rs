@@ -84,11 +84,11 @@ pub struct Containment {
 
 impl Containment {
     /// Returns the latency distributions over all strategy deaths, with their names.
-    pub const fn distributions(&self) -> [(&'static str, &Distribution); 3] {
+    pub const fn distributions(&self) -> [(&'static str, Distribution); 3] {
         [
-            ("detect_to_repair", &self.detect_to_repair),
-            ("survivors_before", &self.survivors_before),
-            ("survivors_during", &self.survivors_during),
+            ("detect_to_repair", self.detect_to_repair),
+            ("survivors_before", self.survivors_before),
+            ("survivors_during", self.survivors_during),
         ]
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn summarize(
     }
     let windows = IncidentWindows::from_record(record);
     let (mut before, mut during, mut repairs) =
-        (MeasureSeries::new(), MeasureSeries::new(), MeasureSeries::new());
+        (MeasureSeries::default(), MeasureSeries::default(), MeasureSeries::default());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {
         let ticks = rt_venue(row);

@@ -125,14 +125,16 @@ pub struct MeasureSeries {
     sum_ticks: u128,
 }
 
-impl MeasureSeries {
+impl Default for MeasureSeries {
     #[expect(clippy::expect_used, reason = "constants that the crate accepts")]
-    pub(super) fn new() -> Self {
+    fn default() -> Self {
         let histogram =
             Histogram::new_with_bounds(1, MAX_NS, SIGNIFICANT_DIGITS).expect("bounds are in range");
         Self { histogram, min_ticks: u64::MAX, max_ticks: 0, sum_ticks: 0 }
     }
+}
 
+impl MeasureSeries {
     /// Adds one sample, given in ticks.
     #[inline]
     pub(super) fn record(&mut self, ticks: u64, ns_per_tick: f64) {
@@ -142,13 +144,29 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
+    /// Adds samples that were counted elsewhere: values with their counts, then the exact minimum,
+    /// maximum and sum, all in ticks. Any values are accepted.
+    pub fn record_counts(
+        &mut self,
+        counts: impl Iterator<Item = (u64, u64)>,
+        (min, max, sum): (u64, u64, u64),
+        ns_per_tick: f64,
+    ) {
+        for (ticks, count) in counts.filter(|(_, count)| *count > 0) {
+            // A counted value may lie beyond the one sample that it stands for.
+            self.histogram.saturating_record_n(to_ns(ticks.min(max).max(min.min(max)), ns_per_tick), count);
+            (self.min_ticks, self.max_ticks) = (self.min_ticks.min(min.min(max)), self.max_ticks.max(max));
+        }
+        self.sum_ticks += u128::from(sum);
+    }
+
     /// Returns the histogram of the duration's samples, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
 
     /// Returns count, extremes, mean and percentiles of the duration's samples.
-    pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
+    pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, min_ticks: least_ticks, max_ticks: greatest_ticks, sum_ticks } = self;
         let count = histogram.len();
         if count == 0 {
@@ -184,7 +202,7 @@ impl Figures {
     /// Takes the samples of every complete order of a merged run.
     pub fn measure(merged: &MergedRun, ns_per_tick: f64) -> Self {
         let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false };
-        figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
+        figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
             figures.record_order(row);
             if merged.has_exchange {

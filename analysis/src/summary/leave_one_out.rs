@@ -71,7 +71,7 @@ pub(super) fn leave_one_out(
     let pooled = MEASURES.map(|measure| figures.series(measure).histogram());
     let mut all = Vec::new();
     for strategy in 0..strategies {
-        let mut own = MEASURES.map(|_| MeasureSeries::new());
+        let mut own = MEASURES.map(|_| MeasureSeries::default());
         for (_, row) in merged.orders_of(strategy).filter(|(_, row)| row.is_measured()) {
             let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
             for (series, ticks) in own.iter_mut().zip(ticks) {

@@ -224,18 +224,6 @@ pub struct ExchangeStages {
     pub session_back: Distribution,
 }
 
-impl Index<ExchangeStage> for ExchangeStages {
-    type Output = Distribution;
-
-    fn index(&self, stage: ExchangeStage) -> &Distribution {
-        match stage {
-            ExchangeStage::SessionOut => &self.session_out,
-            ExchangeStage::Match => &self.matching,
-            ExchangeStage::SessionBack => &self.session_back,
-        }
-    }
-}
-
 /// Latencies from the exchange's write of a top of book to the orders that it triggered. By the
 /// exchange's log. Complete orders only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -389,11 +377,8 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
 /// Returns the exchange stages; `None` if no order was at an exchange.
 fn exchange(figures: &Figures) -> Option<ExchangeStages> {
     let of = |stage| figures.distribution(Measure::Exchange(stage));
-    let parts = ExchangeStages {
-        session_out: of(ExchangeStage::SessionOut),
-        matching: of(ExchangeStage::Match),
-        session_back: of(ExchangeStage::SessionBack),
-    };
+    let [session_out, matching, session_back] = ExchangeStage::ALL.map(of);
+    let parts = ExchangeStages { session_out, matching, session_back };
     (parts.matching.count > 0).then_some(parts)
 }
 
@@ -441,35 +426,27 @@ impl Summary {
             .chain(market)
     }
 
-    /// Returns the distribution of a measured duration.
-    pub fn distribution(&self, measure: Measure) -> &Distribution {
-        match measure {
-            Measure::Stage(stage) => &self.stages[stage],
-            Measure::RoundTrip => &self.round_trip,
-            Measure::RtVenue => &self.rt_venue,
-            Measure::RtVenueFromDue => &self.rt_venue_from_due,
-            Measure::SendLag => &self.send_lag,
-            Measure::GatewayLateness => &self.gateway_lateness,
-            Measure::Exchange(part) => self.exchange.as_ref().map_or(&EMPTY, |parts| &parts[part]),
-            Measure::TickToTrade => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_trade),
-            Measure::TickToExchange => self.market.as_ref().map_or(&EMPTY, |market| &market.tick_to_exchange),
-            Measure::StallFree => self.stall_free.as_ref().map_or(&EMPTY, |free| &free.rt_venue),
-        }
+    /// Returns the distribution of a measure; without samples for one that the run lacks.
+    pub fn distribution(&self, measure: Measure) -> Distribution {
+        let market = self.market.as_ref();
+        let known = match measure {
+            Measure::Stage(stage) => Some(self.stages[stage]),
+            Measure::RoundTrip => Some(self.round_trip),
+            Measure::RtVenue => Some(self.rt_venue),
+            Measure::RtVenueFromDue => Some(self.rt_venue_from_due),
+            Measure::SendLag => Some(self.send_lag),
+            Measure::GatewayLateness => Some(self.gateway_lateness),
+            Measure::Exchange(part) => {
+                let parts = self.exchange.as_ref();
+                parts.map(|of| [of.session_out, of.matching, of.session_back][part as usize])
+            }
+            Measure::TickToTrade => market.map(|market| market.tick_to_trade),
+            Measure::TickToExchange => market.map(|market| market.tick_to_exchange),
+            Measure::StallFree => self.stall_free.as_ref().map(|free| free.rt_venue),
+        };
+        known.unwrap_or_default()
     }
 }
-
-/// A distribution without samples.
-static EMPTY: Distribution = Distribution {
-    count: 0,
-    min_ns: None,
-    p50_ns: None,
-    p90_ns: None,
-    p99_ns: None,
-    p999_ns: None,
-    p9999_ns: None,
-    max_ns: None,
-    mean_ns: None,
-};
 
 /// Computes rates between the first and the last event: n events span n − 1 intervals.
 fn rate(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Rate {

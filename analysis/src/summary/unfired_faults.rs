@@ -22,15 +22,7 @@ pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick
 
 fn unfired_reason(fault: &Fault, strikes: Option<u64>, record: &RunRecord, end_ns: u64) -> Option<String> {
     let orders = &record.plan.trading().orders;
-    let name = match fault.target {
-        FaultTarget::Strategy(index) => format!("strategy-{index}"),
-        FaultTarget::Any => "any".into(),
-        FaultTarget::Engine => "engine".into(),
-        FaultTarget::Launcher => "launcher".into(),
-        FaultTarget::Venue(index) => format!("venue-{index}"),
-        FaultTarget::Exchange(index) => format!("exchange-{index}"),
-        FaultTarget::Gateway(index) => format!("gateway-{index}"),
-    };
+    let name = fault.target;
     let (kind, planned) = (fault.kind, |index: u16| orders.get(usize::from(index)).copied().unwrap_or(0));
     match fault.when {
         FaultTime::Push { order, .. } => {

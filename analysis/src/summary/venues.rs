@@ -61,6 +61,7 @@ struct VenueFaultWindow {
 }
 
 /// Totals of one venue fault.
+#[derive(Default)]
 struct VenueFaultTotals {
     usual: Option<u64>,
     orders: u64,
@@ -97,18 +98,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         return Vec::new();
     }
     let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
-    let mut all: Vec<VenueFaultTotals> = windows
-        .iter()
-        .map(|_| VenueFaultTotals {
-            usual: None,
-            orders: 0,
-            stuck: 0,
-            longest: None,
-            last_stuck: 0,
-            before: MeasureSeries::new(),
-            during: MeasureSeries::new(),
-        })
-        .collect();
+    let mut all: Vec<VenueFaultTotals> = windows.iter().map(|_| VenueFaultTotals::default()).collect();
     for (_, row) in merged.measured() {
         let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
         for (window, gathered) in windows.iter().zip(&mut all) {

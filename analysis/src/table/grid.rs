@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub struct Grid {
     /// Name of its CSV file, without the extension.
     pub name: String,
-    /// Title with the unit.
+    /// Title with the unit; empty if the table needs none.
     pub title: String,
     /// Column heads.
     pub head: Vec<String>,
@@ -71,13 +71,18 @@ impl Grid {
     /// Formats the table for the terminal; one that is too wide is split, each piece with the key
     /// columns. Highlights are bold if `colour`.
     pub fn terminal(&self, color: bool) -> String {
-        let mut text = format!("{}\n", wrap_indented(&self.title, ""));
+        let mut text = String::new();
+        if !self.title.is_empty() {
+            text = format!("{}\n\n", wrap_indented(&self.title, ""));
+        }
         let all: Vec<usize> = (0..self.head.len()).collect();
         // comfy-table puts one space between columns; a second one is added if it fits.
         let padding = u16::from(self.width(&all, 1) > width() && self.width(&all, 0) <= width()) ^ 1;
         let parts = if padding == 0 { vec![all] } else { self.split() };
-        for columns in parts {
-            text.push('\n');
+        for (number, columns) in parts.into_iter().enumerate() {
+            if number > 0 {
+                text.push('\n');
+            }
             let heads: Vec<&str> = columns.iter().map(|column| self.head[*column].as_str()).collect();
             let mut shown = table(ruled(), &heads);
             for (number, column) in shown.column_iter_mut().enumerate() {
@@ -120,7 +125,9 @@ impl Grid {
             };
             shown.add_row(row.cells.iter().enumerate().map(cell));
         }
-        let mut text = format!("{}:\n\n{shown}\n", escaped(&self.title));
+        let title =
+            if self.title.is_empty() { String::new() } else { format!("{}:\n\n", escaped(&self.title)) };
+        let mut text = format!("{title}{shown}\n");
         for note in &self.notes {
             let _ = write!(text, "\n- {}", escaped(note));
         }
@@ -178,20 +185,25 @@ impl GridRow {
 
 /// Wraps a text at the terminal's width; continuation lines begin with `indent`.
 pub(crate) fn wrap_indented(text: &str, indent: &str) -> String {
-    let (text, mut lines) = (single_line(text), vec![String::new()]);
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        if line + 1 + word.chars().count() > width() && line > 0 {
-            lines.push(indent.to_owned());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
+    wrap(text, width(), indent.chars().count()).join(&format!("\n{indent}"))
+}
+
+/// Splits a text into lines of at most `width` characters, `indent` less from the second line on.
+/// A longer word stays whole.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in single_line(text).split_whitespace() {
+        let taken = if lines.len() > 1 { indent } else { 0 };
+        let Some(line) = lines.last_mut() else { continue };
+        if line.is_empty() {
+            *line = word.to_owned();
+        } else if taken + line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            *line += &format!(" {word}");
         }
     }
-    lines.join("\n")
+    lines
 }
 
 /// Wraps a text as a list item at the terminal's width.

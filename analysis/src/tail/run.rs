@@ -9,11 +9,13 @@ use super::{AttributionParams, NanosByCause, Pause, TicksByCause, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::merge::{MergedRun, ThreadLog};
+use crate::numbers::{duration_or_dash, percent};
 use crate::radix_select::{BitSet, nearest_rank, select_ranks};
 use crate::record::RunRecord;
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
+use crate::table::Grid;
 use protocol::flow::{Stage, StageLocation};
 use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
@@ -153,6 +155,29 @@ impl Tail {
         tail.noise = MachineNoise::from_run(record, merged);
         tail.notes = dropped_notes(record, merged);
         tail
+    }
+
+    /// Returns the table of percentiles with and without the orders that stalls affected.
+    pub(crate) fn stall_free_grid(&self) -> Grid {
+        let free = self.orders.saturating_sub(self.stall_affected);
+        let rows =
+            [("all", self.all, self.orders), ("untouched by the machine's stalls", self.stall_free, free)];
+        let share =
+            |of: &(&str, TailPercentiles, u64)| percent(Some(of.2 as f64 / self.orders.max(1) as f64));
+        Grid::from_rows(
+            "stall_free",
+            "",
+            1,
+            &[
+                ("rt_venue of orders", &|of: &(&str, TailPercentiles, u64)| of.0.to_owned()),
+                ("p50", &|of| duration_or_dash(of.1.p50_ns)),
+                ("p99", &|of| duration_or_dash(of.1.p99_ns)),
+                ("p99.9", &|of| duration_or_dash(of.1.p999_ns)),
+                ("share", &share),
+            ],
+            &rows,
+        )
+        .note("an order is left out if a gap of a thread, or the backlog behind one, touched it: never by its own latency")
     }
 }
 

@@ -1,12 +1,27 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
-use super::histogram::{BoardCounts, HistogramSnapshot};
 use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
 use crate::bench::{BenchOutcome, BenchPlan};
+use analysis::chart::percentile_plot;
 use analysis::experiment::{BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter};
+use analysis::summary::figures::MeasureSeries;
 use roles::bench::account::{AccountView, DONE, Field};
-use roles::bench::boards::counts::{BoardField, BoardMeasure};
+use roles::bench::boards::counts::{
+    BUCKET_COUNT, BUCKETS, BoardField, BoardMeasure, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
+    measure_at,
+};
+use shm::memory::ReadOnlyWords;
+use shm::sync::Ordering;
+
+/// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
+/// gets wrong figures, and nothing worse.
+fn record_histogram(series: &mut MeasureSeries, words: &ReadOnlyWords, ns_per_tick: f64) {
+    let load = |place| words.load(place, Ordering::Relaxed);
+    let counts = (0..BUCKET_COUNT).map(|bucket| (bucket_value(bucket), load(BUCKETS + bucket)));
+    let bounds = (load(MIN_WORD).wrapping_sub(1), load(MAX_WORD), load(SUM));
+    series.record_counts(counts, bounds, ns_per_tick);
+}
 
 /// Computes the results of one combination of settings from its processes' counters and histograms.
 pub fn case(
@@ -19,7 +34,6 @@ pub fn case(
     let work = &plan.work;
     let (writer, readers) =
         outcome.segments.accounts().split_first().expect("a case has its writer's account");
-    let logs: Vec<BoardCounts> = readers.iter().map(BoardCounts::new).collect();
     let end = writer.get(Field::End).saturating_sub(outcome.start_ticks.unwrap_or(u64::MAX));
     let measured = (end as f64 * ns_per_tick) as u64;
     // A writer that died has not recorded when it ended.
@@ -29,27 +43,37 @@ pub fn case(
     let version = |cell| board.as_ref().map_or(0, |board| board.version(cell));
     let writes = (0..work.cells).map(version).fold(0u64, u64::saturating_add);
     let is_timed = work.scheduled.is_some();
-    let figures = |tally: &HistogramSnapshot| tally.distribution(ns_per_tick);
-    let if_timed = |tally: &HistogramSnapshot| is_timed.then(|| figures(tally));
+    let figures = |series: &MeasureSeries| series.distribution(ns_per_tick);
+    let if_timed = |series: &MeasureSeries| is_timed.then(|| figures(series));
+    let record = |series: &mut MeasureSeries, account: &AccountView, measure: BoardMeasure| {
+        let words = account.own().slice(measure_at(measure as usize), HISTOGRAM_WORDS);
+        record_histogram(series, &words, ns_per_tick);
+    };
+    let measure = |account: &AccountView, measure: BoardMeasure| {
+        let mut series = MeasureSeries::default();
+        record(&mut series, account, measure);
+        series
+    };
 
-    let mut sums = [HistogramSnapshot::new(), HistogramSnapshot::new(), HistogramSnapshot::new()];
+    let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
+    let mut sums: [MeasureSeries; 3] = Default::default();
     let mut all = BoardReading::default();
     let mut each = Vec::new();
-    for (reader, (account, log)) in readers.iter().zip(&logs).enumerate() {
-        let tallies = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
-        let tallies = tallies.map(|measure| log.measure(measure));
-        sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
-        let (reads, missed) = (account.get(Field::Count), log.get(BoardField::Missed));
+    for (reader, account) in readers.iter().enumerate() {
+        sums.iter_mut().zip(measures).for_each(|(sum, measure)| record(sum, account, measure));
+        let own = measures.map(|of| measure(account, of));
+        let count = |field: BoardField| account.own().load(field as usize, Ordering::Relaxed);
+        let (reads, missed) = (account.get(Field::Count), count(BoardField::Missed));
         let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
             missed,
             unseen: writes.saturating_sub(reads.saturating_add(missed)),
-            torn: log.get(BoardField::Torn),
-            overtaken: log.get(BoardField::Overtaken),
-            propagation: figures(&tallies[0]),
-            read: figures(&tallies[1]),
-            stale: if_timed(&tallies[2]),
+            torn: count(BoardField::Torn),
+            overtaken: count(BoardField::Overtaken),
+            propagation: figures(&own[0]),
+            read: figures(&own[1]),
+            stale: if_timed(&own[2]),
         };
         all.reads = all.reads.saturating_add(reading.reads);
         all.reads_per_s += reading.reads_per_s;
@@ -62,9 +86,8 @@ pub fn case(
     }
     (all.propagation, all.read) = (figures(&sums[0]), figures(&sums[1]));
     all.stale = if_timed(&sums[2]);
-    let written = BoardCounts::new(writer);
-    let (write, from_due) = (written.measure(BoardMeasure::First), written.measure(BoardMeasure::Second));
-    let timed = |measure, tally| is_timed.then_some((measure, tally));
+    let (write, from_due) = (measure(writer, BoardMeasure::First), measure(writer, BoardMeasure::Second));
+    let timed = |measure, series| is_timed.then_some((measure, series));
     let curves = [
         Some(("write", &write)),
         timed("from due", &from_due),
@@ -72,10 +95,11 @@ pub fn case(
         Some(("read", &sums[1])),
         timed("stale", &sums[2]),
     ];
-    let curves = curves
-        .into_iter()
-        .flatten()
-        .map(|(measure, tally)| BoardCurve { measure: measure.into(), points: tally.curve(ns_per_tick) });
+    let curve = |(measure, series): (&str, &MeasureSeries)| BoardCurve {
+        measure: measure.into(),
+        points: percentile_plot::curve(series.histogram()),
+    };
+    let curves = curves.into_iter().flatten().map(curve);
     let mut case = BoardCase {
         mode: mode.to_string(),
         readers: work.readers as u64,
@@ -165,4 +189,64 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
             .push(format!("the writer fell behind: {writes} of {scheduled} writes that were due were made"));
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::summary::Distribution;
+    use proptest::prelude::*;
+    use roles::bench::boards::counts::{SharedHistogram, bucket};
+    use shm::memory::Region;
+
+    fn figures(parts: &[&[u64]], ns_per_tick: f64) -> Distribution {
+        let mut series = MeasureSeries::default();
+        for values in parts {
+            let words = Region::heap(HISTOGRAM_WORDS).words();
+            let counts = SharedHistogram::new(words.clone());
+            values.iter().for_each(|value| counts.add(*value));
+            record_histogram(&mut series, &words.into(), ns_per_tick);
+        }
+        series.distribution(ns_per_tick)
+    }
+
+    #[test]
+    fn every_bucket_has_its_values_and_they_rise() {
+        let mut last = None;
+        for place in 0..BUCKET_COUNT {
+            let value = bucket_value(place);
+            assert_eq!(bucket(value), place);
+            assert!(last < Some(value), "{place}");
+            last = Some(value);
+        }
+        assert_eq!(bucket(u64::MAX), BUCKET_COUNT - 1);
+    }
+
+    #[test]
+    fn overwritten_counts_do_not_panic() {
+        let words = Region::heap(HISTOGRAM_WORDS).words();
+        words.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+        let mut series = MeasureSeries::default();
+        record_histogram(&mut series, &words.into(), 1.0);
+        assert!(series.distribution(1.0).max_ns.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn shared_counts_have_the_percentiles_of_their_values(a in values(), b in values()) {
+            let (found, mut all) = (figures(&[&a, &b], 1.0), [a, b].concat());
+            all.sort_unstable();
+            prop_assert_eq!((found.min_ns, found.max_ns), (all.first().copied(), all.last().copied()));
+            let wanted = (all.len() >= 100).then(|| all[(all.len() * 9).div_ceil(10) - 1]);
+            prop_assert_eq!(found.p90_ns.is_some(), wanted.is_some());
+            if let (Some(found), Some(wanted)) = (found.p90_ns, wanted) {
+                prop_assert!(found.abs_diff(wanted) <= wanted / 1_000 + 1, "{} {}", found, wanted);
+            }
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = (0u32..39, any::<u64>()).prop_map(|(bits, value)| value % (2 << bits));
+        proptest::collection::vec(value, 0..300)
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flags ─▶ cases ─▶ processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
-//!          (mode)                   (work)     (roles::bench) (histogram)
+//!          (mode)                   (work)     (roles::bench)
 //! ```
 //!
 //! The writer makes each write when it is due and never later on purpose: a slow write makes the
@@ -11,7 +11,6 @@
 
 mod figures;
 mod flags;
-mod histogram;
 mod mode;
 mod work;
 
@@ -50,7 +49,7 @@ const NOTES: [&str; 5] = [
     "from due: from when the write was due (open loop: a late write is not forgiven)",
     "propagation: from before the write until a reader has the value whole; read: from when it saw the version",
     "stale: from when the version behind the one that a reader had was due until it has a newer one",
-    "times over 2,048 ticks are kept to one part in 2,048, greatest and least exactly; all readers' counts are added up",
+    "times over 1,000 ns are kept to one part in 1,000, greatest and least exactly; all readers' counts are added up",
 ];
 
 /// Runs `launcher board`: measures all combinations of settings, saves after each, prints and

@@ -6,7 +6,7 @@ use crate::config::limits::{limit_of, limit_text, value_text};
 use crate::operator::ActiveRunHandle;
 use crate::output;
 use analysis::numbers::{count, duration};
-use analysis::report::tables::{ruled, table};
+use analysis::table::{Column, Grid};
 use anyhow::Result;
 use protocol::commands::{Command, CommandStatus};
 use protocol::limits::{LimitSetting, RiskControl};
@@ -71,21 +71,17 @@ fn show(run: &ActiveRunHandle) -> Result<ExitCode> {
             count(run.plan.trading().max_open.into())
         )?;
     } else {
-        let mut rows = table(ruled(), &["limit", "for", "value", "unit", "rejected"]);
-        for LimitSetting { scope, control, value } in in_force {
-            let record = control.info();
-            let rejected = record.reason.map(|reason| count(answers.rejections(reason as u8)));
-            rows.add_row([
-                control.name().to_owned(),
-                scope.to_string(),
-                value_text(control, value),
-                record.unit.name().into(),
-                rejected.unwrap_or_default(),
-            ]);
-        }
-        for line in rows.lines() {
-            writeln!(out, "{}", line.trim_end())?;
-        }
+        let rejected = |limit: &LimitSetting| {
+            limit.control.info().reason.map(|reason| count(answers.rejections(reason as u8)))
+        };
+        let columns: [Column<'_, LimitSetting>; 5] = [
+            ("limit", &|limit| limit.control.name().to_owned()),
+            ("for", &|limit| limit.scope.to_string()),
+            ("value", &|limit| value_text(limit.control, limit.value)),
+            ("unit", &|limit| limit.control.info().unit.name().into()),
+            ("rejected", &|limit| rejected(limit).unwrap_or_default()),
+        ];
+        write!(out, "{}", Grid::from_rows("", "", 1, &columns, &in_force).terminal(false))?;
     }
     for reason in Reject::ALL {
         let rejected = answers.rejections(*reason as u8);

@@ -19,7 +19,7 @@ use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper, spill};
 use crate::{board, exports, shelf, simulate, watch};
-use analysis::document::DocumentError;
+use analysis::document::{DocumentError, DocumentFault};
 use analysis::escape::single_line;
 use anyhow::{Context, Result};
 use roles::role;
@@ -44,7 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Bill(flags) => experiments::bill::run(&flags),
         Command::Contain(flags) => experiments::contain::run(&flags),
         Command::Lab(flags) => experiments::lab::lab(&flags),
-        Command::Survey(flags) => experiments::survey::run(&flags, doctor::survey_checks),
+        Command::Survey(flags) => experiments::survey::run(&flags, doctor::check_here),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect::inspect(&flags),
@@ -98,9 +98,8 @@ pub fn main(cli: Cli) -> ExitCode {
 
 /// Returns `true` if the error is about a folder of results that does not exist.
 fn names_no_folder(error: &anyhow::Error) -> bool {
-    let absent = |error: &DocumentError| match error {
-        DocumentError::Absent { folder, .. } => !Path::new(folder).exists(),
-        _ => false,
+    let absent = |error: &DocumentError| {
+        error.fault == DocumentFault::Absent && !error.path.parent().is_some_and(Path::exists)
     };
     error.downcast_ref().is_some_and(absent)
 }

@@ -134,16 +134,7 @@ fn when_of(text: &str) -> Result<FaultTime, String> {
 
 impl fmt::Display for FaultSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.kind)?;
-        match self.target {
-            FaultTarget::Strategy(index) => write!(f, "strategy-{index}")?,
-            FaultTarget::Any => f.write_str("any")?,
-            FaultTarget::Engine => f.write_str("engine")?,
-            FaultTarget::Launcher => f.write_str("launcher")?,
-            FaultTarget::Venue(index) => write!(f, "venue-{index}")?,
-            FaultTarget::Exchange(index) => write!(f, "exchange-{index}")?,
-            FaultTarget::Gateway(index) => write!(f, "gateway-{index}")?,
-        }
+        write!(f, "{}:{}", self.kind, self.target)?;
         match self.when {
             None => {}
             Some(FaultTime::At { ns }) => write!(f, "@{}", Nanos(ns))?,

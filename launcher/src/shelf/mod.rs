@@ -8,8 +8,8 @@ pub use command::{DeleteFlags, ListFlags, delete, show};
 use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
-use analysis::document::{Document, DocumentError};
-use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord, SweepState};
+use analysis::document::{Document, DocumentFault};
+use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord};
 use analysis::fitness::Fitness;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
@@ -18,7 +18,6 @@ use owned::FolderKind;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
-use system::process;
 
 /// Name of the default folder of results.
 pub const RUNS: &str = "runs";
@@ -191,8 +190,9 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
 /// version counts. `None`: the file does not exist.
 fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     match D::read(folder) {
-        Ok(_) | Err(DocumentError::Version { .. }) => Some(Ok(())),
-        Err(DocumentError::Absent { .. }) => None,
+        Ok(_) => Some(Ok(())),
+        Err(error) if error.fault == DocumentFault::Version => Some(Ok(())),
+        Err(error) if error.fault == DocumentFault::Absent => None,
         Err(error) => Some(Err(format!("no run or experiment of bulkhead is in it: {error}"))),
     }
 }
@@ -213,12 +213,8 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let living = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
     let lives =
         |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&living, &record.plan.run));
-    let is_measured = |folder: &Path| {
-        SweepRecord::read(folder).is_ok_and(|record| {
-            let (pid, start) = record.launcher;
-            record.state == SweepState::Running && process::is_running(pid, start)
-        })
-    };
+    let is_measured =
+        |folder: &Path| SweepRecord::read(folder).is_ok_and(|record| record.is_being_measured());
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let inside: Vec<PathBuf> = inside.filter(|path| path.is_dir()).collect();
     if is_measured(folder) || inside.iter().any(|path| is_measured(path)) {

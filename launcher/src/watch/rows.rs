@@ -42,16 +42,6 @@ const fn flow(kind: RoleKind) -> (&'static str, Option<(&'static str, &'static [
     }
 }
 
-const fn state_name(state: ThreadState) -> &'static str {
-    match state {
-        ThreadState::Starting => "starting",
-        ThreadState::Ready => "ready",
-        ThreadState::Running => "running",
-        ThreadState::Done => "done",
-        ThreadState::Failed => "failed",
-    }
-}
-
 impl Sampler {
     pub(super) fn role(
         &mut self,
@@ -80,13 +70,11 @@ impl Sampler {
                 .map(|seconds| now.saturating_sub(before) as f64 / seconds)
         };
         let state = match kernel.map(|kernel| kernel.state) {
-            _ if matches!(status.state(), ThreadState::Done | ThreadState::Failed) => {
-                state_name(status.state())
-            }
+            _ if matches!(status.state(), ThreadState::Done | ThreadState::Failed) => status.state().name(),
             None => "gone",
             Some('T' | 't') => "stopped",
             Some('Z' | 'X') => "gone",
-            Some(_) => state_name(status.state()),
+            Some(_) => status.state().name(),
         };
         let beat = status.get(StatusField::HeartbeatTicks);
         let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;

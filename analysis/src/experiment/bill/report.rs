@@ -6,8 +6,8 @@ use super::headline::{answer, headline, levels_of_headline};
 use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row, verdict_mark};
-use crate::experiment::report::legend;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{
     ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,

@@ -1,6 +1,5 @@
 //! `board.json`: what the benchmark of the board measured, case by case.
 
-mod charts;
 mod report;
 
 pub use report::report;

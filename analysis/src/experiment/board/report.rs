@@ -1,12 +1,14 @@
 //! The report of the board benchmark: cases, readers, and the rows of the seed's table.
 
-use super::{BoardCase, BoardReader, BoardUsage, Boards, charts};
+use super::{BoardCase, BoardReader, BoardUsage, Boards};
+use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
 use crate::numbers::{count, duration, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
+use maud::{Markup, html};
 
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;
@@ -15,7 +17,7 @@ const MAX_READERS_LISTED: usize = 16;
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
         ReportSection::new(format!("case-{number}"), label)
-            .with(charts::percentiles(case, number).map(SectionPart::Chart))
+            .with(percentiles(case, number).map(SectionPart::Chart))
             .with([SectionPart::Table(case_table(case, number), TERMINAL | PAGE)])
             .with(readers(case, number).map(|grid| SectionPart::Table(grid, TERMINAL | PAGE)))
     };
@@ -113,6 +115,24 @@ fn measures(case: &BoardCase) -> Vec<(&'static str, Distribution)> {
         measures.extend(all.stale.map(|figures| ("stale", figures)));
     }
     measures
+}
+
+/// Draws the percentile curves of a case.
+fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
+    const CLASSES: [&str; 5] = ["c1 strong", "c2 dash", "c3 strong", "c4 dash", "c5 dots"];
+    let measures = measures(case);
+    let mut lines = Vec::new();
+    for ((name, figures), class) in measures.iter().zip(CLASSES) {
+        let curve = case.curves.iter().find(|curve| curve.measure == *name);
+        lines.extend(curve.map(|curve| PercentileLine {
+            name,
+            class,
+            points: &curve.points,
+            figures: *figures,
+        }));
+    }
+    let drawing = percentile_plot::draw(&format!("percentiles-{number}"), &lines)?;
+    Some(html! { figure { figcaption { "Latency by percentile" } (drawing) } })
 }
 
 /// The figures of a case: where its times go.

@@ -3,8 +3,8 @@
 use super::{Comparison, Comparisons};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row};
-use crate::experiment::report::legend;
 use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection, SectionPart};
@@ -82,7 +82,7 @@ fn answer(all: &Comparisons) -> String {
             let verdicts =
                 [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable];
             let count = |verdict| several.iter().filter(|one| median(one) == verdict).count();
-            let counts = verdicts.map(|verdict| (count(verdict), verdict.text()));
+            let counts = verdicts.map(|verdict| (count(verdict), verdict.name()));
             let counts: Vec<String> = counts
                 .iter()
                 .filter(|(count, _)| *count > 0)
@@ -201,7 +201,7 @@ fn chart(all: &Comparisons) -> Option<SectionPart> {
     let chart = interval_plot::draw("compare-ratio", &title, axis_title, &axis::number, Some(1.0), &rows)?;
     let drawn = [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen]
         .into_iter()
-        .map(|verdict| (verdict_class(verdict), verdict.text().to_owned()))
+        .map(|verdict| (verdict_class(verdict), verdict.name().to_owned()))
         .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
     let legend = legend(drawn);
     Some(SectionPart::Chart(maud::html! { (chart) (legend) }))
@@ -280,7 +280,7 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
     let unit = TimeUnit::for_durations(lines.iter().flat_map(|line| [line.a_ns, line.b_ns]).flatten());
     let verdict = |line: &ComparisonLine| match line.verdict {
         Verdict::NotComparable => "–".into(),
-        verdict => verdict.text().to_owned(),
+        verdict => verdict.name().to_owned(),
     };
     let mut grid = Grid::from_rows(
         "compare",

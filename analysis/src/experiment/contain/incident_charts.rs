@@ -55,7 +55,7 @@ pub(super) fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
                 @for (number, (seen, stretch)) in seen.iter().zip(&stretches).enumerate() {
                     @let name = format!("{}, {} under {}", seen.row.fault, seen.row.technique, seen.row.isolation);
                     figure class="multiple" data-around=(seen.row.folder) {
-                        figcaption { (name) ": " (seen.row.contained.label()) }
+                        figcaption { (name) ": " (seen.row.contained.name()) }
                         (sparkline::draw(&format!("around-{number}"), &name, stretch, ends))
                     }
                 }

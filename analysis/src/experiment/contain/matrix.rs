@@ -112,22 +112,16 @@ fn drawing(
 }
 
 fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> Markup {
-    let class = match row.contained {
-        Contained::Yes => "cell yes",
-        Contained::Waited => "cell late",
-        Contained::No => "cell no",
-        Contained::Nothing => "cell nothing",
-    };
     let x = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (left + 9.0, left + cell - 9.0));
     let at = |ns: u64| x.at((ns.max(1) as f64).clamp(ends.0, ends.1));
     let middle = top + ROW / 2.0;
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| axis::duration(ns as f64));
     html! {
-        rect x=(coordinate(left + 1.0)) y=(coordinate(top + 1.0)) width=(coordinate(cell - 2.0)) height=(coordinate(ROW - 2.0)) class=(class)
-            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.label())
+        rect x=(coordinate(left + 1.0)) y=(coordinate(top + 1.0)) width=(coordinate(cell - 2.0)) height=(coordinate(ROW - 2.0)) class={ "cell " (row.contained.name().to_lowercase()) }
+            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.name())
             data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
             title {
-                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.label()) ", repair " (known(row.repair_ns))
+                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.name()) ", repair " (known(row.repair_ns))
                 ", others' worst wait " (known(row.during_max_ns)) ", seen " (quoted_bytes(&row.seen))
             }
         }

@@ -12,30 +12,19 @@ use crate::merge::OrderLosses;
 use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
 use serde::{Deserialize, Serialize};
+use system::named_enum;
 
-/// The outcome of a fault: contained, contained after a wait, not contained, or never injected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Contained {
-    /// All other strategies' orders came back, and none of them waited for the victim.
-    Yes,
-    /// All others' orders came back, but some waited for the deadline.
-    Waited,
-    /// The run ended, or the others lost orders.
-    No,
-    /// There was nothing to contain: the fault never came.
-    Nothing,
-}
-
-impl Contained {
-    /// Returns the text of the containment table's cell.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Contained::Yes => "yes",
-            Contained::Waited => "late",
-            Contained::No => "NO",
-            Contained::Nothing => "nothing",
-        }
+named_enum! {
+    /// The outcome of a fault: contained, contained after a wait, not contained, or never injected. The names are those in tables.
+    Contained {
+        /// All other strategies' orders came back, and none of them waited for the victim.
+        Yes = "yes",
+        /// All others' orders came back, but some waited for the deadline.
+        Waited = "late",
+        /// The run ended, or the others lost orders.
+        No = "NO",
+        /// There was nothing to contain: the fault never came.
+        Nothing = "nothing",
     }
 }
 

@@ -137,7 +137,7 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
     let line = |fault: &&str| {
         let cells = techniques.iter().map(|technique| {
             let row = rows().find(|row| row.fault == **fault && row.technique == *technique);
-            row.map_or("–", |row| row.contained.label()).to_owned()
+            row.map_or("–", |row| row.contained.name()).to_owned()
         });
         GridRow::plain(std::iter::once((*fault).to_owned()).chain(cells).collect())
     };
@@ -182,7 +182,7 @@ fn full_table(all: &Containments) -> Grid {
             ("isolation", &|row: &Containment| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
-            ("contained", &|row| row.contained.label().to_owned()),
+            ("contained", &|row| row.contained.name().to_owned()),
             ("seen", &|row| quoted_bytes(&row.seen)),
             ("lost", &|row| short(row.losses.lost)),
             ("cancelled", &|row| short(row.losses.cancelled)),
@@ -210,7 +210,7 @@ fn venue_table(all: &Containments) -> Grid {
             ("isolation", &|row: &VenueContainment| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.incident.fault.to_string()),
-            ("stayed", &|row| row.contained.label().to_owned()),
+            ("stayed", &|row| row.contained.name().to_owned()),
             ("orders", &|row| short(row.incident.orders)),
             ("stuck", &|row| short(row.incident.stuck)),
             ("recover", &|row| time(row.incident.recover_ns)),
@@ -239,7 +239,7 @@ fn role_table(all: &Containments) -> Grid {
             ("journal", &|row| row.journal.to_string()),
             ("isolation", &|row| row.isolation.to_string()),
             ("technique", &|row| row.technique.to_string()),
-            ("back", &|row| row.contained.label().to_owned()),
+            ("back", &|row| row.contained.name().to_owned()),
             ("lost", &|row| short(row.lost)),
             ("there", &|row| short(row.in_flight)),
             ("detect", &|row| time(row.detect_ns)),

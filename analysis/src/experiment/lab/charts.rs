@@ -5,8 +5,7 @@ use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, line, text, text_width};
-use crate::experiment::report::legend;
+use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, legend, line, text, text_width};
 use maud::{Markup, html};
 
 /// The color of a way of waiting.

@@ -5,7 +5,7 @@ use super::figures::{CellFigures, PAIRS};
 use super::{Lab, LabCell, LabRun, Speed, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::numbers::{count, duration, plain};
-use crate::stats::Spread;
+use crate::stats::{Spread, median};
 use crate::table::{Column, Grid, GridRow};
 
 /// The name of the table with the results of one queue.
@@ -25,27 +25,14 @@ pub fn against_busy(lab: &Lab) -> Option<Grid> {
         others().flat_map(|wait| [format!("{wait} CPU"), format!("{wait} p50"), format!("{wait} p99")]),
     );
     let row = |(producer, consumer): (Speed, Speed)| {
-        let cells = || lab.cells.iter().filter(|cell| (cell.producer, cell.consumer) == (producer, consumer));
-        let ratio = |wait: Wait, of: &dyn Fn(&CellFigures) -> Option<f64>| {
-            let ratios = cells().filter(|cell| cell.wait == wait).filter_map(|cell| {
-                let busy =
-                    cells().find(|busy| busy.wait == Wait::Busy && busy.carrier() == cell.carrier())?;
-                let (this, busy) =
-                    (CellFigures::from_cell(cell, lab.events)?, CellFigures::from_cell(busy, lab.events)?);
-                Some(of(&this)? / of(&busy)?).filter(|ratio| ratio.is_finite())
-            });
-            Spread::from_values(ratios)
-                .map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
-        };
-        let of = |wait: &Wait| {
-            [
-                ratio(*wait, &|figures| Some(figures.cpu())),
-                ratio(*wait, &|figures| figures.p50.map(|ns| ns as f64)),
-                ratio(*wait, &|figures| figures.p99.map(|ns| ns as f64)),
-            ]
-        };
-        let cells = cells().next().map(|_| others().flat_map(of).collect::<Vec<_>>())?;
-        Some(GridRow::plain([vec![format!("{producer}→{consumer}")], cells].concat()))
+        let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == (producer, consumer);
+        lab.cells.iter().find(|cell| is_it(cell))?;
+        let times =
+            |ratio: Option<f64>| ratio.map_or_else(|| "–".into(), |ratio| format!("{}×", plain(ratio)));
+        let of = |wait: &Wait| FIGURES.map(|of| times(ratio_to_busy(lab, *wait, &is_it, of)));
+        Some(GridRow::plain(
+            [format!("{producer}→{consumer}")].into_iter().chain(others().flat_map(of)).collect(),
+        ))
     };
     Some(Grid {
         name: "waiting".into(),
@@ -59,25 +46,40 @@ pub fn against_busy(lab: &Lab) -> Option<Grid> {
     })
 }
 
-/// Returns CPU time and median latency of each way of waiting, relative to busy polling. Over all
-/// speeds and queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to
-/// compare with.
-pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
-    let figures = |cell: &LabCell| CellFigures::from_cell(cell, lab.events);
-    let ratios = |wait: Wait, of: fn(&CellFigures) -> Option<f64>| {
-        let ratios = lab.cells.iter().filter(|cell| cell.wait == wait).filter_map(|cell| {
-            let busy = lab.cells.iter().find(|busy| {
-                busy.wait == Wait::Busy && (busy.carrier(), busy.speeds()) == (cell.carrier(), cell.speeds())
-            })?;
-            Some(of(&figures(cell)?)? / of(&figures(busy)?)?).filter(|ratio| ratio.is_finite())
-        });
-        Spread::from_values(ratios).map(|spread| plain(spread.median))
+/// CPU time, p50 and p99 of a cell, which are compared with those of busy waiting.
+const FIGURES: [fn(&CellFigures) -> Option<f64>; 3] = [
+    |figures| Some(figures.cpu()),
+    |figures| figures.p50.map(|ns| ns as f64),
+    |figures| figures.p99.map(|ns| ns as f64),
+];
+
+/// A figure of a way of waiting over that of busy waiting at the same speeds: the median over the
+/// queues of the cells that `is_it` selects.
+fn ratio_to_busy(
+    lab: &Lab,
+    wait: Wait,
+    is_it: &dyn Fn(&LabCell) -> bool,
+    of: fn(&CellFigures) -> Option<f64>,
+) -> Option<f64> {
+    let figure = |cell: &LabCell| of(&CellFigures::from_cell(cell, lab.events)?);
+    let ratio = |cell: &LabCell| {
+        let busy = lab.cells.iter().find(|busy| {
+            busy.wait == Wait::Busy && (busy.carrier(), busy.speeds()) == (cell.carrier(), cell.speeds())
+        })?;
+        Some(figure(cell)? / figure(busy)?).filter(|ratio| ratio.is_finite())
     };
+    let cells = lab.cells.iter().filter(|cell| cell.wait == wait && is_it(cell));
+    median(&cells.filter_map(ratio).collect::<Vec<_>>())
+}
+
+/// Returns CPU and median latency of each way of waiting against busy waiting, over all speeds and
+/// queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare
+/// with.
+pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
     let sentence = |wait: &Wait| {
-        let cpu = ratios(*wait, |figures| Some(figures.cpu()))?;
-        let p50 = ratios(*wait, |figures| figures.p50.map(|ns| ns as f64));
+        let [cpu, p50, _] = FIGURES.map(|of| ratio_to_busy(lab, *wait, &|_| true, of).map(plain));
         let p50 = p50.map_or_else(String::new, |p50| format!(", {p50} × its p50"));
-        Some(format!("{wait}: {cpu} × the CPU of busy{p50}"))
+        Some(format!("{wait}: {} × the CPU of busy{p50}", cpu?))
     };
     Wait::ALL.iter().filter(|wait| **wait != Wait::Busy).filter_map(sentence).collect()
 }

@@ -3,13 +3,13 @@
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{coordinate, line, text};
-use crate::escape::single_line;
 use crate::experiment::ratio::format_ratio;
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{Comparison, bill, contain};
 use crate::numbers::{count, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
 use crate::summary::Measure;
+use crate::table::grid::wrap;
 use crate::units::human_bytes;
 use maud::{Markup, PreEscaped, html};
 
@@ -76,13 +76,14 @@ pub(super) fn machine_name(survey: &Survey) -> String {
 pub fn text_card(survey: &Survey) -> String {
     let mut text = String::new();
     for line in [headline(survey), machine_line(survey), survey.fitness.sentence()] {
-        text += &wrapped(&line, WIDTH).join("\n  ");
+        text += &wrap(&line, WIDTH - 2, 0).join("\n  ");
         text.push('\n');
     }
     text.push('\n');
     for row in card_rows(survey) {
         let gap = format!("\n{:NAMES$}", "");
-        text += &format!("{:NAMES$}{}\n", row.part.name(), wrapped(&row.answer, WIDTH - NAMES).join(&gap));
+        text +=
+            &format!("{:NAMES$}{}\n", row.part.name(), wrap(&row.answer, WIDTH - NAMES - 2, 0).join(&gap));
     }
     text
 }
@@ -104,14 +105,14 @@ pub fn svg_card(survey: &Survey) -> String {
     let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
     let class = if survey.fitness.is_fit { "dim" } else { "warning" };
     for (class, words) in [("dim", machine_line(survey)), (class, survey.fitness.sentence())] {
-        for words in wrapped(&words, LINE_CHARS) {
+        for words in wrap(&words, LINE_CHARS - 2, 0) {
             top += LINE;
             parts.push(text(MARGIN, top, "start", class, &words));
         }
     }
     top += LINE;
     for row in card_rows(survey) {
-        let lines = wrapped(&row.answer, ANSWER_CHARS);
+        let lines = wrap(&row.answer, ANSWER_CHARS - 2, 0);
         parts.push(html! {
             (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
             (text(MARGIN, top + 24.0, "start", "strong", row.part.name()))
@@ -141,22 +142,6 @@ pub(super) fn svg_file(width: f64, height: f64, title: &str, content: &Markup) -
         }
     };
     drawing.into_string() + "\n"
-}
-
-/// Splits a text into lines of at most `width` characters, two less from the second line on.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let (text, mut lines) = (single_line(text), vec![String::new()]);
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().expect("there is always a line");
-        let indent = if last.is_empty() { 0 } else { 1 };
-        if last.chars().count() + indent + word.chars().count() > width - 2 && !last.is_empty() {
-            lines.push(word.to_owned());
-        } else {
-            last.push_str(&" ".repeat(indent));
-            last.push_str(word);
-        }
-    }
-    lines
 }
 
 /// Returns the answer of a part, followed by what is missing in it.

@@ -1,11 +1,12 @@
 //! The index page of a folder of surveys: a table, and small multiples with the same axes for every
 //! machine.
 
-use super::card::{machine_name, svg_file, wrapped};
+use super::card::{machine_name, svg_file};
 use super::picture::{self, SIZE};
 use super::{Survey, SurveyPart};
 use crate::chart::svg::{coordinate, line, text};
 use crate::escape::markdown;
+use crate::table::grid::wrap;
 use maud::{Markup, html};
 use std::fmt::Write;
 
@@ -86,7 +87,7 @@ fn multiples(surveys: &[(String, Survey)]) -> String {
         let name = format!("{}, {}: {}", machine_name(survey), day(survey), survey.fitness.verdict());
         html! {
             (line((MARGIN, top), (width - MARGIN, top), "rule"))
-            (text(MARGIN, top + 16.0, "start", "strong", &wrapped(&name, NAME_CHARS)[0]))
+            (text(MARGIN, top + 16.0, "start", "strong", &wrap(&name, NAME_CHARS - 2, 0)[0]))
             @for (column, (part, _)) in COLUMNS.iter().enumerate() {
                 g transform={ "translate(" (coordinate(left(column))) " " (coordinate(top + 28.0)) ")" } { (picture::draw(survey, *part)) }
             }

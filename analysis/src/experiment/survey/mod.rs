@@ -51,7 +51,7 @@ pub struct Survey {
     /// Whether its latencies may be quoted.
     pub fitness: Fitness,
     /// The checks of `launcher doctor`, made before anything was measured.
-    pub checks: Vec<SurveyCheck>,
+    pub checks: Vec<MachineCheck>,
     /// The parts that were begun.
     pub parts: Vec<PartRecord>,
     /// Round trips of a cache line.
@@ -68,13 +68,25 @@ pub struct Survey {
     pub queue: Option<Comparisons>,
 }
 
-/// A check of the surveyed machine, with its result.
+/// Result of a check of the machine by `launcher doctor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckState {
+    /// Nothing needs fixing.
+    Ok,
+    /// A possible improvement.
+    Note,
+    /// Latencies measured here must not be quoted, or a run cannot start.
+    Bad,
+}
+
+/// A check of the surveyed machine by `launcher doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SurveyCheck {
-    /// Name of the check.
+pub struct MachineCheck {
+    /// Name of the check: unique, stable, lower case.
     pub name: String,
-    /// `ok`, `note` or `bad`.
-    pub state: String,
+    /// Result of the check.
+    pub state: CheckState,
     /// What the check found on this machine.
     pub found: String,
     /// How to fix the problem; null if nothing needs fixing.

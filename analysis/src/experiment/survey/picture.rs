@@ -6,7 +6,7 @@
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Comparison, Contained, ratio};
+use crate::experiment::{Comparison, ratio};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::summary::Measure;
 use maud::{Markup, html};
@@ -120,15 +120,9 @@ fn containment(survey: &Survey) -> Markup {
     let columns = (SIZE.0 / (FAULT + 2.0)) as usize;
     html! {
         @for (number, row) in rows.enumerate() {
-            @let class = match row.contained {
-                Contained::Yes => "yes",
-                Contained::Waited => "late",
-                Contained::No => "no",
-                Contained::Nothing => "nothing",
-            };
             @let (x, y) = ((number % columns) as f64 * (FAULT + 2.0), (number / columns) as f64 * (FAULT + 2.0));
-            rect class=(class) x=(coordinate(x)) y=(coordinate(y)) width=(FAULT) height=(FAULT) {
-                title { (row.fault) ", " (row.isolation) ": " (row.contained.label()) }
+            rect class=(row.contained.name().to_lowercase()) x=(coordinate(x)) y=(coordinate(y)) width=(FAULT) height=(FAULT) {
+                title { (row.fault) ", " (row.isolation) ": " (row.contained.name()) }
             }
         }
     }

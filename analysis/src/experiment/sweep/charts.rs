@@ -3,9 +3,9 @@
 use super::{SweepPoint, SweepRecord};
 use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::svg::legend;
 use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
 use crate::experiment::Axis as Varied;
-use crate::experiment::report::legend;
 use crate::numbers::duration;
 use crate::stats::{Percentile, RunOutline};
 use crate::summary::Measure;

@@ -21,26 +21,21 @@ use crate::stats::{RunOutline, Spread};
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
+use system::named_enum;
+use system::process::is_running;
 
 /// Settings by name, each as its text on the command line.
 pub type SettingTexts = BTreeMap<String, String>;
 
-/// The state of a sweep: running, interrupted or complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SweepState {
-    /// A launcher measures, or was killed while it did.
-    Running,
-    /// Ctrl-C, or a run that could not be begun.
-    Interrupted,
-    /// All runs are done.
-    Complete,
-}
-
-impl SweepState {
-    /// Returns the name of the state, as in `sweep.json`.
-    pub const fn name(self) -> &'static str {
-        ["running", "interrupted", "complete"][self as usize]
+named_enum! {
+    /// The state of a sweep: running, interrupted or complete.
+    SweepState {
+        /// A launcher measures, or was killed while it did.
+        Running = "running",
+        /// Ctrl-C, or a run that could not be begun.
+        Interrupted = "interrupted",
+        /// All runs are done.
+        Complete = "complete",
     }
 }
 
@@ -224,7 +219,7 @@ impl SweepRecord {
     /// Returns `true` if the launcher that measures the sweep is still running.
     pub fn is_being_measured(&self) -> bool {
         let (pid, start) = self.launcher;
-        self.state == SweepState::Running && start_time(pid) == Some(start)
+        self.state == SweepState::Running && is_running(pid, start)
     }
 
     /// Records this process as the launcher that measures the sweep.

@@ -29,7 +29,7 @@ pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
 fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
     let is_free = measure == Measure::StallFree;
     // The first one that is varied of those that are compared.
-    let across = Axis::ALL.into_iter().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
+    let across = Axis::ALL.iter().copied().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
     let value =
         |point: &SweepPoint| across.map_or_else(|| "rt_venue".into(), |axis| point.values[&axis].clone());
     // A technique without a point gets no column.

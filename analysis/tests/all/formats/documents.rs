@@ -2,7 +2,7 @@
 //! versions, other documents, truncated and damaged files are refused with an explanation.
 
 use super::{golden, golden_file};
-use analysis::document::{Document, DocumentError};
+use analysis::document::{Document, DocumentError, DocumentFault};
 use analysis::experiment::{Bill, Boards, Comparisons, Containments, Lab, Survey, SweepPlan, SweepRecord};
 use analysis::record::RunRecord;
 use analysis::summary::Summary;
@@ -61,7 +61,7 @@ fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
     for version in [0, D::VERSION - 1, D::VERSION + 1, u32::MAX] {
         let other = format!("{}/{version}", D::NAME);
         let error = error::<D>(&with(&other));
-        assert!(matches!(error, DocumentError::Version { .. }), "{error:?}");
+        assert!(error.fault == DocumentFault::Version, "{error:?}");
         let said = error.to_string();
         for word in [other.as_str(), D::schema().as_str(), "use the launcher that wrote it"] {
             assert!(said.contains(word), "{said}");
@@ -69,10 +69,10 @@ fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
     }
     // The content of another version need not parse.
     let bare = format!("{{\"schema\": \"{}/{}\"}}", D::NAME, D::VERSION + 1);
-    assert!(matches!(error::<D>(bare.as_bytes()), DocumentError::Version { .. }));
+    assert_eq!(error::<D>(bare.as_bytes()).fault, DocumentFault::Version);
     for other in ["bulkhead.other/1", "bulkhead.runs/3", "", "7"] {
         let error = error::<D>(&with(other));
-        assert!(matches!(error, DocumentError::Other { .. }), "{error:?}");
+        assert!(error.fault == DocumentFault::Other, "{error:?}");
         assert!(error.to_string().contains(D::REMEDY), "{error}");
     }
     // A newer build of the same version may have written it.
@@ -85,20 +85,20 @@ fn refuses_damage<D: Document + Debug>(json: &[u8]) {
     let end = json.trim_ascii_end().len();
     for cut in (0..end).step_by(end / 97 + 1).chain([end - 1]) {
         let error = error::<D>(&json[..cut]);
-        assert!(matches!(error, DocumentError::Json { .. }), "cut at {cut}: {error:?}");
+        assert!(error.fault == DocumentFault::Json, "cut at {cut}: {error:?}");
         assert!(error.to_string().contains("cut short") && error.to_string().contains(D::REMEDY), "{error}");
     }
     let garbage: [&[u8]; 6] =
         [b"null", b"[]", b"{}", b"{\"schema\": 3}", b"PK\x03\x04", b"{\"schema\": \"\x01\"}"];
     for bytes in garbage {
         let error = error::<D>(bytes);
-        assert!(matches!(error, DocumentError::Json { .. }), "{bytes:?}: {error:?}");
+        assert!(error.fault == DocumentFault::Json, "{bytes:?}: {error:?}");
     }
     let mut torn = json.to_vec();
     torn[json.len() / 2] = 0xFF;
     let error = error::<D>(&torn);
     let at = format!("byte {}", json.len() / 2);
-    assert!(matches!(error, DocumentError::NotText { .. }) && error.to_string().contains(&at), "{error:?}");
+    assert!(error.fault == DocumentFault::NotText && error.to_string().contains(&at), "{error:?}");
     // With any byte of a row overwritten, nothing panics.
     for at in (0..json.len()).step_by(json.len() / 61 + 1) {
         let mut scribbled = json.to_vec();
@@ -112,14 +112,14 @@ fn refuses_what_is_no_file<D: Document + Debug>() {
     let path = folder.path().join(D::FILE);
     let absent = D::read(folder.path()).unwrap_err();
     let said = absent.to_string();
-    assert!(matches!(absent, DocumentError::Absent { .. }), "{said}");
+    assert!(absent.fault == DocumentFault::Absent, "{said}");
     assert!(said.contains(D::FILE) && said.contains(D::ABSENT), "{said}");
     fs::create_dir(&path).unwrap();
-    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+    assert_eq!(D::read(folder.path()).unwrap_err().fault, DocumentFault::NotAFile);
     fs::remove_dir(&path).unwrap();
     // A FIFO without a writer: opening it would block forever.
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+    assert_eq!(D::read(folder.path()).unwrap_err().fault, DocumentFault::NotAFile);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn board_tables_and_page_match_document() {
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();
-    for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"3\"", "a problem", "from due"] {
+    for word in ["data-torn=\"2\"", "data-series=\"write\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }
 }
@@ -203,6 +203,6 @@ fn inconsistent_documents_are_damaged() {
     let timeline = error::<Timeline>(&timeline.json().unwrap());
     let tail = error::<Tail>(&tail.json().unwrap());
     for error in [run, timeline, tail] {
-        assert!(matches!(error, DocumentError::Content { .. }), "{error:?}");
+        assert!(error.fault == DocumentFault::Content, "{error:?}");
     }
 }

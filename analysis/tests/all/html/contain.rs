@@ -71,7 +71,7 @@ fn containment_table_draws_each_cell() {
         };
         (cell, table.rows.iter().find(same).unwrap())
     }) {
-        assert_eq!(cell.get("data-contained"), Some(row.contained.label()));
+        assert_eq!(cell.get("data-contained"), Some(row.contained.name()));
         assert_eq!(
             (cell.whole("data-repair-ns"), cell.whole("data-others-ns")),
             (row.repair_ns, row.during_max_ns)

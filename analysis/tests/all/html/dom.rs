@@ -1,4 +1,4 @@
-//! A minimal HTML reader for pages as they are written and as a browser serializes them.
+//! A minimal HTML reader for pages.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,5 @@
-//! `report.html`: the charts match the saved results, the file is self-contained, and a browser
-//! shows it without errors.
+//! `report.html`: the charts match the saved results, and the file is self-contained.
 
-mod browser;
 mod contain;
 mod dom;
 mod fixtures;

@@ -4,12 +4,10 @@ use super::dom::{Element, check_alone, elements, having, text};
 use super::fixtures::{page, tailed};
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};
-use analysis::evaluation::evaluate;
+use analysis::report::units::duration;
 use analysis::summary::{Distribution, Measure, Summary};
 use analysis::timeline::Timeline;
 use protocol::flow::Stage;
-use std::time::{Duration, Instant};
-use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
 /// Returns the percentiles that a chart shows for a measure.
@@ -27,13 +25,13 @@ fn named(name: &str) -> Measure {
     Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()
 }
 
-/// Checks that every figure in the page matches the summary. Also used on the DOM of a browser.
+/// Checks that every figure in the page matches the summary.
 pub fn check_figures(html: &str, summary: &Summary) {
     let series: Vec<Element> = having(html, "data-p50-ns");
     assert_eq!(series.len(), 6);
     for element in &series {
         let measure = named(element.get("data-series").unwrap());
-        assert_eq!(percentiles(element), percentile_fields(summary.distribution(measure)), "{measure:?}");
+        assert_eq!(percentiles(element), percentile_fields(&summary.distribution(measure)), "{measure:?}");
     }
     let pieces = having(html, "data-stage");
     assert_eq!(pieces.len(), 12);
@@ -57,13 +55,10 @@ pub fn check_figures(html: &str, summary: &Summary) {
     let verdict = &having(html, "data-fit")[0];
     assert_eq!(verdict.get("data-valid"), Some(if summary.valid { "true" } else { "false" }));
     assert_eq!(verdict.get("data-fit"), Some(if summary.fit_for_latency { "true" } else { "false" }));
-    let threads = having(html, "data-longest-gap-ns");
-    assert_eq!(threads.len(), summary.processes.len());
-    for (element, thread) in threads.iter().zip(&summary.processes) {
-        assert_eq!(element.get("data-thread"), Some(thread.role.as_str()));
-        assert_eq!(element.whole("data-longest-gap-ns"), Some(thread.longest_gap_ns));
-    }
     let text = text(html);
+    for thread in &summary.processes {
+        assert!(text.contains(&thread.role) && text.contains(&duration(thread.longest_gap_ns)), "{thread:?}");
+    }
     for reason in &summary.reasons {
         assert!(
             text.contains(&reason.replace('&', "&amp;").replace('"', "&quot;").replace('>', "&gt;"))
@@ -177,12 +172,12 @@ fn page_says_when_orders_are_too_few() {
 fn external_names_are_escaped() {
     let mut fixture = tailed(100);
     fixture.record.machine.hostname = "<script>alert(1)</script>".into();
-    fixture.record.machine.cpu_model = "\" onload=\"x & <b>".into();
+    fixture.record.machine.cpu_model = "\" onload=\"x & <u>".into();
     fixture.record.warnings.push("</style><img src=x>".into());
     let (folder, _) = evaluated(&fixture);
     let html = page(&folder);
     let tags: Vec<String> = elements(&html).into_iter().map(|element| element.name).collect();
-    assert!(!tags.iter().any(|tag| ["script", "img", "b"].contains(&tag.as_str())));
+    assert!(!tags.iter().any(|tag| ["script", "img", "u"].contains(&tag.as_str())));
     assert!(html.contains("&lt;script&gt;alert(1)"));
 }
 
@@ -196,35 +191,4 @@ fn unusual_figures_are_drawn() {
     fixture.record.input.window_ns = u64::MAX;
     let (folder, _) = evaluated(&fixture);
     check_alone(&page(&folder));
-}
-
-/// `BULKHEAD_SLOW=1 cargo test --release -p analysis --test all four_million -- --nocapture`
-#[test]
-fn four_million_orders_render_in_time() {
-    if std::env::var_os("BULKHEAD_SLOW").is_none() {
-        eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to make a run of 4 million orders: a minute and 1 GB");
-        return;
-    }
-    let (strategies, venues, orders) = (8, 4, 500_000);
-    let shape = Shape { strategies, venues, orders, period: 2_000, delay: 10_000_000, ..Shape::PLAIN };
-    let fixture = Fixture::new(shape);
-    let (record, folder) = (fixture.record.clone(), fixture.write());
-    drop(fixture);
-    let start = Instant::now();
-    evaluate(&ColumnStore::memory(), folder.path(), &record, |_| {}).unwrap();
-    let evaluated = start.elapsed();
-    let start = Instant::now();
-    let html = analysis::html::render(folder.path()).unwrap();
-    let rendered = start.elapsed();
-    let timeline = std::fs::metadata(folder.path().join("timeline.json")).unwrap().len();
-    let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
-    let figures = analysis::summary::Figures::measure(&merged, record.clock.ns_per_tick);
-    let start = Instant::now();
-    std::hint::black_box(Timeline::measure(&record, &merged, &figures).unwrap());
-    println!("of that, the time line {:.0?}", start.elapsed());
-    println!(
-        "merge and all results {evaluated:.2?}, page {rendered:.1?}, {} bytes, timeline.json {timeline} bytes",
-        html.len()
-    );
-    assert!(html.len() < 2_000_000 && rendered < Duration::from_secs(3));
 }

@@ -1,6 +1,5 @@
 //! The pages of a sweep and of a bill, from a synthetic `sweep.json`.
 
-use super::browser::{check_quiet, open};
 use super::dom::{having, text};
 use super::fixtures::{keep, written};
 use crate::fixture::scatter;
@@ -231,10 +230,6 @@ fn bill_page_shows_differences_and_verdicts() {
     assert!(text.contains("36 of 45 runs are fit"), "{text}");
     assert!(!html.contains("ratio-p999"), "no row has a p99.9");
 
-    if let Some(seen) = open(&folder.path().join("report.html"), false) {
-        check_quiet(&seen);
-        assert_eq!(having(&seen.dom, "data-row").len(), having(&html, "data-row").len());
-    }
     std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
     assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
 }
@@ -281,14 +276,4 @@ fn search_page_shows_trials_and_result() {
     assert_eq!(dots[3..], [(1e4, 1e5), (4e4, 1e5)].map(|(x, y)| (Some(x), Some(y))), "the bound");
     assert!(text(&html).contains("20,000"), "the highest that was held");
     assert!(text(&html).contains("not even the lowest rate"));
-}
-
-#[test]
-fn other_document_version_is_refused() {
-    let mut sweep = sweep("sweep", &[("rate", &["20k"])], 1);
-    sweep["schema"] = json!("bulkhead.sweep/9");
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sweep.json"), sweep.to_string()).unwrap();
-    let error = analysis::html::render(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("bulkhead.sweep/9") && error.contains("sweep.json"), "{error}");
 }

@@ -4,7 +4,6 @@ use crate::fixture::{Fixture, Shape};
 use analysis::logfile::{LogError, LogReader, RECORDS_AT};
 use proptest::prelude::*;
 use protocol::stamps::Record;
-use shm::memory::header::HeaderError;
 
 fn read(bytes: &[u8]) -> (Vec<Record>, Result<(), LogError>) {
     let mut records = Vec::new();
@@ -112,9 +111,9 @@ fn file_longer_than_its_segment_is_refused() {
     let path = folder.path().join("a.stamps");
     std::fs::write(&path, bytes).unwrap();
     let error = LogReader::open(&path, None).unwrap_err();
-    assert!(matches!(error, LogError::Header { source: HeaderError::Size { .. }, .. }), "{error}");
+    assert!(error.to_string().contains("header promises"), "{error}");
     let error = LogReader::open(folder.path(), None).unwrap_err();
-    assert!(matches!(error, LogError::NotAFile { .. }), "{error}");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
 }
 
 proptest! {

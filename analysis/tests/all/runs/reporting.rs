@@ -114,7 +114,7 @@ fn csv_and_markdown_have_every_measure() {
     assert!(table.starts_with("stage,count,min_ns,p50_ns,"), "{table}");
     assert!(table.contains("\nsubmit,40,200,200,,,,,200,200.0\n"), "{table}");
     assert!(document.contains("**not fit for latency claims**"), "{document}");
-    assert!(document.contains("- 40 orders came back") && rows(&document) == 14, "{document}");
+    assert!(document.contains("- 40 orders came back") && rows(&document) == 14 + 2 + 5, "{document}");
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn csv_and_markdown_list_incidents() {
     let [table, document] = exported(&summary(&mortal(60)));
     assert_eq!(table.lines().count(), 16);
     assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");
-    let all = "Incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59";
+    let all = "- incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59";
     assert!(document.contains(all), "{document}");
-    assert!(document.ends_with("\n9 more, felt less: see summary.json.\n"), "{document}");
-    // Two more tables, each with head and rule: three distributions, and the fifty worst.
-    assert_eq!(rows(&document), 14 + 2 + 3 + 2 + 50, "{document}");
+    assert!(document.contains("\n- … and 9 more, felt less: see summary.json\n"), "{document}");
+    // Each table with head and rule: the fifty worst, distributions, refused orders, threads.
+    assert_eq!(rows(&document), 14 + 2 + 50 + 2 + 3 + 2 + 1 + 2 + 5, "{document}");
 }

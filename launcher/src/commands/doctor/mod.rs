@@ -15,47 +15,23 @@ use crate::planner::{self, Input, OrderCounts, RunIdentity};
 use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
 use analysis::cpu_list;
-use analysis::experiment::SurveyCheck;
+use analysis::experiment::{CheckState, MachineCheck as Check};
 use analysis::units::human_bytes;
 use anyhow::Result;
 use protocol::plan::{ClockSource, Plan};
-use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The result of a check of `launcher doctor`: ok, a note, or bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckState {
-    Ok,
-    Note,
-    /// Latencies measured here must not be quoted, or a run cannot start.
-    Bad,
-}
-
-impl CheckState {
-    const fn name(self) -> &'static str {
-        match self {
-            CheckState::Ok => "ok",
-            CheckState::Note => "note",
-            CheckState::Bad => "BAD",
-        }
+/// Returns the name of a state in the table.
+const fn state_name(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Ok => "ok",
+        CheckState::Note => "note",
+        CheckState::Bad => "BAD",
     }
 }
 
-/// A check of `launcher doctor` and its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Name of the check: unique, stable, lower case.
-    pub name: &'static str,
-    pub state: CheckState,
-    /// The finding of the check.
-    pub found: String,
-    /// How to fix it; `None` if nothing needs fixing.
-    pub fix: Option<String>,
-}
-
-/// Runs the checks of `launcher doctor` and prints their results.
+/// Prints the checks of `launcher doctor` and prints their results.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
@@ -63,24 +39,13 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 }
 
 /// Runs all checks on this machine.
-fn check_here() -> Vec<Check> {
+pub fn check_here() -> Vec<Check> {
     let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
     let system = System { no_container, unlimited, ..System::read() };
     check(&crate::host::machine(), &system, &ActiveRun::all())
 }
 
-/// Runs the checks of `launcher doctor`, for a survey.
-pub fn survey_checks() -> Vec<SurveyCheck> {
-    let saved = |check: Check| SurveyCheck {
-        name: check.name.to_owned(),
-        state: check.state.name().to_lowercase(),
-        found: check.found,
-        fix: check.fix,
-    };
-    check_here().into_iter().map(saved).collect()
-}
-
-/// Runs all checks; `active` are the active runs.
+/// Runs the checks; `active` are the active runs.
 fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
@@ -114,7 +79,7 @@ fn table(checks: &[Check]) -> String {
             Some(fix) => format!("{}\n→ {fix}", check.found),
             None => check.found.clone(),
         };
-        table.add_row([check.state.name(), check.name, &text]);
+        table.add_row([state_name(check.state), &check.name, &text]);
     }
     let verdict = match worst(checks) {
         CheckState::Ok => "Fit for latency figures.",
@@ -138,16 +103,16 @@ fn worst(checks: &[Check]) -> CheckState {
     checks.iter().map(|check| check.state).max().unwrap_or(CheckState::Ok)
 }
 
-fn ok(name: &'static str, found: impl Into<String>) -> Check {
-    Check { name, state: CheckState::Ok, found: found.into(), fix: None }
+fn ok(name: &str, found: impl Into<String>) -> Check {
+    Check { name: name.into(), state: CheckState::Ok, found: found.into(), fix: None }
 }
 
-fn note(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { name, state: CheckState::Note, found: found.into(), fix: Some(fix.into()) }
+fn note(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name: name.into(), state: CheckState::Note, found: found.into(), fix: Some(fix.into()) }
 }
 
-fn bad(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { name, state: CheckState::Bad, found: found.into(), fix: Some(fix.into()) }
+fn bad(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check { name: name.into(), state: CheckState::Bad, found: found.into(), fix: Some(fix.into()) }
 }
 
 fn cores(machine: &Machine) -> Check {
@@ -325,8 +290,8 @@ mod tests {
         check(&tree.machine(), &System::read_at(tree.root()), &[])
     }
 
-    fn states(checks: &[Check]) -> Vec<&'static str> {
-        checks.iter().filter(|check| check.state == CheckState::Bad).map(|check| check.name).collect()
+    fn states(checks: &[Check]) -> Vec<&str> {
+        checks.iter().filter(|check| check.state == CheckState::Bad).map(|check| &*check.name).collect()
     }
 
     #[test]

@@ -61,15 +61,12 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
         }
         None => begin(flags)?,
     };
-    match measure_missing(&mut record, &folder, json)? {
-        MeasureEnd::Complete => {
-            publish(&record, &folder, &report(&record, containments.as_ref())?, json, MeasureEnd::Complete)
-        }
-        MeasureEnd::Interrupted => {
-            let shown = PublishableReport::new(sweep::report(&record), &record)?;
-            publish(&record, &folder, &shown, json, MeasureEnd::Interrupted)
-        }
-    }
+    let ended = measure_missing(&mut record, &folder, json)?;
+    let shown = match ended {
+        MeasureEnd::Complete => report(&record, containments.as_ref())?,
+        MeasureEnd::Interrupted => PublishableReport::new(sweep::report(&record), &record)?,
+    };
+    publish(&record, &folder, &shown, json, ended)
 }
 
 /// Creates the record of a planned `launcher bill`, and its folder.

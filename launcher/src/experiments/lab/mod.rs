@@ -28,11 +28,12 @@ use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{self, Lab};
-use analysis::units::human_ns;
 use anyhow::{Context, Result, bail};
+use indicatif::HumanDuration;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Prefix of the names of the processes of `launcher lab`.
 pub(crate) const PREFIX: &str = work::LabWork::PREFIX;
@@ -94,11 +95,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
         .iter()
         .fold(0u64, |sum, (_, cell)| sum.saturating_add(measure::estimate(lab, &lab.cells[*cell], slow)));
     if !quiet && (!missing.is_empty() || std::io::stderr().is_terminal()) {
-        let time = if total < 3_600_000_000_000 {
-            human_ns(total)
-        } else {
-            format!("{:.1} hours", total as f64 / 3.6e12)
-        };
+        let time = HumanDuration(Duration::from_nanos(total));
         // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),

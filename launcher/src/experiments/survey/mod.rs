@@ -9,6 +9,7 @@ mod cores;
 mod index;
 mod parts;
 
+use super::progress::progress_line;
 use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
@@ -16,16 +17,16 @@ use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
 use analysis::document::Document;
 use analysis::experiment::survey::text_card;
-use analysis::experiment::{PartRecord, Survey, SurveyCheck, SurveyPart};
+use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
 use anyhow::{Context, Result};
 use budget::TimeBudget;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// The command-line flags of `launcher survey`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ struct SurveyRun {
 ///
 /// # Errors
 /// A folder that cannot be made or written. A part that cannot run is not an error.
-pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Result<ExitCode> {
+pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = index::write(folder)?;
         writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
@@ -91,7 +92,8 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Res
     };
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
     survey.save(&folder)?;
-    let bar = progress_bar(minutes);
+    let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
+    let bar = progress_line(true, None, &template);
     let mut run = SurveyRun { survey, machine, folder, signals, bar, runs: Vec::new() };
     for part in SurveyPart::ALL {
         if signals::is_end_requested() {
@@ -107,19 +109,6 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<SurveyCheck>) -> Res
     run.bar.disable_steady_tick();
     run.bar.finish_and_clear();
     finish(&run.survey, &run.folder)
-}
-
-/// The progress line: time, part and setting. Hidden unless stderr is a terminal.
-fn progress_bar(minutes: u32) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-    let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
-    }
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(Duration::from_millis(250));
-    }
-    bar
 }
 
 impl SurveyRun {
@@ -149,7 +138,7 @@ impl SurveyRun {
     /// Whether the latencies may be quoted: by the machine's checks and by every run whose
     /// latencies are shown.
     fn fitness(&self) -> Fitness {
-        let bad = self.survey.checks.iter().filter(|check| check.state == "bad");
+        let bad = self.survey.checks.iter().filter(|check| check.state == CheckState::Bad);
         let mut reasons: Vec<String> =
             bad.map(|check| format!("doctor: {}: {}", check.name, check.found)).collect();
         let runs = self.runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
