@@ -1,5 +1,5 @@
-//! The expiry of orders: an indexed binary heap, so that an order that leaves earlier is removed at
-//! once.
+//! Expires orders at their time: an indexed binary heap, so that an order that leaves earlier is
+//! removed at once.
 
 use crate::arena::{Arena, NONE};
 

@@ -1,5 +1,5 @@
-//! The index from order ids to nodes: a hash table whose buckets are half a cache line, allocated
-//! at the start.
+//! Finds an order's place by its id: a hash table whose buckets are half a cache line, allocated at
+//! the start.
 //!
 //! A bucket holds four ids. An id whose bucket is full goes to the next one with a free slot, and
 //! every bucket that it passes counts it: a search ends at a bucket with a count of 0. A removal

@@ -1,4 +1,5 @@
-//! The links of a run: the writers and readers of each, and the technique that carries it.
+//! Which role sends to which: the writers and readers of each link, and the technique that carries
+//! it.
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};

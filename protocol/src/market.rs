@@ -1,5 +1,5 @@
-//! Market data of a run: the top of book of each instrument, on a seqlock-based board that its
-//! exchange writes and every strategy reads.
+//! The top of book of each instrument, on a seqlock-based board that its exchange writes and every
+//! strategy reads.
 //!
 //! Each venue has a board of its own (`shm::board`), with a cell for each instrument. Readers
 //! cannot write it, and the exchange never waits for them. A value has seven words, which with the

@@ -1,5 +1,4 @@
-//! The segments of a run: creating those that a plan needs, and attaching those that a process
-//! needs.
+//! Creates the segments that a plan needs, and attaches those that a process needs.
 
 mod doorbells;
 

@@ -1,5 +1,4 @@
-//! The sending end of a hand-off: a ring, the receiver's doorbell, and a queue for messages that
-//! found the ring full.
+//! Sends to a ring and queues while it is full: the ring, the receiver's doorbell, and the queue.
 //!
 //! The code that produces a message need not check for space: a push always succeeds, and the order
 //! is kept, since no message is pushed past the queue.

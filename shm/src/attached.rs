@@ -1,4 +1,4 @@
-//! One process's view of a run's segments: each is mapped once, however many threads use it.
+//! The segments that a process has mapped: each once, however many threads use it.
 //!
 //! Rings attach through [`Attached`] and never see where a segment comes from: a name in
 //! `/dev/shm`, an inherited descriptor, or the heap. A [`Source`] locates it and holds this

@@ -1,4 +1,4 @@
-//! The atomics of all crates, which a model checker can replace.
+//! Atomics for all crates, which loom can replace.
 //!
 //! Under `--cfg loom` the same names are loom's, so every algorithm above this file can be
 //! model-checked without being changed. A clippy lint bans `std`'s atomic types everywhere else.

@@ -1,4 +1,4 @@
-//! An audit of an exchange after its run: replays its journal to derive what it must have sent.
+//! Replays an exchange's journal after its run, to derive what it must have sent.
 
 use crate::apply::{SessionCounters, apply_message};
 use crate::journal_entry::JournalEntry;

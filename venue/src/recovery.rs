@@ -1,4 +1,4 @@
-//! Recovery of an exchange: replays the journal, and sends only what its predecessor has not sent.
+//! Replays an exchange's journal, and sends only what its predecessor has not sent.
 //!
 //! The journal alone determines the order of all outputs, so counts show what the crashed exchange
 //! had sent:

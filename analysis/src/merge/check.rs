@@ -1,4 +1,5 @@
-//! Checks each joined order: its stages are complete, its stamps in order, its reports consistent.
+//! Checks that the stages of each joined order are complete, its stamps in order and its reports
+//! consistent.
 //!
 //! The required stamps depend on the order's incarnation:
 //!

@@ -1,5 +1,4 @@
-//! The containment of a run: orders that were lost, and the latency of the survivors, for each
-//! incident and for all together.
+//! Orders that were lost, and the latency of the survivors, for each incident and for all together.
 //!
 //! The survivors of an incident are the complete orders of other strategies that it affected, as
 //! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that

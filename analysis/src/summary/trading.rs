@@ -1,4 +1,4 @@
-//! Trading summary of a run: positions, profit and loss, rejected orders and kill switches.
+//! Positions, profit and loss, rejected orders and kill switches of a run.
 
 use crate::merge::{KillActivation, MergedRun, Position};
 use crate::record::RunRecord;

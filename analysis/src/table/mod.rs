@@ -1,5 +1,4 @@
-//! Tables: [`Grid`] values that are printed within the terminal's width, or written as Markdown and
-//! CSV.
+//! Prints [`Grid`] values within the terminal's width, or writes them as Markdown and CSV.
 
 pub mod grid;
 mod width;

@@ -1,5 +1,4 @@
-//! Kernel accounts of a process of the run: start-up time, CPU time, memory. Read from outside the
-//! process.
+//! Start-up time, CPU time and memory of each process of a run. Read from outside the process.
 
 use analysis::record::ProcessUsage;
 use nix::time::{clock_getcpuclockid, clock_gettime};

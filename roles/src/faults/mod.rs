@@ -1,4 +1,4 @@
-//! Injected faults: of strategies, which inflict them on themselves, and of venues.
+//! Faults injected during a run: by strategies into themselves, and into venues.
 
 mod acts;
 mod draws;

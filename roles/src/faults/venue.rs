@@ -1,4 +1,4 @@
-//! Faults of a venue: a wrapper that only faulty venues have.
+//! Makes a venue slow, disconnected, mute or garbling: a wrapper that only faulty venues have.
 //!
 //! | fault | effect while it lasts |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Liveness by file lock: held while a file is open, and queried without taking it.
+//! Tests by a file lock whether a process lives: held while a file is open, and queried without
+//! taking it.
 //!
 //! It belongs to the open file and not to the process (an OFD lock). The kernel releases it when
 //! the last descriptor of that open file is closed, so also when its process is killed. It works

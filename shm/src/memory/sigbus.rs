@@ -1,5 +1,4 @@
-//! Survives SIGBUS on mapped regions: the lost page is replaced by zeros, and its region is marked
-//! as lost.
+//! Replaces a lost page by zeros on SIGBUS, and marks its region as lost.
 //!
 //! A mapping of a file loses pages when another process truncates the file, or punches a hole into
 //! it and no memory is left to fill the hole. The next access ends the process by SIGBUS. A

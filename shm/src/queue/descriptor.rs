@@ -1,4 +1,5 @@
-//! The segment that describes a queue: its geometry, the processes attached to its ends, its files.
+//! The segment in which a queue is described: its geometry, the processes attached to its ends, its
+//! files.
 //!
 //! ```text
 //! word 0        16          17          18              19      20         21            21 + N

@@ -1,5 +1,5 @@
-//! Announcements of producers in shared rings: after a producer's death they show which claimed
-//! slot was its own.
+//! Announces which slot a producer claims: after its death this shows which claimed slot was its
+//! own.
 //!
 //! ```text
 //! word 0        16      17

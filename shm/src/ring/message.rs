@@ -1,4 +1,4 @@
-//! Messages of a ring: seven words, which share a cache line with their sequence.
+//! Messages as words of a slot: seven words, which share a cache line with their sequence.
 //!
 //! Shared memory carries words only. Users of a ring define and check their
 //! meaning.

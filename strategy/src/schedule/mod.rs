@@ -1,5 +1,5 @@
-//! The pre-sampled input of a run: which order is due when, from which strategy, to which venue,
-//! and how long the venue takes for it.
+//! The orders of a run, drawn or read before it starts: which is due when, from which strategy, to
+//! which venue, and how long the venue takes for it.
 //!
 //! Everything random about a run is drawn here, before the first process starts. Every technique
 //! and every isolation level then plays the same schedule, so that a difference between two runs is

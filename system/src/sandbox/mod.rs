@@ -1,4 +1,5 @@
-//! The sandbox of a role: confines its process once it has attached to all its segments.
+//! Confines this process: limits, privileges, Landlock and seccomp, once it has attached to all its
+//! segments.
 //!
 //! A [`SandboxProfile`] describes as data the layers of a role, its allowed system calls with
 //! reasons, and its limits. No layer needs root, and each is independent of the others (defense in

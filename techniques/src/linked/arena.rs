@@ -1,4 +1,4 @@
-//! The arena of the linked list: its layout, the encoding of links, and the allocation of blocks.
+//! Allocates and frees the blocks of the linked list: their layout, and the encoding of links.
 
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};

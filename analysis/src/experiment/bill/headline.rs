@@ -1,4 +1,4 @@
-//! The headline of a bill: the cost of isolation in one sentence and a short table.
+//! The answer of a bill: the cost of isolation in one sentence and a short table.
 
 use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};

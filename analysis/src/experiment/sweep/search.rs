@@ -1,4 +1,4 @@
-//! The search for the highest rate within a latency bound: the tried rates and their results.
+//! Results of a search for the highest rate within a latency bound: the tried rates.
 
 use super::SweepRecord;
 use crate::chart::axis;

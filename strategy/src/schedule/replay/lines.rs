@@ -1,4 +1,4 @@
-//! Limits what is read of an invalid file: the length of a line, and the number of blank lines.
+//! Bounds the length of a line and the number of blank lines that are read of an invalid file.
 
 use std::io::{self, Read};
 
