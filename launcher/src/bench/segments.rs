@@ -6,7 +6,7 @@
 use super::BenchWork;
 use super::plan::{BenchPlan, SharedSegment, strongest_access};
 use anyhow::{Result, anyhow};
-use roles::bench::account::{self, AccountView};
+use roles::bench::account::AccountView;
 use roles::bench::control::{self, ControlSegment};
 use shm::attached::Access;
 use shm::memory::fifo;
