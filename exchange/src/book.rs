@@ -107,7 +107,7 @@ impl Book {
     /// Adds an empty queue at a price.
     fn add_queue(&mut self, store: &mut OrderStore, part: BookPart, key: u64, price: i64) -> u32 {
         let queue = store.queues.allocate(&mut store.arena, key, price);
-        self.lists[part as usize].insert(&mut store.pool, key, queue);
+        store.arena.node_mut(queue).owner = self.lists[part as usize].insert(&mut store.pool, key, queue);
         let first = self.first[part as usize];
         if first == NONE || key < store.arena.node(first).key() {
             self.first[part as usize] = queue;
@@ -117,7 +117,7 @@ impl Book {
     }
 
     /// Removes an order from its queue, and the queue once it is empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&mut self, store: &mut OrderStore, slot: u32) {
         let node = store.arena.node_mut(slot);
         let (part, queue) = (node.part, node.queue);
@@ -133,9 +133,9 @@ impl Book {
 
     /// Removes the empty queue of a price from its levels.
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
-        let key = store.arena.node(queue).key();
+        let (key, leaf) = (store.arena.node(queue).key(), store.arena.node(queue).leaf());
         let list = &mut self.lists[part as usize];
-        let leaf = list.remove(&mut store.pool, key);
+        list.remove(&mut store.pool, leaf, key);
         store.queues.release(&mut store.arena, queue);
         if self.first[part as usize] == queue {
             let first = list.next_from(&store.pool, (leaf, 0), key);

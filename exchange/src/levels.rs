@@ -153,6 +153,8 @@ pub(crate) struct PriceLevels {
     top: u32,
     /// Number of this list among all.
     list: u32,
+    /// Number of levels.
+    count: u32,
 }
 
 fn digit(key: u64, shift: u32) -> usize {
@@ -162,7 +164,7 @@ fn digit(key: u64, shift: u32) -> usize {
 impl PriceLevels {
     /// Creates an empty list for keys below `keys`, with a number of its own.
     pub(crate) fn new(list: u32, keys: u64) -> Self {
-        PriceLevels { root: NONE, top: top(keys), list }
+        PriceLevels { root: NONE, top: top(keys), list, count: 0 }
     }
 
     /// Returns the leaf of a key if it is cached.
@@ -196,7 +198,7 @@ impl PriceLevels {
     /// Returns the queue at a price's key.
     #[inline]
     pub(crate) fn get(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.root == NONE {
+        if self.count == 0 {
             return None;
         }
         let (node, shift) = self.lowest_node(pool, key);
@@ -204,9 +206,9 @@ impl PriceLevels {
         (shift == 0 && node.bits >> digit & 1 != 0).then(|| node.children[digit])
     }
 
-    /// Adds a queue at a key that has none.
+    /// Adds a queue at a key that has none. Returns the leaf, for [`PriceLevels::remove`].
     #[inline]
-    pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) {
+    pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) -> u32 {
         let leaf = match self.cached_leaf(pool, key) {
             Some(leaf) => leaf,
             None => self.create_leaf(pool, key),
@@ -218,24 +220,25 @@ impl PriceLevels {
         if was == 0 {
             mark(pool, leaf, key);
         }
+        self.count += 1;
+        leaf
     }
 
-    /// Removes the queue at a key that has one. Returns the leaf, for [`PriceLevels::next_from`].
+    /// Removes the queue at a key of a leaf.
     #[inline]
-    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, key: u64) -> u32 {
-        let (leaf, _) = self.lowest_node(pool, key);
+    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) {
+        self.count -= 1;
         let bits = &mut pool.nodes[leaf as usize].bits;
         *bits &= !(1 << digit(key, 0));
         if *bits == 0 {
             unmark(pool, leaf, key);
             pool.list_emptied(leaf);
         }
-        leaf
     }
 
     /// Returns the queue at the lowest key that is `key` or above.
     pub(crate) fn at_or_after(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.root == NONE || key >> self.top >= 64 {
+        if self.count == 0 || key >> self.top >= 64 {
             return None;
         }
         let (node, shift) = self.lowest_node(pool, key);
@@ -251,6 +254,9 @@ impl PriceLevels {
         (mut node, mut shift): (u32, u32),
         key: u64,
     ) -> Option<u32> {
+        if self.count == 0 {
+            return None;
+        }
         let here = &pool.nodes[node as usize];
         // The key itself counts; above the lowest node, only what is after the way to it.
         let mut bits = here.bits & u64::MAX << digit(key, shift);
@@ -271,12 +277,11 @@ impl PriceLevels {
 
     /// Returns the queue at the highest key below `key`.
     pub(crate) fn last_before(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.root == NONE {
+        if self.count == 0 {
             return None;
         }
         if key >> self.top >= 64 {
-            let is_empty = pool.nodes[self.root as usize].bits == 0;
-            return (!is_empty).then(|| pool.outermost(self.root, self.top, false));
+            return Some(pool.outermost(self.root, self.top, false));
         }
         let (mut node, mut shift) = self.lowest_node(pool, key);
         loop {
@@ -407,14 +412,18 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (which, key) = ((state >> 62 & 1) as usize, spread(state >> 8 & 0xffff) % keys);
             let (list, map) = (&mut lists[which], &mut maps[which]);
+            let remove = |list: &mut PriceLevels, pool: &mut LevelNodes, key| {
+                let (leaf, _) = list.lowest_node(pool, key);
+                list.remove(pool, leaf, key);
+            };
             assert_eq!(list.get(&pool, key), map.get(&key).copied(), "get {key}, step {step}");
             if map.remove(&key).is_some() {
-                list.remove(&mut pool, key);
+                remove(list, &mut pool, key);
             } else if map.len() < 30 {
                 map.insert(key, step);
                 list.insert(&mut pool, key, step);
             } else if let Some((first, _)) = map.pop_first() {
-                list.remove(&mut pool, first);
+                remove(list, &mut pool, first);
             }
             let other = spread(state >> 24 & 0xffff) % keys;
             for key in [0, key, key + 1, other, keys] {

@@ -20,6 +20,11 @@ impl Node {
         self.next
     }
 
+    /// Returns the queue's leaf in its price levels.
+    pub(crate) fn leaf(&self) -> u32 {
+        self.owner
+    }
+
     /// Returns the last order of the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
