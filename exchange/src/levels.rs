@@ -153,8 +153,6 @@ pub(crate) struct PriceLevels {
     top: u32,
     /// Number of this list among all.
     list: u32,
-    /// Number of levels.
-    count: u32,
 }
 
 fn digit(key: u64, shift: u32) -> usize {
@@ -164,7 +162,7 @@ fn digit(key: u64, shift: u32) -> usize {
 impl PriceLevels {
     /// Creates an empty list for keys below `keys`, with a number of its own.
     pub(crate) fn new(list: u32, keys: u64) -> Self {
-        PriceLevels { root: NONE, top: top(keys), list, count: 0 }
+        PriceLevels { root: NONE, top: top(keys), list }
     }
 
     /// Returns the leaf of a key if it is cached.
@@ -198,7 +196,7 @@ impl PriceLevels {
     /// Returns the queue at a price's key.
     #[inline]
     pub(crate) fn get(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.count == 0 {
+        if self.root == NONE {
             return None;
         }
         let (node, shift) = self.lowest_node(pool, key);
@@ -213,32 +211,41 @@ impl PriceLevels {
             Some(leaf) => leaf,
             None => self.create_leaf(pool, key),
         };
-        let node = &mut pool.nodes[leaf as usize];
-        let was = node.bits;
-        node.bits |= 1 << digit(key, 0);
-        node.children[digit(key, 0)] = queue;
-        if was == 0 {
-            mark(pool, leaf, key);
+        pool.nodes[leaf as usize].children[digit(key, 0)] = queue;
+        let (mut node, mut shift) = (leaf, 0);
+        loop {
+            let here = &mut pool.nodes[node as usize];
+            let was = here.bits;
+            here.bits |= 1 << digit(key, shift);
+            if was != 0 || here.parent == NONE {
+                return leaf;
+            }
+            (node, shift) = (here.parent, shift + 6);
         }
-        self.count += 1;
-        leaf
     }
 
-    /// Removes the queue at a key of a leaf.
+    /// Removes the queue at a key of a leaf. Returns the lowest node on the way to it that still has
+    /// levels, or the root, and its shift, for [`PriceLevels::next_from`].
     #[inline]
-    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) {
-        self.count -= 1;
-        let bits = &mut pool.nodes[leaf as usize].bits;
-        *bits &= !(1 << digit(key, 0));
-        if *bits == 0 {
-            unmark(pool, leaf, key);
+    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {
+        let (mut node, mut shift) = (leaf, 0);
+        loop {
+            let here = &mut pool.nodes[node as usize];
+            here.bits &= !(1 << digit(key, shift));
+            if here.bits != 0 || here.parent == NONE {
+                break;
+            }
+            (node, shift) = (here.parent, shift + 6);
+        }
+        if shift > 0 {
             pool.list_emptied(leaf);
         }
+        (node, shift)
     }
 
     /// Returns the queue at the lowest key that is `key` or above.
     pub(crate) fn at_or_after(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.count == 0 || key >> self.top >= 64 {
+        if self.root == NONE || key >> self.top >= 64 {
             return None;
         }
         let (node, shift) = self.lowest_node(pool, key);
@@ -254,9 +261,6 @@ impl PriceLevels {
         (mut node, mut shift): (u32, u32),
         key: u64,
     ) -> Option<u32> {
-        if self.count == 0 {
-            return None;
-        }
         let here = &pool.nodes[node as usize];
         // The key itself counts; above the lowest node, only what is after the way to it.
         let mut bits = here.bits & u64::MAX << digit(key, shift);
@@ -277,11 +281,12 @@ impl PriceLevels {
 
     /// Returns the queue at the highest key below `key`.
     pub(crate) fn last_before(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
-        if self.count == 0 {
+        if self.root == NONE {
             return None;
         }
         if key >> self.top >= 64 {
-            return Some(pool.outermost(self.root, self.top, false));
+            let is_empty = pool.nodes[self.root as usize].bits == 0;
+            return (!is_empty).then(|| pool.outermost(self.root, self.top, false));
         }
         let (mut node, mut shift) = self.lowest_node(pool, key);
         loop {
@@ -357,37 +362,6 @@ impl LevelNodes {
             (node, parent) = (parent, above.parent);
             shift += 6;
         }
-    }
-}
-
-/// Sets the bits above a leaf that has its first level.
-#[inline]
-fn mark(pool: &mut LevelNodes, leaf: u32, key: u64) {
-    let (mut node, mut shift) = (pool.nodes[leaf as usize].parent, 6);
-    while node != NONE {
-        let here = &mut pool.nodes[node as usize];
-        let was = here.bits;
-        here.bits |= 1 << digit(key, shift);
-        if was != 0 {
-            return;
-        }
-        node = here.parent;
-        shift += 6;
-    }
-}
-
-/// Clears the bits above a leaf that has lost its last level.
-#[inline]
-fn unmark(pool: &mut LevelNodes, leaf: u32, key: u64) {
-    let (mut node, mut shift) = (pool.nodes[leaf as usize].parent, 6);
-    while node != NONE {
-        let here = &mut pool.nodes[node as usize];
-        here.bits &= !(1 << digit(key, shift));
-        if here.bits != 0 {
-            return;
-        }
-        node = here.parent;
-        shift += 6;
     }
 }
 
