@@ -224,8 +224,8 @@ impl PriceLevels {
         }
     }
 
-    /// Removes the queue at a key of a leaf. Returns the lowest node on the way to it that still has
-    /// levels, or the root, and its shift, for [`PriceLevels::next_from`].
+    /// Removes the queue at a key of a leaf. Returns the lowest node on the way to it that still
+    /// has levels, or the root, and its shift, for [`PriceLevels::next_from`].
     #[inline]
     pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {
         let (mut node, mut shift) = (leaf, 0);
