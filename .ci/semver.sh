@@ -13,6 +13,7 @@ skipped() {
 }
 [ -n "$revision" ] || skipped "no tag v* yet; name a revision: bash .ci/semver.sh REVISION"
 if ! cargo semver-checks --version >/dev/null 2>&1; then
-  cargo install --quiet --locked cargo-semver-checks || skipped "cargo-semver-checks cannot be installed"
+  # Not optimised: each package takes it less than a second.
+  cargo install --quiet --debug --locked cargo-semver-checks || skipped "cargo-semver-checks cannot be installed"
 fi
 cargo semver-checks --baseline-rev "$revision" -p bulkhead-shm -p bulkhead-journal -p bulkhead-exchange

@@ -65,6 +65,7 @@ pub(crate) struct Node {
     pub leaves: u64,
     /// Displayed part of `leaves`.
     pub shown: u64,
+    /// Owner of the order; of a queue, its leaf in its price levels.
     pub owner: u32,
     /// Previous order, or the queue; of a queue, its last order.
     pub prev: u32,

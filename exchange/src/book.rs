@@ -95,10 +95,9 @@ impl Book {
             self.first[part as usize]
         } else {
             let key = self.key(part, price);
-            match self.lists[part as usize].get(&store.pool, key) {
-                Some(queue) => queue,
-                None => self.add_queue(store, part, key, price),
-            }
+            let is_empty = self.first[part as usize] == NONE;
+            let found = if is_empty { None } else { self.lists[part as usize].get(&store.pool, key) };
+            found.unwrap_or_else(|| self.add_queue(store, part, key, price))
         };
         let rank = store.next_rank();
         store.arena.append(queue, slot, rank);
@@ -107,9 +106,9 @@ impl Book {
     /// Adds an empty queue at a price.
     fn add_queue(&mut self, store: &mut OrderStore, part: BookPart, key: u64, price: i64) -> u32 {
         let queue = store.queues.allocate(&mut store.arena, key, price);
-        self.lists[part as usize].insert(&mut store.pool, key, queue);
-        let first = self.first[part as usize];
-        if first == NONE || key < store.arena.node(first).key() {
+        store.arena.node_mut(queue).owner = self.lists[part as usize].insert(&mut store.pool, key, queue);
+        let mask = self.masks[part as usize];
+        if price ^ mask < self.edge[part as usize] ^ mask {
             self.first[part as usize] = queue;
             self.edge[part as usize] = price;
         }
@@ -117,7 +116,7 @@ impl Book {
     }
 
     /// Removes an order from the queue of its price, and the queue once it is empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&mut self, store: &mut OrderStore, slot: u32) {
         let node = store.arena.node_mut(slot);
         let (part, queue) = (node.part, node.queue);
@@ -133,12 +132,12 @@ impl Book {
 
     /// Removes the empty queue of a price from the price levels.
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
-        let key = store.arena.node(queue).key();
+        let (key, leaf) = (store.arena.node(queue).key(), store.arena.node(queue).leaf());
         let list = &mut self.lists[part as usize];
-        let leaf = list.remove(&mut store.pool, key);
+        let lowest = list.remove(&mut store.pool, leaf, key);
         store.queues.release(&mut store.arena, queue);
         if self.first[part as usize] == queue {
-            let first = list.next_from(&store.pool, (leaf, 0), key);
+            let first = list.next_from(&store.pool, lowest, key);
             self.first[part as usize] = first.unwrap_or(NONE);
             self.edge[part as usize] =
                 first.map_or(i64::MAX ^ self.masks[part as usize], |queue| store.arena.node(queue).price);

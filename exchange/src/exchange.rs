@@ -5,6 +5,7 @@ use crate::arena::{BookPart, NONE, Node};
 use crate::book::{Book, Phase, keys};
 use crate::command::{Command, NewOrder, OrderType, TimeInForce};
 use crate::event::{CancelReason, Event, Events, RejectReason};
+use crate::index::Home;
 use crate::instrument::{Capacity, ConfigError, Instrument};
 use crate::matching::{MatchEnd, Taker, any_price};
 use crate::store::OrderStore;
@@ -104,33 +105,22 @@ impl Exchange {
         let store = &mut self.store;
         let home = store.index.home(order.id);
         admit::new_order(book, store, order, home)?;
-        let arrival = store.next_rank();
-        let is_stop = order.order_type.is_stop();
-        let market = order.order_type == OrderType::Market;
-        let price = match order.order_type {
-            OrderType::Limit => order.price,
-            OrderType::Market => 0,
-            OrderType::Stop | OrderType::StopLimit => order.stop_price,
-        };
-        out.on(Event::Accepted { id: order.id, side: order.side, price });
-        if is_stop {
-            let part = BookPart::stops_for_side(order.side);
-            let slot = store.open(order, home, arrival, order.quantity);
-            if book.phase == Phase::Continuous
-                && book.last != 0
-                && book.is_stop_reached(part, order.stop_price, book.last)
-            {
-                book.queue_triggered(store, slot);
-                book.run_triggered(store, out);
-            } else {
-                store.reserved += usize::from(order.order_type == OrderType::StopLimit);
-                book.join(store, part, slot);
-            }
+        if order.order_type.is_stop() {
+            book.enter_stop(store, order, home, out);
             return Ok(());
         }
+        let arrival = store.next_rank();
+        let market = order.order_type == OrderType::Market;
+        let price = if market { 0 } else { order.price };
+        out.on(Event::Accepted { id: order.id, side: order.side, price });
         let limit = if market { any_price(order.side) } else { order.price };
         let mut leaves = order.quantity;
-        if book.phase == Phase::Continuous {
+        // Most orders trade with nothing.
+        let only_rests = order.time_in_force == TimeInForce::GoodTillCancel
+            && !market
+            && order.minimum == 0
+            && !book.is_crossed_by(order.side, limit);
+        if book.phase == Phase::Continuous && !only_rests {
             let terms =
                 ExecutionTerms::new(order.order_type, order.time_in_force, order.quantity, order.minimum);
             leaves = book.execute(store, Taker::new(order, limit), &terms, out);
@@ -263,6 +253,25 @@ impl Book {
                 0
             }
             _ => taker.leaves,
+        }
+    }
+
+    /// Enters a stop order: it waits, or acts at once if its stop price was already reached.
+    #[cold]
+    fn enter_stop(&mut self, store: &mut OrderStore, order: &NewOrder, home: Home, out: &mut impl Events) {
+        let arrival = store.next_rank();
+        out.on(Event::Accepted { id: order.id, side: order.side, price: order.stop_price });
+        let part = BookPart::stops_for_side(order.side);
+        let slot = store.open(order, home, arrival, order.quantity);
+        if self.phase == Phase::Continuous
+            && self.last != 0
+            && self.is_stop_reached(part, order.stop_price, self.last)
+        {
+            self.queue_triggered(store, slot);
+            self.run_triggered(store, out);
+        } else {
+            store.reserved += usize::from(order.order_type == OrderType::StopLimit);
+            self.join(store, part, slot);
         }
     }
 

@@ -178,31 +178,27 @@ impl Index {
 
     /// Finds an order id in the hash table, beginning at its first bucket. `is` returns `true` for
     /// the node that has it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
-        let found = self.find_in(self.table, home, &is);
-        if found.is_none() && self.old.len > 0 {
-            return self.find_in(self.old, self.old.home(id), is);
-        }
-        found
-    }
-
-    #[inline]
-    fn find_in(&self, table: Table, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let here = &self.buckets[home.bucket];
         match here.find(home.tag, &is) {
             Some(position) => Some(Entry::new(home, home.bucket, position)),
-            None if here.overflowed > 0 => self.find_beyond(table, home, is),
+            None if here.overflowed > 0 || self.old.len > 0 => self.find_elsewhere(id, home, is),
             None => None,
         }
     }
 
+    /// Finds an id that is not in its home's bucket.
     #[inline(never)]
-    fn find_beyond(&self, table: Table, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
+    fn find_elsewhere(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
+        let in_old = || (self.old.len > 0).then(|| self.find_in(self.old, self.old.home(id), &is)).flatten();
+        self.find_in(self.table, home, &is).or_else(in_old)
+    }
+
+    fn find_in(&self, table: Table, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let mut bucket = home.bucket;
         // At most one round: every bucket may have overflowed.
-        for _ in 1..table.len {
-            bucket = table.next_bucket(bucket);
+        for _ in 0..table.len {
             let here = &self.buckets[bucket];
             if let Some(position) = here.find(home.tag, &is) {
                 return Some(Entry::new(home, bucket, position));
@@ -210,6 +206,7 @@ impl Index {
             if here.overflowed == 0 {
                 return None;
             }
+            bucket = table.next_bucket(bucket);
         }
         None
     }

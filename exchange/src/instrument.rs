@@ -50,10 +50,12 @@ impl Instrument {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn is_valid_price(&self, price: i64) -> bool {
         (self.price_low..=self.price_high).contains(&price) && (self.tick == 1 || price % self.tick == 0)
     }
 
+    #[inline]
     pub(crate) fn is_valid_quantity(&self, quantity: u64) -> bool {
         quantity <= self.max_quantity && (self.lot == 1 || quantity.is_multiple_of(self.lot))
     }

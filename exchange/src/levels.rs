@@ -204,33 +204,43 @@ impl PriceLevels {
         (shift == 0 && node.bits >> digit & 1 != 0).then(|| node.children[digit])
     }
 
-    /// Adds the queue of a price whose level is empty.
+    /// Adds the queue of a price whose level is empty. Returns the leaf, for [`PriceLevels::remove`].
     #[inline]
-    pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) {
+    pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) -> u32 {
         let leaf = match self.cached_leaf(pool, key) {
             Some(leaf) => leaf,
             None => self.create_leaf(pool, key),
         };
-        let node = &mut pool.nodes[leaf as usize];
-        let was = node.bits;
-        node.bits |= 1 << digit(key, 0);
-        node.children[digit(key, 0)] = queue;
-        if was == 0 {
-            mark(pool, leaf, key);
+        pool.nodes[leaf as usize].children[digit(key, 0)] = queue;
+        let (mut node, mut shift) = (leaf, 0);
+        loop {
+            let here = &mut pool.nodes[node as usize];
+            let was = here.bits;
+            here.bits |= 1 << digit(key, shift);
+            if was != 0 || here.parent == NONE {
+                return leaf;
+            }
+            (node, shift) = (here.parent, shift + 6);
         }
     }
 
-    /// Removes the queue of a price. Returns the leaf, for [`PriceLevels::next_from`].
+    /// Removes the queue of a key of a leaf. Returns the lowest node on the way to it that still
+    /// has levels, or the root, and its shift, for [`PriceLevels::next_from`].
     #[inline]
-    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, key: u64) -> u32 {
-        let (leaf, _) = self.lowest_node(pool, key);
-        let bits = &mut pool.nodes[leaf as usize].bits;
-        *bits &= !(1 << digit(key, 0));
-        if *bits == 0 {
-            unmark(pool, leaf, key);
+    pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {
+        let (mut node, mut shift) = (leaf, 0);
+        loop {
+            let here = &mut pool.nodes[node as usize];
+            here.bits &= !(1 << digit(key, shift));
+            if here.bits != 0 || here.parent == NONE {
+                break;
+            }
+            (node, shift) = (here.parent, shift + 6);
+        }
+        if shift > 0 {
             pool.list_emptied(leaf);
         }
-        leaf
+        (node, shift)
     }
 
     /// Returns the queue of the first occupied price at or after a key.
@@ -355,37 +365,6 @@ impl LevelNodes {
     }
 }
 
-/// Sets the bits above a leaf that has its first level.
-#[inline]
-fn mark(pool: &mut LevelNodes, leaf: u32, key: u64) {
-    let (mut node, mut shift) = (pool.nodes[leaf as usize].parent, 6);
-    while node != NONE {
-        let here = &mut pool.nodes[node as usize];
-        let was = here.bits;
-        here.bits |= 1 << digit(key, shift);
-        if was != 0 {
-            return;
-        }
-        node = here.parent;
-        shift += 6;
-    }
-}
-
-/// Clears the bits above a leaf that has lost its last level.
-#[inline]
-fn unmark(pool: &mut LevelNodes, leaf: u32, key: u64) {
-    let (mut node, mut shift) = (pool.nodes[leaf as usize].parent, 6);
-    while node != NONE {
-        let here = &mut pool.nodes[node as usize];
-        here.bits &= !(1 << digit(key, shift));
-        if here.bits != 0 {
-            return;
-        }
-        node = here.parent;
-        shift += 6;
-    }
-}
-
 /// Returns the bits that a key below `keys` is shifted right by for its first digit.
 fn top(keys: u64) -> u32 {
     let bits = 64 - (keys - 1).leading_zeros();
@@ -407,14 +386,18 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (which, key) = ((state >> 62 & 1) as usize, spread(state >> 8 & 0xffff) % keys);
             let (list, map) = (&mut lists[which], &mut maps[which]);
+            let remove = |list: &mut PriceLevels, pool: &mut LevelNodes, key| {
+                let (leaf, _) = list.lowest_node(pool, key);
+                list.remove(pool, leaf, key);
+            };
             assert_eq!(list.get(&pool, key), map.get(&key).copied(), "get {key}, step {step}");
             if map.remove(&key).is_some() {
-                list.remove(&mut pool, key);
+                remove(list, &mut pool, key);
             } else if map.len() < 30 {
                 map.insert(key, step);
                 list.insert(&mut pool, key, step);
             } else if let Some((first, _)) = map.pop_first() {
-                list.remove(&mut pool, first);
+                remove(list, &mut pool, first);
             }
             let other = spread(state >> 24 & 0xffff) % keys;
             for key in [0, key, key + 1, other, keys] {

@@ -20,7 +20,12 @@ impl Node {
         self.next
     }
 
-    /// Returns the index of the last order in the queue.
+    /// Returns the queue's leaf in its price levels.
+    pub(crate) fn leaf(&self) -> u32 {
+        self.owner
+    }
+
+    /// Returns the last order in the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }

@@ -58,7 +58,7 @@ impl OrderStore {
     }
 
     /// Returns the node of an open order and its index entry, if it belongs to the owner.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_owned(&self, id: u64, owner: u32) -> Option<(u32, Entry)> {
         let entry = self.find_entry(id, self.index.home(id))?;
         let slot = self.index.slot(entry);
@@ -121,7 +121,7 @@ impl OrderStore {
     }
 
     /// Frees an open order as [`OrderStore::close`] does, given its index entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close_entry(&mut self, slot: u32, entry: Entry) {
         if self.arena.node(slot).time_in_force == TimeInForce::GoodTillTime {
             self.expiry.remove(&mut self.arena, slot);

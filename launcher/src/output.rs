@@ -3,6 +3,7 @@
 
 use analysis::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::path::Path;
 
 /// Sets the width of reports to that of the terminal, if stdout is one.
 pub fn measure() {
@@ -25,6 +26,13 @@ pub fn stdout() -> Output<StdoutLock<'static>> {
 /// Locks stdout for a command that ends when its reader closes it, with an error on a closed pipe.
 pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
+}
+
+/// Returns the name of this program, for commands that it prints: the launcher with a user's parts
+/// has another one.
+pub fn program() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    Path::new(&program).file_name().map_or("launcher".into(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Prints a warning to stderr with control characters escaped. Unlike `eprintln!` it does not panic

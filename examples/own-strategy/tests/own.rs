@@ -115,6 +115,11 @@ fn each_report_of_an_order_is_shown() {
     }
     let (output, _) = own(&format!("inspect {} --order 0/7", run.display()));
     assert!(text(&output.stdout).contains("t8 (2)"), "{}", text(&output.stdout));
+    // A quoter's orders are in no schedule, and so cannot be exported as one.
+    let (output, _) = own(&format!("export {} --flow {}", run.display(), run.join("flow.csv").display()));
+    assert_eq!(output.status.code(), Some(2));
+    let refused = text(&output.stderr);
+    assert!(refused.contains("is a quoter") && refused.contains("--strategy player"), "{refused}");
 }
 
 /// A quoter and a player, a venue of one report and one of three: each of its kind, also on one

@@ -111,7 +111,8 @@ pub(super) fn measure_one(
 /// The context of the error that stops an experiment.
 fn resume_hint(kind: &str, folder: &Path) -> String {
     format!(
-        "the {kind} stopped; finished runs are saved: launcher sweep --resume {} finishes it",
+        "the {kind} stopped; finished runs are saved: {} sweep --resume {} finishes it",
+        crate::output::program(),
         folder.display()
     )
 }

@@ -60,10 +60,10 @@ pub fn publish(
     write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
     shown.publish(folder, json)?;
     if ended == MeasureEnd::Interrupted {
-        let (kind, folder) = (&record.kind, folder.display());
+        let (kind, folder, program) = (&record.kind, folder.display(), crate::output::program());
         let (made, planned) = (record.runs().count(), record.planned_runs());
         complain(&format!(
-            "interrupted: {made} of {planned} runs of the {kind} are made; launcher sweep --resume {folder} finishes the {kind}"
+            "interrupted: {made} of {planned} runs of the {kind} are made; {program} sweep --resume {folder} finishes the {kind}"
         ));
         return Ok(crate::runtime::signals::exit_code());
     }

@@ -29,8 +29,13 @@ pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     let decides = (0..trading.strategies).find(|index| trading.strategy_kind(*index) != Trading::PLAYER);
     if let Some(index) = decides {
         let kind = trading.strategy_kind(index);
-        let why = "stamps hold no prices, and only players have theirs from a schedule";
-        return Err(UsageError(format!("--flow: strategy-{index} is a {kind}: {why}")).into());
+        return Err(UsageError(format!(
+            "--flow: strategy-{index} is a {kind}, which decides on its orders itself, and stamps hold no prices.\n\
+             Record a run of players (--strategy {}), or repeat this run: --config {}",
+            Trading::PLAYER,
+            folder.join(CONFIG_FILE).display()
+        ))
+        .into());
     }
     let resolved = Resolved::new(Settings::read(&folder.join(CONFIG_FILE))?, Vec::new());
     if let Input::Recorded { path, .. } = &resolved.input

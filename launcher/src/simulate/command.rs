@@ -5,7 +5,7 @@ use super::scenario::{is_simulated, technique_of};
 use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::{named, named_values};
-use crate::output::complain;
+use crate::output::{complain, program};
 use crate::runtime::progress::Progress;
 use analysis::fitness::Fitness;
 use analysis::numbers::count;
@@ -16,9 +16,7 @@ use protocol::plan::Technique;
 use serde::Serialize;
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -260,8 +258,7 @@ fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
     if let Some(mistake) = flags.mistake {
         broken += &format!(" --mistake {mistake}");
     }
-    let program = std::env::args_os().next().unwrap_or_default();
-    let program = Path::new(&program).file_name().map_or("launcher".into(), OsStr::to_string_lossy);
+    let program = program();
     if flags.crash_recovery {
         return format!("{program} simulate --seed {} --crash-recovery{broken}", trial.seed);
     }

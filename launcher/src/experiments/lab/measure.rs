@@ -4,6 +4,7 @@ use super::work::LabWork;
 use crate::bench::{self, BenchClock, BenchOutcome, BenchPlan};
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
+use crate::output::program;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, Speed, histogram};
@@ -92,7 +93,11 @@ pub(super) fn measure(
     // Whatever stopped it: what was finished is kept.
     let saved = lab.save(folder);
     let ended = ended.with_context(|| {
-        format!("the lab stopped; what was finished is saved: --resume {} goes on", folder.display())
+        format!(
+            "the lab stopped; what was finished is saved: {} lab --resume {} goes on",
+            program(),
+            folder.display()
+        )
     })?;
     saved?;
     Ok(ended)

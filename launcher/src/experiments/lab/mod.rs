@@ -22,7 +22,7 @@ use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
 use super::publish::PublishableReport;
 use crate::bench::{self, BenchWork};
-use crate::output::complain;
+use crate::output::{complain, program};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
@@ -112,7 +112,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
     PublishableReport::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
     if ended == MeasureEnd::Interrupted {
-        complain(&format!("interrupted: launcher lab --resume {} goes on", folder.display()));
+        complain(&format!("interrupted: {} lab --resume {} goes on", program(), folder.display()));
         return Ok(crate::runtime::signals::exit_code());
     }
     let failed: Vec<_> = lab
