@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// A cause to which the time of a slow order in the engine, in the order of saved documents. A new cause is
+    /// A cause of a slow order's time in the engine, in the order of saved documents; a new one is
     /// appended.
     #[derive(PartialOrd, Ord)]
     Cause {

@@ -28,7 +28,7 @@ pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
 /// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// The kind of an error that makes a saved stamp log.
+/// The kind of an error that makes a saved stamp log unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFault {
     /// The operating system returned an error.

@@ -204,7 +204,7 @@ impl PriceLevels {
         (shift == 0 && node.bits >> digit & 1 != 0).then(|| node.children[digit])
     }
 
-    /// Adds the queue of a price whose level is empty. Returns the leaf, for [`PriceLevels::remove`].
+    /// Adds the queue of a price whose level is empty. Returns its leaf for [`PriceLevels::remove`].
     #[inline]
     pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) -> u32 {
         let leaf = match self.cached_leaf(pool, key) {
@@ -224,7 +224,7 @@ impl PriceLevels {
         }
     }
 
-    /// Removes the queue of a key of a leaf. Returns the lowest node on the way to it that still
+    /// Removes the queue of a leaf's key. Returns the lowest node on the way to it that still
     /// has levels, or the root, and its shift, for [`PriceLevels::next_from`].
     #[inline]
     pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {

@@ -46,7 +46,7 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps an inner point of an order's path, with a detail; does nothing unless the run
+    /// Stamps an inner point of an order's path, with a detail; does nothing if the run
     /// stamps only the ends.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {

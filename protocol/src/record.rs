@@ -108,7 +108,7 @@ points! {
     KillDone = 20, "kill-done", "last order of the kill switch confirmed";
     /// The exchange has received the order from its gateway's session (ticks): after t4.
     ExchangeRecv = 21, "exchange-recv", "the exchange has taken it";
-    /// The exchange is about to push a report into of the stamp point that session (ticks): before its t5.
+    /// The exchange is about to push a report into that session (ticks): before its t5.
     ExchangeDone = 22, "exchange-done", "the exchange has answered";
     /// The version of the top of book that triggered the order, as the order itself states it;
     /// logged by the exchange. Absent: none.

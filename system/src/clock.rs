@@ -27,9 +27,8 @@ pub trait Clock: Clone {
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
     fn now(&self) -> u64;
 
-    /// Returns the current tick for deadlines, by default [`Clock::now`]. May be cheaper, not ordered with
-    /// the loads and stores
-    /// around it.
+    /// Returns the current tick for deadlines, by default [`Clock::now`]. May be cheaper: it is not
+    /// ordered with the loads and stores around it.
     #[inline(always)]
     fn peek(&self) -> u64 {
         self.now()

@@ -4,8 +4,7 @@ use system::named_enum;
 
 named_enum! {
     /// A setting or load that a sweep varies: first what is compared, then the conditions under
-    /// which it is. All but the rate are
-/// settings of a run.
+    /// which it is. All but the rate are settings of a run.
     #[derive(Hash, PartialOrd, Ord)]
     Axis {
         /// The technique that carries the submit and completion hand-offs.

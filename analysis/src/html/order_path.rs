@@ -37,8 +37,7 @@ struct OrderPath<'a> {
 }
 
 /// Draws the path of a run's orders around the median, and returns a whole SVG file. `None` if the
-/// run's stages were
-/// not stamped or too few orders came back.
+/// run's stages were not stamped or too few orders came back.
 pub fn order_path(summary: &Summary) -> Option<String> {
     let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
     let is_mean = |mean: &f64| mean.is_finite() && *mean >= 0.0;

@@ -225,7 +225,7 @@ fn subject(record: &Record) -> String {
     }
 }
 
-/// Result of records that a pass over a log read, matched and printed.
+/// Number of records that a pass over a log read, matched and printed.
 pub(super) struct LogScan {
     /// Number of readable records in the log.
     pub total: u64,

@@ -84,7 +84,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds the totals that other runs.
+    /// Adds the totals of other runs.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;

@@ -35,8 +35,8 @@ pub trait RingFault: Send + 'static {
     /// Whether the technique declares that its ring is bounded, as it is.
     const BOUNDED: bool = true;
 
-    /// Corrupts a received message as the fault; by default not at all. Returns the message to
-    /// deliver now, and one to to deliver later: directly after it, or, if none is delivered now,
+    /// Corrupts a received message as the fault does; by default not at all. Returns the message to
+    /// deliver now, and one to deliver later: directly after it, or, if none is delivered now,
     /// after the next one of the same producer (or after many empty polls).
     fn corrupt(message: PoppedMessage, _before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
         (Some(message), None)

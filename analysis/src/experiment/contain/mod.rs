@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// The outcome of a fault: contained, contained after a wait, not contained, or never injected. The names are those in tables.
+    /// The outcome of a fault: contained, contained after a wait, not contained, or never injected.
+    /// The names are those in tables.
     Contained {
         /// All other strategies' orders came back, and none of them waited for the victim.
         Yes = "yes",

@@ -31,7 +31,7 @@ const fn state_name(state: CheckState) -> &'static str {
     }
 }
 
-/// Prints the checks of `launcher doctor` and prints their results.
+/// Runs the checks of `launcher doctor` and prints their results.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
     writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
@@ -45,7 +45,7 @@ pub fn check_here() -> Vec<Check> {
     check(&crate::host::machine(), &system, &ActiveRun::all())
 }
 
-/// Runs the checks; `active` are the active runs.
+/// Runs the checks; `living` are the active runs.
 fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
     vec![
