@@ -204,7 +204,7 @@ impl PriceLevels {
         (shift == 0 && node.bits >> digit & 1 != 0).then(|| node.children[digit])
     }
 
-    /// Adds the queue of a price whose level is empty. Returns its leaf for [`PriceLevels::remove`].
+    /// Adds the queue of a price whose level is empty. Returns its leaf ([`PriceLevels::remove`]).
     #[inline]
     pub(crate) fn insert(&mut self, pool: &mut LevelNodes, key: u64, queue: u32) -> u32 {
         let leaf = match self.cached_leaf(pool, key) {

@@ -3,7 +3,10 @@
 use super::dom::{elements, having};
 use super::fixtures::tailed;
 use crate::common::evaluated;
+use analysis::document::Document;
 use analysis::html::order_path;
+use analysis::summary::Summary;
+use std::path::Path;
 
 /// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.
 fn malformed(xml: &str) -> Option<String> {
@@ -95,6 +98,19 @@ fn exported_order_path_is_self_contained_and_sums() {
     let widths: Vec<f64> = pieces.iter().filter_map(|piece| piece.number("width")).collect();
     assert!((widths.iter().sum::<f64>() - 1000.0).abs() < 0.5, "{widths:?}");
     assert!(svg.contains("not fit for latency claims"), "the verdict is on it");
+}
+
+/// Its run's summary is next to it.
+#[test]
+fn readme_order_path_is_current() {
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/images");
+    let summary = Summary::read(&images.join("order-path")).unwrap();
+    let saved = std::fs::read_to_string(images.join("order-path.svg")).unwrap();
+    let drawn = order_path(&summary).unwrap();
+    assert!(
+        drawn.trim() == saved.trim(),
+        "draw it again: launcher export RUN --svg docs/src/images/order-path.svg"
+    );
 }
 
 #[test]

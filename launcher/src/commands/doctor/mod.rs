@@ -83,7 +83,7 @@ fn table(checks: &[Check]) -> String {
     }
     let verdict = match worst(checks) {
         CheckState::Ok => "Fit for latency figures.",
-        CheckState::Note => "Fit for latency figures; the notes are possible improvements.",
+        CheckState::Note => "Fit for latency figures; notes name improvements.",
         CheckState::Bad => "Not fit for latency figures until the BAD checks are fixed.",
     };
     format!("{}\n{verdict}\n", planner::trimmed(&table))
@@ -330,7 +330,7 @@ mod tests {
         ok    huge pages  madvise
         ok    swap        none
 
-        Fit for latency figures; the notes are possible improvements.
+        Fit for latency figures; notes name improvements.
         ");
     }
 

@@ -47,7 +47,12 @@ fn containment_counts_are_those_of_the_saved_runs() {
     let threads =
         threads.fold([0, 0], |[yes, all], (_, [good, late, no])| [yes + good, all + good + late + no]);
     assert_eq!(threads, [0, 68]);
-    for words in ["24 of 24 faults contained", "none of 68"] {
+    let processes = counts.iter().filter(|((level, _), _)| level == "process");
+    assert_eq!(
+        processes.fold([0; 2], |[yes, all], (_, row)| [yes + row[0], all + row.iter().sum::<u64>()]),
+        [62, 68]
+    );
+    for words in ["12 of 12 kinds of faults at `process`", "62 of 68", "0 of 12, 0 of 68"] {
         assert!(readme.contains(words), "the README does not say: {words}");
     }
 }
