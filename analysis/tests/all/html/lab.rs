@@ -1,5 +1,6 @@
 //! The page of a lab, from a synthetic `lab.json`: every cell is in every chart, with its figures.
 
+use super::browser::{check_quiet, open};
 use super::dom::having;
 use super::fixtures::written;
 use crate::formats::golden;
@@ -27,4 +28,7 @@ fn lab_page_draws_each_cell() {
     assert!(page.contains("data-p50=\"240\" data-p99=\"900\""), "{page}");
     assert!(page.contains("data-cpu=\"5800\""), "of 10,000 events");
     assert_eq!(having(&page, "data-runs").len(), 2);
+    let Some(seen) = open(&folder.path().join("report.html"), false) else { return };
+    check_quiet(&seen);
+    assert_eq!(having(&seen.dom, "data-cell").len(), having(&page, "data-cell").len());
 }

@@ -1,5 +1,7 @@
-//! `report.html`: the charts match the saved results, and the file is self-contained.
+//! `report.html`: the charts match the saved results, the file is self-contained, and a browser
+//! shows it without errors.
 
+mod browser;
 mod contain;
 mod dom;
 mod fixtures;

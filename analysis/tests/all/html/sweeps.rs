@@ -1,5 +1,6 @@
 //! The pages of a sweep and of a bill, from a synthetic `sweep.json`.
 
+use super::browser::{check_quiet, open};
 use super::dom::{having, text};
 use super::fixtures::{keep, written};
 use crate::fixture::scatter;
@@ -230,6 +231,9 @@ fn bill_page_shows_differences_and_verdicts() {
     assert!(text.contains("36 of 45 runs are fit"), "{text}");
     assert!(!html.contains("ratio-p999"), "no row has a p99.9");
 
+    if let Some(seen) = open(&folder.path().join("report.html"), false) {
+        check_quiet(&seen);
+    }
     std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
     assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
 }

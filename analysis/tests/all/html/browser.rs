@@ -1,0 +1,109 @@
+//! Pages in a real browser: headless Chromium, if installed.
+
+use super::dom::{having, text};
+use super::fixtures::{page, tailed};
+use super::run_page::check_figures;
+use crate::common::evaluated;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// What the browser loaded and logged for a page.
+pub struct Seen {
+    /// DOM of the page, serialized.
+    pub dom: String,
+    /// Console output of the browser.
+    pub said: String,
+    /// Network log of the browser.
+    pub network: String,
+    /// Screenshot, PNG.
+    pub picture: Vec<u8>,
+}
+
+/// Returns the browser; without one, `None` and a message on stderr.
+fn chromium() -> Option<&'static str> {
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        // Not `eprintln!`, which a passing test swallows.
+        let words =
+            "SKIPPED: no chromium here, report.html was not tried in a browser (apt-get install chromium)";
+        let _ = writeln!(std::io::stderr(), "{words}");
+    }
+    found
+}
+
+/// Opens a file twice: for its DOM and for its screenshot.
+pub fn open(file: &Path, dark: bool) -> Option<Seen> {
+    let browser = chromium()?;
+    let own = tempfile::tempdir().unwrap();
+    let (log, picture) = (own.path().join("network.json"), own.path().join("picture.png"));
+    let start = |flags: &[String]| {
+        // A browser that hangs fails the test instead of blocking it.
+        let mut command = Command::new("timeout");
+        command.args(["120", browser]);
+        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
+        command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+        command.args(["--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1200,3000"]);
+        command.args(["--enable-logging=stderr", "--v=0"]);
+        // No request of the browser itself leaves the machine.
+        command.args(["--no-proxy-server", "--host-resolver-rules=MAP * ~NOTFOUND"]);
+        command.arg(format!("--user-data-dir={}", own.path().join("profile").display()));
+        if dark {
+            command.args(["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]);
+        }
+        let output = command.args(flags).arg(format!("file://{}", file.display())).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (dom, mut said) = start(&["--dump-dom".into(), format!("--log-net-log={}", log.display())]);
+    said += &start(&[format!("--screenshot={}", picture.display())]).1;
+    let network = std::fs::read_to_string(log).unwrap();
+    Some(Seen { dom, said, network, picture: std::fs::read(picture).unwrap() })
+}
+
+/// Checks that console and network log are empty.
+pub fn check_quiet(seen: &Seen) {
+    let complaints: Vec<&str> = seen.said.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    // Every request is in the log with its initiator, one per line; the browser's own have no
+    // origin.
+    let asked: Vec<&str> = seen
+        .network
+        .lines()
+        .filter(|line| line.contains("\"initiator\":") && !line.contains("\"initiator\":\"not an origin\""))
+        .collect();
+    assert!(asked.is_empty(), "{asked:?}");
+}
+
+#[test]
+fn browser_shows_figures_without_network_requests() {
+    let (folder, summary) = evaluated(&tailed(20_000));
+    let file = folder.path().join("report.html");
+    let Some(light) = open(&file, false) else { return };
+    let Some(dark) = open(&file, true) else { return };
+    for seen in [&light, &dark] {
+        check_quiet(seen);
+        check_figures(&seen.dom, &summary);
+        assert_eq!(having(&seen.dom, "data-mark").len(), having(&page(&folder), "data-mark").len());
+        assert!(text(&seen.dom).contains(&summary.run));
+    }
+    assert!(light.picture.starts_with(b"\x89PNG") && light.picture.len() > 50_000, "{}", light.picture.len());
+    assert_ne!(light.picture, dark.picture, "both schemes are drawn");
+}
+
+#[test]
+fn network_requests_are_detected() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.html");
+    std::fs::write(
+        &file,
+        "<!doctype html><img src='http://127.0.0.1:9/x.png'><script>undefined_name()</script>",
+    )
+    .unwrap();
+    let Some(seen) = open(&file, false) else { return };
+    assert!(std::panic::catch_unwind(|| check_quiet(&seen)).is_err());
+    assert!(seen.said.contains("CONSOLE") && seen.network.contains("127.0.0.1:9/x.png"));
+}
