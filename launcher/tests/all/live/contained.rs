@@ -157,7 +157,7 @@ fn killing_container_shim_ends_container() {
 fn cause(isolation: &str, fault: &str) -> (String, bool) {
     let launcher = Launcher::new();
     // A leak grows with its duty cycles: where much else runs they are few in a second.
-    let window = if fault == "leak" { "4s" } else { "600ms" };
+    let window = if fault == "leak" { "4s" } else { "1s" };
     let flags = [
         "--isolation",
         isolation,
