@@ -1,7 +1,9 @@
 //! Gateways in processes of their own that die or hang: their venues are down, the others trade on,
 //! and they restart.
 
-use crate::common::{Launcher, Running, assert_nothing_left, newest, output, signal, slow, wait_for};
+use crate::common::{
+    Launcher, Running, assert_nothing_left, is_back, newest, output, signal, slow, wait_for, wait_until,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -143,7 +145,9 @@ fn gateway_of_an_exchange_resumes_its_session() {
             let first = running.process(process);
             signal(first, "KILL");
             let second = wait_for("the next one", || newest(running.pid(), process, first));
-            std::thread::sleep(Duration::from_millis(100));
+            // Killed or stopped before it serves, it would be part of the same outage.
+            wait_until("it serves", || is_back(second));
+            std::thread::sleep(Duration::from_millis(300));
             signal(second, "STOP");
         });
         let outages = is_resumed(&summary);
@@ -197,7 +201,9 @@ fn gateway_that_is_started_again_serves_its_venue() {
             let first = running.process("gateway-1");
             signal(first, "KILL");
             let second = wait_for("the next one", || newest(running.pid(), "gateway-1", first));
-            std::thread::sleep(Duration::from_millis(100));
+            // Killed or stopped before it serves, it would be part of the same outage.
+            wait_until("it serves", || is_back(second));
+            std::thread::sleep(Duration::from_millis(300));
             signal(second, "KILL");
         });
         is_conserved(&summary);
