@@ -82,7 +82,7 @@ impl LimitDomain {
         }
     }
 
-    /// Returns the scopes that a limit of this domain can be set for, as text.
+    /// Returns what a risk limit of this domain can be set for, such as "all or a strategy".
     pub const fn scopes(self) -> &'static str {
         match self {
             LimitDomain::Strategy => "all or a strategy",

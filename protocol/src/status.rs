@@ -154,7 +154,7 @@ const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
 /// would be unknown.
 pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
 
-/// Returns the words in a thread's segment with the position and the losses of its log.
+/// Returns the words that hold how far a thread's log was moved to disk, and what was lost.
 pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
     segment.slice(SPILL.start, SPILL_WORDS)
 }

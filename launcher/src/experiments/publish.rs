@@ -18,7 +18,7 @@ pub struct PublishableReport {
 }
 
 impl PublishableReport {
-    /// Creates a publishable report from an experiment's report and its document.
+    /// Joins an experiment's tables and its saved document, to print and write both.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
     }

@@ -81,8 +81,8 @@ impl AgentAccount {
         word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Stores a word of the results that are specific to the benchmark. Ignores an index outside of
-    /// it: a broken queue may deliver more events than were sent.
+    /// Stores a word of the results whose meaning each benchmark defines. Ignores an index outside
+    /// of it: a broken queue may deliver more events than were sent.
     #[inline(always)]
     pub fn set_own(&self, word: usize, value: u64) {
         // Relaxed: published by the Release store of the state.
@@ -91,7 +91,7 @@ impl AgentAccount {
         }
     }
 
-    /// Returns the words of the results that are specific to the benchmark.
+    /// Returns the words of the results whose meaning each benchmark defines.
     pub fn own(&self) -> AtomicWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }
@@ -130,7 +130,7 @@ impl AccountView {
         self.0.load(field as usize, Ordering::Relaxed)
     }
 
-    /// Returns the words of the results that are specific to the benchmark.
+    /// Returns the words of the results whose meaning each benchmark defines.
     pub fn own(&self) -> ReadOnlyWords {
         self.0.slice(OWN, self.0.len() - OWN)
     }

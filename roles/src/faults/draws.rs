@@ -22,7 +22,7 @@ impl Draws {
     pub const GARBLE: u64 = 8;
     /// The random stream of the scheduling of a simulated run.
     pub const TURNS: u64 = 6;
-    /// The random stream of the kernel's decisions in a simulated run.
+    /// The random stream of the operating system's decisions in a simulated run.
     pub const PROCESSES: u64 = 7;
     /// The random stream of the kill switches of a simulated run.
     pub const SWITCHES: u64 = 9;

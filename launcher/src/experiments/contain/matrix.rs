@@ -165,8 +165,8 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns the settings of the run for one combination, over those of the user. They give a small
-/// load that lasts long enough for a time before, the incident, and a time after.
+/// Returns the user's settings with those of one cell of the matrix in their place. They give a
+/// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = case.isolation != Isolation::Thread;
     let own = Settings {
