@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every command that the README or the book quotes, shortened, through the same code: fewer
-# orders, shorter windows, fewer repeats; no other path. A command counts if it stands behind `$ `
+# orders, shorter windows, fewer repeats; no other path. A command counts if it follows `$ `
 # in a console block, or in backticks with all its arguments (no placeholder in capitals); the
 # tutorial's console blocks are for `.ci/tutorial.sh`. `.ci/quoted.sh --list` only prints them, as
 # they are quoted and as they are run.

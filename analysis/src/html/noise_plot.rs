@@ -152,14 +152,14 @@ fn account(kernel: &KernelAccount) -> Grid {
     );
     grid.notes.extend(kernel.throttled.map(|throttled| {
         let (times, together) = (count(throttled.times), duration(throttled.ns));
-        format!("the control group was out of CPU time {times} times, {together} together")
+        format!("the cgroup was out of CPU time {times} times, {together} together")
     }));
     grid.notes.extend(kernel.launcher.map(|launcher| {
         let (times, span) = (count(launcher.times), duration(launcher.ns));
         format!("the launcher woke up {times} times in the {span} in which orders were sent")
     }));
     if !kernel.absent.is_empty() {
-        grid.notes.push(format!("this kernel does not tell: {}", kernel.absent.join("; ")));
+        grid.notes.push(format!("this kernel does not report: {}", kernel.absent.join("; ")));
     }
     grid.note(
         "times of /proc/stat are counted in hundredths of a second; every process on the core is in them",

@@ -69,7 +69,7 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> a
         (Some(damage), ..) => Err(damage.into()),
         (None, Some(what), _) => bail!("{file}: {what}"),
         _ if is_other => {
-            bail!("{file}: belongs to another run than the run.json beside it: move it out of that folder")
+            bail!("{file}: belongs to another run than the run.json next to it: move it out of that folder")
         }
         (.., Some(order)) if scan.matching == 0 => Err(no_such_order(path, order)),
         _ => Ok(()),

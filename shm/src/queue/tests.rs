@@ -1,4 +1,4 @@
-//! Queues by name: who has the name, what is removed, and who can attach. What holds for every
+//! Queues by name: which one owns a name, what is removed, who can attach. What holds for every
 //! technique is tested in the crate `techniques`.
 //!
 //! A handle that is abandoned leaves what a dead creator leaves. Its id and start time in the
