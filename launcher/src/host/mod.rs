@@ -5,7 +5,6 @@ pub mod cgroups;
 pub(crate) mod fake;
 mod kernel;
 pub mod locks;
-pub mod raw_mode;
 mod read;
 mod realtime;
 pub mod signals;

@@ -1,6 +1,5 @@
-//! Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy.
+//! Catches the signals that end a command, and keeps the file-size limit from ending it.
 
-use super::raw_mode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,13 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 #[expect(clippy::disallowed_types, reason = "signal-hook's flags are of this type; loom has no signals")]
 type SignalFlag = std::sync::atomic::AtomicUsize;
-
-/// Poll interval of [`exit_after_signal`].
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The last termination signal; 0 if none. Signals are per process, so there is one.
 static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
@@ -28,38 +23,6 @@ pub fn exit_code() -> ExitCode {
         signal => signal,
     };
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
-}
-
-/// Returns the exit code for a termination signal of a command that only displays: Ctrl-C is
-/// success there.
-pub fn exit_code_of_reader() -> ExitCode {
-    // Relaxed: as in `exit_code`.
-    match REQUESTED.load(Ordering::Relaxed) {
-        0 => ExitCode::SUCCESS,
-        signal if signal == SIGINT as usize => ExitCode::SUCCESS,
-        _ => exit_code(),
-    }
-}
-
-/// Ends the process `after` a termination signal, even if it is blocked in a write. That is a write
-/// to a terminal or pipe without a reader. Only for processes that hold nothing that must be
-/// released.
-pub fn exit_after_signal(after: Duration) {
-    std::thread::spawn(move || {
-        while !is_end_requested() {
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        std::thread::sleep(after);
-        // Restores a terminal in raw mode.
-        raw_mode::leave();
-        // Relaxed: as in `exit_code`.
-        let signal = REQUESTED.load(Ordering::Relaxed);
-        std::process::exit(if signal == SIGINT as usize {
-            0
-        } else {
-            128 + i32::try_from(signal).unwrap_or(0)
-        });
-    });
 }
 
 /// Returns `true` if a termination signal came since [`Signals::catch`].

@@ -1,169 +1,92 @@
-//! The command `launcher watch`: polls an active run and shows it as a terminal view, text or
-//! JSON.
+//! The command `launcher watch`: polls an active run each second and prints it as tables or JSON.
 
 use super::flags::WatchFlags;
-use super::keys::{KeyAction, Keys};
 use super::model::Snapshot;
 use super::sampler::Sampler;
-use super::screen::Screen;
 use super::source::ActiveRunView;
-use super::terminal::{self, KeyInput};
-use super::view::{self, NARROW, PromptView};
-use crate::config::UsageError;
+use super::tables::tables;
 use crate::operator::find_run;
 use crate::output;
 use crate::runtime::affinity_guard::AffinityGuard;
-use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
-use terminal_size::{Width, terminal_size_of};
+use std::time::Duration;
+use terminal_size::{Height, terminal_size_of};
 
-/// Minimum interval: more frequent polls would be a load.
-const MIN_INTERVAL: Duration = Duration::from_millis(50);
-/// Poll interval of keys and signals.
-const TICK: Duration = Duration::from_millis(50);
-/// With `--once`, the maximum number of polls to catch up with long logs.
-const CATCH_UP: usize = 256;
-/// How long after a termination signal a process exits that is blocked in a write.
-const GRACE: Duration = Duration::from_secs(1);
-/// Exit code if the terminal was closed: that of SIGHUP.
-const CLOSED: u8 = 129;
-/// Maximum number of lines of a text frame.
-const MAX_LINES: usize = 1_000;
+/// Time between two polls.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// With `--once`, the time over which rates are counted.
+const RATE_WINDOW: Duration = Duration::from_millis(250);
+/// Moves the cursor to the top left corner and clears the screen below it.
+const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
 pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
-    let interval = Duration::from_nanos(flags.interval.0);
-    if interval < MIN_INTERVAL {
-        return Err(UsageError(format!("--interval {}: at least 50ms", flags.interval)).into());
-    }
-    let shows = !flags.once && !flags.json;
-    if shows && !(stdout().is_terminal() && stdin().is_terminal()) {
-        let way = "not a terminal: use --once for one frame, or --json for a line each poll";
-        return Err(UsageError(way.into()).into());
-    }
     let run = find_run(&flags.run)?;
-    let living = ActiveRunView::open(&run).with_context(|| format!("cannot read run {run}"))?;
+    let view = ActiveRunView::open(&run).with_context(|| format!("cannot read run {run}"))?;
     // Keeps off the run's cores.
-    AffinityGuard::move_off(&living.plan).keep();
-    let mut sampler = Sampler::new(living);
-    if flags.once {
-        once(&mut sampler, flags.json, interval)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    signals::exit_after_signal(GRACE);
-    if flags.json {
-        stream(&mut sampler, interval, &signals)?;
-    } else {
-        let screen = Screen::open().context("cannot use the terminal")?;
-        let ended = run_view(&screen, &mut sampler, &run, interval, &signals);
-        drop(screen);
-        match ended? {
-            WatchEnd::Closed => return Ok(ExitCode::from(CLOSED)),
-            WatchEnd::Seen(last) if last.state.is_over() => {
-                let mut out = output::stdout();
-                writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
-            }
-            WatchEnd::Seen(_) => {}
-        }
-    }
-    Ok(signals::exit_code_of_reader())
-}
-
-enum WatchEnd {
-    /// The user quit, or a signal came; the last snapshot.
-    Seen(Box<Snapshot>),
-    Closed,
-}
-
-/// Polls twice, since a rate is a difference, and prints one frame.
-fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
+    AffinityGuard::move_off(&view.plan).keep();
+    let mut sampler = Sampler::new(view);
+    let is_redrawn = stdout().is_terminal() && !flags.once && !flags.json;
+    let is_once = flags.once || !flags.json && !is_redrawn;
     let mut snapshot = sampler.poll()?;
-    for _ in 0..CATCH_UP {
-        if !sampler.is_behind() || snapshot.state.is_over() {
+    if is_once && !snapshot.state.is_over() {
+        // A rate is a difference.
+        sleep(RATE_WINDOW);
+        snapshot = sampler.poll()?;
+    }
+    loop {
+        print(&snapshot, flags.json, is_redrawn)?;
+        if is_once || snapshot.state.is_over() {
             break;
         }
+        sleep(INTERVAL);
         snapshot = sampler.poll()?;
     }
-    if !snapshot.state.is_over() {
-        sleep(interval);
-        snapshot = sampler.poll()?;
+    if is_redrawn {
+        writeln!(output::stdout(), "\nthe run has ended: launcher report {}", snapshot.folder)?;
     }
-    let mut out = output::stdout();
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&snapshot)?)?;
-    } else {
-        let size = terminal_size_of(stdout()).filter(|_| stdout().is_terminal());
-        let width = size.map_or(80, |(Width(columns), _)| usize::from(columns).max(NARROW));
-        for line in view::lines(&snapshot, &PromptView::default(), width, MAX_LINES) {
-            writeln!(out, "{}", line.to_string().trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a snapshot: as a line of JSON, or as tables, in place of the last ones if `is_redrawn`.
+fn print(snapshot: &Snapshot, is_json: bool, is_redrawn: bool) -> Result<()> {
+    let text = match is_json {
+        true => serde_json::to_string(snapshot)? + "\n",
+        false if is_redrawn => {
+            stdout().write_all(CLEAR)?;
+            let rows = terminal_size_of(stdout()).map_or(usize::MAX, |(_, Height(rows))| rows.into());
+            cut_to_rows(&tables(snapshot), rows)
         }
-    }
+        false => tables(snapshot),
+    };
+    let mut out = output::stdout_while_read();
+    write!(out, "{text}")?;
+    out.flush()?;
     Ok(())
 }
 
-/// Prints a line for each poll, the last one at the run's end.
-fn stream(sampler: &mut Sampler, interval: Duration, signals: &Signals) -> Result<()> {
-    loop {
-        let snapshot = sampler.poll()?;
-        let mut out = output::stdout_while_read();
-        serde_json::to_writer(&mut out, &snapshot)?;
-        writeln!(out)?;
-        out.flush()?;
-        drop(out);
-        if snapshot.state.is_over() || wait(interval, signals) {
-            return Ok(());
-        }
+/// Cuts a text to a terminal of that many rows, the last of which stays empty for the cursor.
+fn cut_to_rows(text: &str, rows: usize) -> String {
+    let (count, room) = (text.lines().count(), rows.saturating_sub(1));
+    if count <= room {
+        return text.to_owned();
     }
+    let shown = room.saturating_sub(1);
+    let lines: String = text.split_inclusive('\n').take(shown).collect();
+    format!("{lines}… {} more lines: --once prints all\n", count - shown)
 }
 
-/// Waits for the interval. Returns `true` if an end was requested.
-fn wait(interval: Duration, signals: &Signals) -> bool {
-    let until = Instant::now() + interval;
-    loop {
-        if signals.take_requests() > 0 {
-            return true;
-        }
-        match until.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => sleep(left.min(TICK)),
-            _ => return false,
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Runs the terminal view until the user quits, a signal comes or the terminal is closed.
-fn run_view(
-    screen: &Screen,
-    sampler: &mut Sampler,
-    run: &str,
-    interval: Duration,
-    signals: &Signals,
-) -> Result<WatchEnd> {
-    let mut keys = Keys::new(sampler.plan().trading().strategies);
-    let mut snapshot = sampler.poll()?;
-    let mut next = Instant::now() + interval;
-    loop {
-        let shown = keys.shown();
-        let drawn = screen.draw(&view::frame(&snapshot, &shown, screen.size()));
-        let pressed = terminal::read_keys(signals, TICK.min(next.saturating_duration_since(Instant::now())))?;
-        let KeyInput::Keys(pressed) = pressed else { return Ok(WatchEnd::Closed) };
-        drawn?;
-        for key in pressed {
-            match keys.press(key) {
-                KeyAction::Quit => return Ok(WatchEnd::Seen(Box::new(snapshot))),
-                KeyAction::Give(command) if !snapshot.state.is_over() => keys.give(run, command),
-                KeyAction::Give(_) | KeyAction::None => {}
-            }
-        }
-        if signals.take_requests() > 0 {
-            return Ok(WatchEnd::Seen(Box::new(snapshot)));
-        }
-        if Instant::now() >= next {
-            snapshot = sampler.poll()?;
-            next = Instant::now() + interval;
-        }
+    #[test]
+    fn long_text_leaves_the_last_row_empty() {
+        let text = "a\nb\nc\nd\n";
+        assert_eq!(cut_to_rows(text, 5), text);
+        assert_eq!(cut_to_rows(text, 4), "a\nb\n… 2 more lines: --once prints all\n");
+        assert_eq!(cut_to_rows(text, 0).lines().count(), 1);
     }
 }

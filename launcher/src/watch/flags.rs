@@ -1,6 +1,5 @@
 //! The flags of `watch`.
 
-use analysis::units::Nanos;
 use clap::Args;
 
 /// The command-line flags of `launcher watch`.
@@ -9,26 +8,20 @@ pub struct WatchFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
     #[arg(default_value = "latest")]
     pub run: String,
-    /// Print one frame and exit
+    /// Print the tables once and exit, as without a terminal
     #[arg(long)]
     pub once: bool,
-    /// Print JSON: a line each poll until the run ends; with --once one document
+    /// Print a line of JSON each second until the run ends; with --once one line
     #[arg(long)]
     pub json: bool,
-    /// Poll at this interval, 50ms at least
-    #[arg(long, value_name = "DUR", default_value = "250ms")]
-    pub interval: Nanos,
 }
 
 /// Examples in the help of `launcher watch`.
 pub const EXAMPLES: &str = "\
 Examples:
-  launcher watch                        the newest active run
+  launcher watch                        the newest active run, each second
   launcher watch runs/RUN               a run by its folder, or by its id
-  launcher watch --once                 one frame as text
-  launcher watch --json | jq .rate      a line each poll, until the run ends
+  launcher watch --once                 the tables once
+  launcher watch --json | jq .rate      a line each second, until the run ends
 
-It only reads, four times a second. Keys: up and down select a strategy,
-k kills it, r revives it, l sets a limit for it, K kills everybody, R revives
-everybody, q quits. Figures of stages are samples; the report after the run
-is the measurement.";
+It only reads. Ctrl-C ends it.";

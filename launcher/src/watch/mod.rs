@@ -1,24 +1,17 @@
-//! `launcher watch`: a read-only view of an active run.
+//! `launcher watch`: a read-only view of an active run, as tables or JSON.
 //!
 //! ```text
-//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ view, JSON
+//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ tables, JSON
 //! ```
 
 mod command;
 mod flags;
-mod kernel;
-mod keys;
-mod log_tail;
 mod model;
-mod positions;
 mod rows;
 mod sampler;
-mod screen;
 mod source;
-mod stages;
-mod styled_line;
-mod terminal;
-mod view;
+mod switches;
+mod tables;
 
 pub use command::watch;
 pub use flags::{EXAMPLES, WatchFlags};

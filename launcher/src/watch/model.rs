@@ -1,44 +1,34 @@
-//! A snapshot of an active run as a plain value, for the view and scripts.
+//! A snapshot of an active run as a plain value, for the tables and scripts.
 //!
 //! Texts in it are printable and bounded, even if a hostile process wrote them; numbers may be any.
 
-use super::positions::Position;
-use super::stages::StageRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use system::named_enum;
 
-/// The state of a run, as observed from outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ObservedState {
-    #[default]
-    Setup,
-    Running,
-    /// Waiting for reports of open orders.
-    Draining,
-    Over,
-    /// The launcher was killed.
-    Abandoned,
+named_enum! {
+    /// The state of a run, as observed from outside.
+    #[derive(Default)]
+    ObservedState {
+        #[default]
+        Setup = "setup",
+        Running = "running",
+        /// Waiting for reports of open orders.
+        Draining = "draining",
+        Over = "over",
+        /// The launcher was killed.
+        Abandoned = "abandoned",
+    }
 }
 
 impl ObservedState {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Running => "running",
-            Self::Draining => "draining",
-            Self::Over => "over",
-            Self::Abandoned => "abandoned",
-        }
-    }
-
     /// Returns `true` if the run has ended, so that nothing more changes.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Over | Self::Abandoned)
     }
 }
 
-/// A row of `launcher watch`: a role's counters and the kernel's figures of its thread.
+/// A row of `launcher watch`: a role's state and counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
     /// `strategy-0`, `orchestrator`, `gateway-1`.
@@ -50,29 +40,23 @@ pub struct RoleRow {
     /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
     /// `gone`; `unreadable` if its status block is invalid.
     pub state: &'static str,
-    /// Core on which the thread last ran.
+    /// Core to which the plan pins the thread.
     pub core: Option<u32>,
-    /// Pinned to that core by the plan.
-    pub is_pinned: bool,
-    /// Orders a second since the last poll: sent, dispatched or received.
+    /// Orders that the role sent, dispatched or received.
+    pub orders: u64,
+    /// Orders a second since the last poll.
     pub rate: Option<f64>,
+    /// Reports that the role received, returned or sent.
+    pub reports: u64,
     /// Orders in flight, by the role's own counters; `None` if it does not count them.
     pub in_flight: Option<u64>,
     /// Pushes that found a ring full.
     pub full: u64,
     /// Longest gap between duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Gaps in the thread's log, as far as that was read.
-    pub gaps: u64,
     /// Time since the role's last duty cycle, in nanoseconds; `None` if it had none, or claims one
     /// in the future.
     pub heartbeat_age_ns: Option<u64>,
-    /// Voluntary context switches, by the kernel.
-    pub voluntary_switches: Option<u64>,
-    /// Involuntary context switches.
-    pub involuntary_switches: Option<u64>,
-    /// Share of a core used since the last poll.
-    pub cpu: Option<f64>,
     /// All its counters by name.
     pub counters: BTreeMap<&'static str, u64>,
 }
@@ -88,7 +72,7 @@ pub struct RingRow {
     pub capacity: u64,
 }
 
-/// A row of `launcher watch`: a strategy's incarnations, orders and positions.
+/// A row of `launcher watch`: a strategy's incarnation and kill switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyRow {
     pub strategy: u16,
@@ -106,7 +90,6 @@ pub struct StrategyRow {
     pub orphaned: u64,
     /// Kill switches that apply to the strategy or to all, with their causes.
     pub killed: Vec<String>,
-    pub positions: Vec<Position>,
 }
 
 /// A row of `launcher watch`: an error message and how often it occurred.
@@ -145,18 +128,12 @@ pub struct Snapshot {
     pub strategies: Vec<StrategyRow>,
     /// Kill switches that do not apply to a single strategy.
     pub switches: Vec<String>,
-    /// A part of the logs was skipped: positions and switches may be incomplete.
-    pub is_incomplete: bool,
-    /// Stage latencies of the observed orders.
-    pub stages: Vec<StageRow>,
     pub errors: Vec<ErrorRow>,
-    /// Segments that could not be read, with the error.
-    pub unreadable: Vec<String>,
 }
 
 impl Snapshot {
     /// Version of the snapshot's JSON format.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 /// Maximum length of a text from another process, in characters.

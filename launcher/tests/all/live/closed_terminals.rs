@@ -1,12 +1,12 @@
-//! Commands whose terminal is closed, or whose output nobody reads: they end, by themselves or at a
-//! signal.
+//! Commands that continue until a signal comes or their terminal is closed.
 
-use crate::common::{LIMIT, LONG, Launcher, Running, assert_nothing_left, command, read_until, signal};
+use crate::common::{LIMIT, LONG, Launcher, assert_nothing_left, read_until, signal};
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// A terminal of 100 columns: its user's end, which no process inherits, and the other one.
@@ -23,91 +23,55 @@ fn terminal() -> (File, File) {
     (std::os::fd::OwnedFd::from(master).into(), slave)
 }
 
-/// A run, and `watch` of it on a terminal of its own, of which the other end is given; it has drawn
-/// a frame.
-fn watched(launcher: &Launcher) -> (Running, Child, File) {
-    let running = launcher.start(LONG);
-    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
-    let (mut master, slave) = terminal();
+/// Starts a command on the slave end of a terminal. Ctrl-C is not ignored, whatever the test's own
+/// parent has set.
+fn start_on(slave: &File, args: &[&str]) -> Child {
     let end = || Stdio::from(slave.try_clone().unwrap());
-    let watch = command(&["watch", &folder]).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-    drop(slave);
-    read_until(&mut master, "orchestrator");
-    (running, watch, master)
+    let mut command = std::process::Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_launcher")]).args(args);
+    command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap()
 }
 
-/// How a process ends, which it does within a bounded time.
-fn ended(mut child: Child) -> Option<i32> {
+/// Waits for the end of a process, which comes within a bounded time.
+fn ended(mut child: Child) -> ExitStatus {
     let began = Instant::now();
-    let mut status = None;
-    while status.is_none() {
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
         if began.elapsed() > LIMIT {
             child.kill().unwrap();
             panic!("it does not end: {:?}", child.wait());
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
-        status = child.try_wait().unwrap();
     }
-    status.and_then(|status| status.code())
 }
 
-fn end(running: Running) {
+#[test]
+fn watch_redraws_until_signal_or_closed_terminal() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let (mut master, slave) = terminal();
+        let watch = start_on(&slave, &["watch", &folder]);
+        for _ in 0..2 {
+            read_until(&mut master, "\u{1b}[H\u{1b}[Jrun ");
+            read_until(&mut master, "orchestrator");
+        }
+        signal(watch.id(), name);
+        assert_eq!(ended(watch).signal(), Some(number), "{name}");
+    }
+    let (mut master, slave) = terminal();
+    let watch = start_on(&slave, &["watch", &folder]);
+    drop(slave);
+    read_until(&mut master, "orchestrator");
+    drop(master);
+    assert_eq!(ended(watch).code(), Some(1), "its terminal is closed");
     let pid = running.pid();
     signal(pid, "INT");
     running.end();
     assert_nothing_left(pid);
-}
-
-#[test]
-fn watch_ends_when_its_terminal_is_closed() {
-    let launcher = Launcher::new();
-    let (running, watch, master) = watched(&launcher);
-    drop(master);
-    assert_eq!(ended(watch), Some(129), "as by SIGHUP");
-    end(running);
-}
-
-#[test]
-fn watch_ends_at_a_signal_and_at_its_key() {
-    let launcher = Launcher::new();
-    let (running, watch, master) = watched(&launcher);
-    signal(watch.id(), "TERM");
-    assert_eq!(ended(watch), Some(143));
-    drop(master);
-    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
-    let (mut master, slave) = terminal();
-    let end_of_it = || Stdio::from(slave.try_clone().unwrap());
-    let mut watch = command(&["watch", &folder]);
-    let watch = watch.stdin(end_of_it()).stdout(end_of_it()).stderr(end_of_it()).spawn().unwrap();
-    read_until(&mut master, "orchestrator");
-    std::io::Write::write_all(&mut master, b"q").unwrap();
-    assert_eq!(ended(watch), Some(0));
-    end(running);
-}
-
-/// A pipe that is full, and a terminal that takes nothing more: the write never returns.
-#[test]
-fn watch_ends_at_a_signal_while_nobody_reads() {
-    let launcher = Launcher::new();
-    let running = launcher.start(LONG);
-    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
-    let args = ["watch", &folder, "--json", "--interval", "50ms"];
-    let mut watch = command(&args).stdout(Stdio::piped()).spawn().unwrap();
-    let unread = watch.stdout.take();
-    let sleeps_in_a_pipe = || {
-        let wait = std::fs::read_to_string(format!("/proc/{}/wchan", watch.id())).unwrap_or_default();
-        wait.contains("pipe")
-    };
-    // Where the kernel does not say in what a process sleeps, the signal comes before it does, and
-    // must end it as well.
-    let began = Instant::now();
-    while !sleeps_in_a_pipe() && began.elapsed().as_secs() < 10 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    signal(watch.id(), "TERM");
-    assert_eq!(ended(watch), Some(143));
-    drop(unread);
-    end(running);
 }
 
 #[test]
@@ -116,12 +80,12 @@ fn a_followed_journal_ends_at_a_signal() {
     let mut writer = journal::Writer::open(folder.path(), &journal::Options::default(), |_| {}).unwrap();
     writer.append(b"one").unwrap();
     let args = ["journal", "follow", folder.path().to_str().unwrap()];
-    for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 0)] {
-        let mut follow = command(&args).stdout(Stdio::piped()).spawn().unwrap();
-        let mut out = follow.stdout.take().unwrap();
-        read_until(&mut out, "one");
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let (mut master, slave) = terminal();
+        let follow = start_on(&slave, &args);
+        read_until(&mut master, "one");
         signal(follow.id(), name);
-        assert_eq!(ended(follow), Some(code), "{name}");
+        assert_eq!(ended(follow).signal(), Some(number), "{name}");
     }
     writer.close().unwrap();
 }

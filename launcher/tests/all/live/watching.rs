@@ -1,5 +1,4 @@
-//! A window into living runs: what `watch` says of them, at every level, and of those who lie to
-//! it.
+//! `watch` of active runs at several levels, and of a run whose strategy scribbles over its memory.
 
 use crate::common::{
     LONG, Launcher, Running, assert_nothing_left, command, output, signal, text, wait_until,
@@ -39,30 +38,23 @@ fn watches(flags: &[&str], sees_rings: bool) {
     let (running, folder) = started(&launcher, flags);
     let pid = running.pid();
     let looked = once(&folder);
-    assert_eq!((&looked["version"], &looked["state"]), (&1.into(), &"running".into()));
+    assert_eq!((&looked["version"], &looked["state"]), (&2.into(), &"running".into()));
     for name in ["strategy-0", "strategy-1", "orchestrator", "gateway-0", "gateway-1"] {
         let role = role(&looked, name);
         assert_eq!(role["state"], "running", "{role:#}");
         assert!(role["rate"].as_f64().unwrap() > 0.0, "{role:#}");
-        assert!(role["heartbeat_age_ns"].is_u64() && role["core"].is_u64(), "{role:#}");
-        assert!(role["voluntary_switches"].as_u64().unwrap() > 0, "it parks: {role:#}");
+        assert!(role["heartbeat_age_ns"].is_u64() && role["reports"].as_u64() > Some(0), "{role:#}");
     }
     assert!(role(&looked, "strategy-0")["counters"]["sent"].as_u64().unwrap() > 0);
     let rings = looked["rings"].as_array().unwrap();
     assert!(!sees_rings || rings.len() > 4 && rings.iter().all(|ring| ring["fill"].is_u64()), "{rings:#?}");
-    let stages = looked["stages"].as_array().unwrap();
-    assert!(stages.iter().all(|stage| stage["samples"].as_u64() > Some(0)), "{stages:#?}");
-    assert_eq!(looked["is_incomplete"], false);
-    assert_eq!(looked["unreadable"], serde_json::json!([]));
-    let positions = looked["strategies"][0]["positions"].as_array().unwrap();
-    assert!(positions[0]["fills"].as_u64().unwrap() > 0, "{positions:#?}");
 
     // The same run by other names, and as text.
     let run = looked["run"].as_str().unwrap();
     assert_eq!(once(run)["run"], looked["run"]);
-    let frame = output(&["watch", run, "--once"]);
+    let frame = output(&["watch", run]);
     let frame = text(&frame.stdout);
-    for word in [run, "orchestrator", "submit", "rt_venue", "incidents"] {
+    for word in [run, "orchestrator", "capacity", "rate/s", "deaths"] {
         assert!(frame.contains(word), "no {word} in\n{frame}");
     }
     assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
@@ -77,8 +69,7 @@ fn watches(flags: &[&str], sees_rings: bool) {
     });
 
     // A watcher notices its end, and a later one is refused.
-    let mut stream =
-        command(&["watch", run, "--json", "--interval", "50ms"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stream = command(&["watch", run, "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(stream.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut states = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap()["state"].clone());
     assert_eq!(states.next(), Some("running".into()));
@@ -136,6 +127,4 @@ fn scribbled_memory_does_not_mislead_watch() {
 #[test]
 fn unwatchable_run_is_refused() {
     refused(&["watch", "20000101-000000000", "--once"], "no run 20000101-000000000");
-    refused(&["watch", "latest", "--once", "--interval", "1ms"], "at least 50ms");
-    refused(&["watch", "latest"], "use --once for one frame");
 }
