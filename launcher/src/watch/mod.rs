@@ -5,7 +5,6 @@
 //! ```
 
 mod command;
-mod flags;
 mod model;
 mod rows;
 mod sampler;
@@ -13,5 +12,4 @@ mod source;
 mod switches;
 mod tables;
 
-pub use command::watch;
-pub use flags::{EXAMPLES, WatchFlags};
+pub use command::{EXAMPLES, WatchFlags, watch};

@@ -1,6 +1,7 @@
 //! A snapshot of an active run as a plain value, for the tables and scripts.
 //!
-//! Texts in it are printable and bounded, even if a hostile process wrote them; numbers may be any.
+//! Numbers may be any, and texts are bounded but may hold control characters: what prints them
+//! escapes them.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -134,28 +135,4 @@ pub struct Snapshot {
 impl Snapshot {
     /// Version of the snapshot's JSON format.
     pub const VERSION: u32 = 2;
-}
-
-/// Maximum length of a text from another process, in characters.
-const LONGEST: usize = 400;
-
-/// Sanitizes a text from another process: printable ASCII and a few signs, bounded. It cannot move
-/// a cursor, color a line or change its direction.
-pub fn printable(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…≥≤×".contains(c);
-    text.trim().chars().take(LONGEST).map(|c| if plain(c) { c } else { '?' }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_is_shown_moves_a_cursor() {
-        assert_eq!(
-            printable("\u{1b}[2J\u{1b}[Hall is well\u{202e}\u{7}\u{9b}31m"),
-            "?[2J?[Hall is well???31m"
-        );
-        assert_eq!(printable(&"é".repeat(1_000)).len(), LONGEST);
-    }
 }

@@ -1,13 +1,11 @@
 //! Builds the rows of a snapshot from copied counters: roles, rings, strategies and errors.
 
-use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow, printable};
+use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow};
 use super::sampler::{RunSegments, Sampler};
-use protocol::commands::{ANSWERS_WORDS, CommandAnswers};
 use protocol::control::Control;
 use protocol::counters::AgentCounters;
 use protocol::kill::Scope;
 use protocol::plan::ThreadPlan;
-use protocol::reject::Reject;
 use protocol::role::RoleKind;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use protocol::supervision::{REPAIRS_WORDS, Repairs};
@@ -75,7 +73,7 @@ impl Sampler {
         let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;
         RoleRow {
             role: role.to_string(),
-            thread: printable(&thread.name),
+            thread: thread.name.clone(),
             pid,
             state,
             core: thread.core,
@@ -99,7 +97,7 @@ impl Sampler {
                 }
                 None => None,
             });
-            snapshot.rings.push(RingRow { ring: printable(&spec.name), fill, capacity: spec.capacity });
+            snapshot.rings.push(RingRow { ring: spec.name.clone(), fill, capacity: spec.capacity });
         }
     }
 
@@ -130,22 +128,13 @@ impl Sampler {
         }
     }
 
-    pub(super) fn errors(&self, segments: &RunSegments, snapshot: &mut Snapshot) {
-        let mut add = |who: &str, what: &str, count: u64| {
-            if count > 0 {
-                snapshot.errors.push(ErrorRow { who: who.into(), what: what.into(), count });
-            }
-        };
+    pub(super) fn errors(snapshot: &mut Snapshot) {
         for row in &snapshot.roles {
             for (counter, what) in WRONG {
-                add(&row.role, what, row.counters.get(counter).copied().unwrap_or(0));
-            }
-        }
-        let answers = segments.answers.as_ref().and_then(|segment| segment.copy(ANSWERS_WORDS).ok());
-        if let Some(answers) = answers.map(|words| CommandAnswers::new(&words)) {
-            for reason in Reject::ALL {
-                let rejected = format!("rejected: {}", reason.name());
-                add("engine", &rejected, answers.rejections(reason.code()));
+                let count = row.counters.get(counter).copied().unwrap_or(0);
+                if count > 0 {
+                    snapshot.errors.push(ErrorRow { who: row.role.clone(), what: what.into(), count });
+                }
             }
         }
     }

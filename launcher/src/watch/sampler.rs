@@ -3,11 +3,10 @@
 //! A poll writes nothing. The amount read never depends on what is read: sizes come from the plan
 //! and from the files, indices are bounded, and all sums saturate.
 
-use super::model::{ErrorRow, ObservedState, RoleRow, Snapshot, printable};
+use super::model::{ErrorRow, ObservedState, RoleRow, Snapshot};
 use super::source::{ActiveRunView, SegmentFile};
 use super::switches::KillSwitchTracker;
 use anyhow::Result;
-use protocol::commands::{ANSWERS_KIND, ANSWERS_SEGMENT};
 use protocol::control::{Control, RunState};
 use protocol::plan::{Plan, Role};
 use protocol::segments::thread_segment;
@@ -27,7 +26,6 @@ pub struct RunSegments {
     threads: Vec<Option<SegmentFile>>,
     pub(super) rings: Vec<(SegmentSpec, Option<RingParts>)>,
     pub(super) repairs: Option<SegmentFile>,
-    pub(super) answers: Option<SegmentFile>,
 }
 
 impl RunSegments {
@@ -49,12 +47,7 @@ impl RunSegments {
             };
             rings.push((spec, parts));
         }
-        Self {
-            threads: threads.collect(),
-            rings,
-            repairs: open(REPAIRS, supervision::KIND),
-            answers: open(ANSWERS_SEGMENT, ANSWERS_KIND),
-        }
+        Self { threads: threads.collect(), rings, repairs: open(REPAIRS, supervision::KIND) }
     }
 }
 
@@ -109,7 +102,7 @@ impl Sampler {
             self.roles(&segments, &control, &mut snapshot);
             self.rings(&segments, &mut snapshot);
             self.strategies(&segments, &control, &mut snapshot);
-            self.errors(&segments, &mut snapshot);
+            Self::errors(&mut snapshot);
             self.segments = Some(segments);
         }
         self.last = Some(snapshot.clone());
@@ -124,12 +117,12 @@ impl Sampler {
         };
         Snapshot {
             version: Snapshot::VERSION,
-            run: printable(&plan.run),
-            folder: printable(&plan.folder),
+            run: plan.run.clone(),
+            folder: plan.folder.clone(),
             state,
             elapsed_ns: self.ns(since),
             isolation: plan.isolation.to_string(),
-            technique: printable(&plan.technique.to_string()),
+            technique: plan.technique.to_string(),
             planned: plan.trading().orders.iter().fold(0, |sum, orders| u64::saturating_add(sum, *orders)),
             ..Snapshot::default()
         }
@@ -145,7 +138,7 @@ impl Sampler {
                 let state = if pid.is_some() { "unreadable" } else { "gone" };
                 snapshot.roles.extend(thread.roles.iter().map(|role| RoleRow {
                     role: role.to_string(),
-                    thread: printable(&thread.name),
+                    thread: thread.name.clone(),
                     pid,
                     state,
                     ..RoleRow::default()
@@ -158,10 +151,10 @@ impl Sampler {
                 snapshot.roles.push(self.role(thread, &status, &counters, pid));
             }
             let mut add = |what: String, count| {
-                snapshot.errors.push(ErrorRow { who: printable(&thread.name), what, count });
+                snapshot.errors.push(ErrorRow { who: thread.name.clone(), what, count });
             };
             if status.state() == ThreadState::Failed {
-                add(format!("it reports: \"{}\"", printable(&status.error())), 1);
+                add(format!("it reports: \"{}\"", status.error()), 1);
             }
             match status.get(StatusField::RecordsDropped) {
                 0 => {}

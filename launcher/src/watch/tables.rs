@@ -1,6 +1,7 @@
 //! Formats a snapshot as aligned tables of at most 80 columns.
 
 use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow};
+use analysis::escape::single_line;
 use analysis::numbers::{duration, duration_or_dash, short};
 use analysis::table::{Column, DEFAULT_WIDTH, Grid};
 
@@ -9,10 +10,11 @@ const MAX_TEXT: usize = 56;
 /// The longest name of a role, a thread or a ring, in characters.
 const MAX_NAME: usize = 14;
 
-/// Truncates a text to `width` characters, with `…` at the end if it is cut.
+/// Escapes a text and truncates it to `width` characters, with `…` at the end if it is cut.
 fn cut(text: &str, width: usize) -> String {
+    let text = single_line(text);
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text;
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
@@ -109,7 +111,6 @@ pub fn tables(snapshot: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::printable;
     use super::*;
 
     fn snapshot(text: &str, number: u64) -> Snapshot {
@@ -159,7 +160,7 @@ mod tests {
     /// Numbers and texts are those of other processes.
     #[test]
     fn any_figures_fit_eighty_columns() {
-        let text = tables(&snapshot(&printable(&"\u{1b}[2J".repeat(100)), u64::MAX));
+        let text = tables(&snapshot(&"\u{1b}[2J".repeat(100), u64::MAX));
         assert!(text.lines().all(|line| line.chars().count() <= DEFAULT_WIDTH), "{text}");
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     }
