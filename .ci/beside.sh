@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers and of the Python package (those of
-# others' transports are in .ci/transports.sh); and that the fuzz targets compile,
-# which needs nightly: says loudly that it skips them where that is missing. Some minutes of two cores in a clean checkout: what they
-# are compared with is large.
+# What is beside the product: formatting and lints of the peers and of the Python package (those of others' transports are in
+# .ci/transports.sh); and that the fuzz targets compile, which needs nightly: says loudly that it skips them where that is missing.
+# Some minutes of two cores in a clean checkout: what they are compared with is large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo clippy --quiet -p launcher --all-targets --features parquet -- -D warnings
-cargo test --quiet -p launcher --features parquet --test all -- exports
 for peers in exchange/challenge exchange/peers journal/peers shm/peers shm/peers/crash; do
   (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
   echo "$peers: clean"

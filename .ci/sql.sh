@@ -3,8 +3,7 @@
 # Says loudly that it skips them without Python or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Parquet is a feature; .ci/beside.sh has built most of it.
-cargo build --quiet -p launcher --features parquet --bin launcher
+cargo build --quiet -p launcher --bin launcher
 launcher=$PWD/target/debug/launcher
 venv=$PWD/target/sql-venv
 page=$PWD/docs/src/sql.md
@@ -21,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 for seed in 1 2; do
   run=$("$launcher" run --strategies 2 --venues 2 --orders 20k --window 400ms --delay uniform:1ms..5ms --seed "$seed" --quiet)
-  "$launcher" export "$run" --parquet "$run" >/dev/null
+  "$launcher" export "$run" --csv "$run/orders.csv" >/dev/null
 done
 "$venv/bin/python" - "$page" <<'PYTHON'
 import glob, os, re, sys
@@ -30,7 +29,7 @@ import duckdb
 queries = [query.strip() for block in re.findall(r"^```sql\n(.*?)^```", open(sys.argv[1]).read(), re.S | re.M) for query in block.split(";") if query.strip()]
 db = duckdb.connect()
 tables = []
-for path in sorted(glob.glob("runs/*/orders.parquet")):
+for path in sorted(glob.glob("runs/*/orders.csv")):
     tables.append(f"select *, '{os.path.basename(os.path.dirname(path))}' as run from '{path}'")
 db.execute("create table orders as " + " union all ".join(tables))
 for query in queries:

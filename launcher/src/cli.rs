@@ -129,7 +129,7 @@ pub enum Command {
     List(ListFlags),
     /// Delete results; active runs are kept
     Delete(DeleteFlags),
-    /// Export a run to Perfetto, Parquet or HdrHistogram
+    /// Export a run to Perfetto, CSV, SVG or a recorded flow
     #[command(after_help = crate::exports::EXAMPLES)]
     Export(ExportFlags),
     /// Check whether this machine is fit for latency figures

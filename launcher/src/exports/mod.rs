@@ -1,9 +1,8 @@
-//! `launcher export`: converts a run to a Perfetto trace, Parquet tables, an
-//! SVG picture or its orders to a recorded flow.
+//! `launcher export`: converts a run to a Perfetto trace, its orders to a CSV table or a recorded
+//! flow, and their path to an SVG picture.
 
 mod flow;
-#[cfg(feature = "parquet")]
-mod parquet;
+mod orders;
 mod perfetto;
 mod proto;
 
@@ -30,6 +29,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export runs/RUN --perfetto run.pftrace --max-memory 512M    of a run that is larger than memory
+  launcher export latest --csv orders.csv           its orders with their stamps, for DuckDB or pandas
   launcher export latest --svg path.svg             where an order's time goes, for a README
   launcher export latest --flow flow.csv            its orders, for launcher run --schedule flow.csv";
 
@@ -48,12 +48,9 @@ pub struct ExportFlags {
     /// Trace only the first N orders
     #[arg(long, value_name = "N", default_value = "100k")]
     pub orders: Count,
-    /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
-    #[arg(long, value_name = "FOLDER")]
-    pub parquet: Option<PathBuf>,
-    /// Write a Parquet file for each strategy, in run=RUN/strategy=N folders
-    #[arg(long, requires = "parquet")]
-    pub partitioned: bool,
+    /// Write a row for each order with its stamps
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
     /// Draw the path of an order around the median, with the time of each stage
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -67,14 +64,10 @@ pub struct ExportFlags {
 
 /// Writes the files that the flags request, each in another program's format.
 pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
-    let merges = flags.perfetto.is_some() || flags.parquet.is_some() || flags.flow.is_some();
+    let merges = flags.perfetto.is_some() || flags.csv.is_some() || flags.flow.is_some();
     if !merges && flags.svg.is_none() {
-        let names = "--perfetto FILE, --parquet FOLDER, --svg FILE or --flow FILE";
+        let names = "--perfetto FILE, --csv FILE, --svg FILE or --flow FILE";
         return Err(UsageError(format!("nothing to write: name {names}")).into());
-    }
-    if flags.parquet.is_some() && !cfg!(feature = "parquet") {
-        let way = "build it with `cargo build --release --features parquet`";
-        return Err(UsageError(format!("--parquet: this launcher was built without Parquet: {way}")).into());
     }
     let folder = folder_of(&flags.run)?;
     if let Some(path) = &flags.svg {
@@ -95,42 +88,15 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         if let Some((path, schedule)) = flags.flow.as_ref().zip(schedule) {
             written(&folder, path, |out| flow::write(&record, &schedule, &merged, out))?;
         }
-        #[cfg(feature = "parquet")]
-        if let Some(into) = &flags.parquet {
-            tables_into(into, flags.partitioned, &record, &merged)?;
+        if let Some(path) = &flags.csv {
+            written(&folder, path, |out| orders::write(&record, &merged, out))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy,
-/// in folders whose names DuckDB, Polars and Spark read as columns for the run and the strategy.
-#[cfg(feature = "parquet")]
-fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::MergedRun) -> Result<()> {
-    let strategies = 0..record.plan.trading().strategies;
-    let parts: Vec<Option<u16>> = if partitioned { strategies.map(Some).collect() } else { vec![None] };
-    for part in parts {
-        for table in ["orders", "stages"] {
-            let folder = match part {
-                None => into.to_owned(),
-                Some(strategy) => into
-                    .join(table)
-                    .join(format!("run={}", record.plan.run))
-                    .join(format!("strategy={strategy}")),
-            };
-            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-            let path = folder.join(format!("{table}.parquet"));
-            whole(&path, &path, |out| match table {
-                "orders" => parquet::orders(record, merged, part, out),
-                _ => parquet::stages(record, merged, part, out),
-            })?;
-        }
-    }
-    Ok(())
-}
-
 /// The output of an export.
-type Sink<'a> = dyn Write + Send + 'a;
+type Sink<'a> = dyn Write + 'a;
 
 /// Writes a file that the user named. A regular file is replaced atomically. Anything else (a pipe,
 /// `/dev/stdout`) is written to directly, but not in the run's own folder, which may hold foreign

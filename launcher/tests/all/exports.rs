@@ -1,9 +1,10 @@
 //! The files that `export` writes, opened with the tools that they are for: Perfetto's own
-//! messages, HdrHistogram's log reader, DuckDB. This needs Python with the packages `perfetto` and
-//! `duckdb` (`BULKHEAD_PYTHON` names another one than python3); otherwise the test prints a note.
+//! messages. This needs Python with the package `perfetto` (`BULKHEAD_PYTHON` names another one
+//! than python3); otherwise the test prints a note.
 
 use crate::common::{Launcher, output, text};
 use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -137,27 +138,8 @@ fn replayed_flow_has_the_orders_of_its_run() {
     assert!(sent == replayed, "the replay sent other orders, or at other times");
 }
 
-#[cfg(feature = "parquet")]
-const TABLES: &str = r#"
-import json, sys, duckdb
-orders, stages = (f"'{sys.argv[1]}/{name}.parquet'" for name in ['orders', 'stages'])
-one = lambda query: duckdb.sql(query).fetchall()[0]
-read = {}
-read['orders'], read['measured'], read['strategies'] = one(
-    f"select count(*), count(*) filter (measured), count(distinct strategy) from {orders}")
-read['least'], = one(f"select min((t8 - t1) - (t5 - t4)) from {orders} where measured")
-read['venues'], = one(f"select count(distinct venue) filter (measured) from {orders}")
-# The seven stages of an order that counts are its way from t1 to t8; each stamp is rounded by itself.
-read['apart'], read['stages'] = one(f"""select max(abs(o.t8 - o.t1 - s.ns)), min(s.many) from {orders} o join
-    (select strategy, epoch, sequence, sum(ns) ns, count(distinct stage) many from {stages} group by all) s
-    using (strategy, epoch, sequence) where o.measured""")
-read['doubled'], = one(f"select count(*) from (select 1 from {stages} group by strategy, epoch, sequence, stage having count(*) > 1)")
-print(json.dumps(read))
-"#;
-
-#[cfg(feature = "parquet")]
 #[test]
-fn tables_are_read_by_duckdb() {
+fn table_of_orders_has_the_figures_of_its_run() {
     let launcher = Launcher::new();
     let flags = [
         "--strategies",
@@ -174,82 +156,27 @@ fn tables_are_read_by_duckdb() {
     let summary = launcher.summary(&flags);
     let folder = launcher.folders().remove(0);
     let to = tempfile::tempdir().unwrap();
-    let exported = output(&["export", folder.to_str().unwrap(), "--parquet", to.path().to_str().unwrap()]);
+    let path = to.path().join("orders.csv");
+    let exported = output(&["export", folder.to_str().unwrap(), "--csv", path.to_str().unwrap()]);
     assert!(exported.status.success(), "{}", text(&exported.stderr));
-    if let Some(read) = asked("duckdb", TABLES, &[to.path()]) {
-        assert_eq!(read["orders"], summary["orders"]["sent"], "{read:#}");
-        assert_eq!(read["measured"], summary["rt_venue"]["count"], "{read:#}");
-        assert_eq!(
-            (&read["strategies"], &read["stages"], &read["doubled"]),
-            (&2.into(), &7.into(), &0.into())
-        );
-        assert_eq!(read["venues"], 4, "the default: {read:#}");
-        assert!(read["apart"].as_i64().unwrap() <= 8, "{read:#}");
-        let least = summary["rt_venue"]["min_ns"].as_i64().unwrap();
-        assert!(read["least"].as_i64().unwrap().abs_diff(least) <= 4, "{read:#}");
-    }
-}
-
-#[cfg(feature = "parquet")]
-const PARTS: &str = r#"
-import json, sys, duckdb
-whole, parts = sys.argv[1:3]
-read = {'runs': set(), 'differ': 0, 'strategies': 0}
-one = lambda query: duckdb.sql(query).fetchall()[0]
-for table in ['orders', 'stages']:
-    for run in ['a', 'b']:
-        one_file = f"'{whole}/{run}/{table}.parquet'"
-        name, = one(f"select max(run) from read_parquet('{parts}/{table}/**/*.parquet', hive_partitioning = true) where run like '%-{run}'")
-        kept = f"(select * exclude (run, strategy), strategy::int as strategy from read_parquet('{parts}/{table}/**/*.parquet', hive_partitioning = true) where run = '{name}')"
-        read['runs'].add(name)
-        columns = ', '.join(c for c, in duckdb.sql(f"select column_name from (describe select * from {one_file})").fetchall())
-        file = f"(select * replace (strategy::int as strategy) from {one_file})"
-        for a, b in [(file, kept), (kept, file)]:
-            read['differ'] += one(f"select count(*) from (select {columns} from {a} except all select {columns} from {b})")[0]
-        read['strategies'] = max(read['strategies'], one(f"select count(distinct strategy) from {kept}")[0])
-read['runs'] = len(read['runs'])
-print(json.dumps(read))
-"#;
-
-/// Two runs, a file for each strategy: the same rows as in one file each.
-#[cfg(feature = "parquet")]
-#[test]
-fn tables_are_kept_by_run_and_strategy() {
-    use crate::fixture::{Fixture, Shape};
-    let to = tempfile::tempdir().unwrap();
-    let parts = to.path().join("parts");
-    for name in ["a", "b"] {
-        let mut fixture = Fixture::new(Shape { strategies: 3, orders: 500, ..Shape::default() });
-        fixture.record.plan.run = format!("made-up-{name}");
-        let folder = fixture.write();
-        let run = folder.path().to_str().unwrap();
-        let whole = to.path().join(name);
-        for words in [&[whole.to_str().unwrap()][..], &[parts.to_str().unwrap(), "--partitioned"]] {
-            let exported = output(&[&["export", run, "--parquet"], words].concat());
-            assert!(exported.status.success(), "{}", text(&exported.stderr));
-        }
-    }
-    let names = |path: &str| {
-        let mut names: Vec<String> = std::fs::read_dir(parts.join(path))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
+    let mut reader = csv::Reader::from_path(&path).unwrap();
+    let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+    assert_eq!(summary["orders"]["sent"], rows.len());
+    let measured: Vec<_> = rows.iter().filter(|row| row["measured"] == "true").collect();
+    assert_eq!(summary["rt_venue"]["count"], measured.len());
+    let count = |column: &str| measured.iter().map(|row| &row[column]).collect::<BTreeSet<_>>().len();
+    assert_eq!((count("strategy"), count("venue"), count("rejected")), (2, 4, 1));
+    let rt_venue = |row: &HashMap<String, String>| {
+        let [t1, t4, t5, t8] = ["t1", "t4", "t5", "t8"].map(|stamp| row[stamp].parse::<i64>().unwrap());
+        (t8 - t1) - (t5 - t4)
     };
-    assert_eq!(names("orders"), ["run=made-up-a", "run=made-up-b"]);
-    assert_eq!(names("stages/run=made-up-b"), ["strategy=0", "strategy=1", "strategy=2"]);
-    if let Some(read) = asked("duckdb", PARTS, &[to.path(), &parts]) {
-        assert_eq!(read, serde_json::json!({ "runs": 2, "differ": 0, "strategies": 3 }));
+    for (figure, own) in [
+        ("min_ns", measured.iter().map(|row| rt_venue(row)).min()),
+        ("max_ns", measured.iter().map(|row| rt_venue(row)).max()),
+    ] {
+        let reported = summary["rt_venue"][figure].as_i64().unwrap();
+        assert!(own.unwrap().abs_diff(reported) <= 4, "each stamp is rounded by itself: {own:?}, {reported}");
     }
-}
-
-#[cfg(not(feature = "parquet"))]
-#[test]
-fn parquet_export_without_feature_names_build() {
-    let refused = output(&["export", "/no/such", "--parquet", "x"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("--features parquet"), "{}", text(&refused.stderr));
 }
 
 #[test]

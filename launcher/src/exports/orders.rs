@@ -1,0 +1,41 @@
+//! `orders.csv`: a row for each order with its stamps, for DuckDB, Polars, pandas and spreadsheets.
+
+use analysis::merge::MergedRun;
+use analysis::record::RunRecord;
+use analysis::summary::to_ns;
+use anyhow::Result;
+use protocol::flow::PATH;
+use protocol::stamps::Point;
+use std::io::Write;
+
+/// The table's columns.
+const COLUMNS: [&str; 15] = [
+    "strategy", "epoch", "sequence", "due", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "rejected",
+    "measured", "venue",
+];
+
+/// Returns nanoseconds since the run's start; negative before it.
+fn since_start(record: &RunRecord, ticks: u64) -> i64 {
+    let start = record.clock.start_ticks;
+    let since = to_ns(ticks.abs_diff(start), record.clock.ns_per_tick) as i64;
+    if ticks < start { -since } else { since }
+}
+
+/// Writes one row per order as CSV with a header row. Its id, due time and stamps in nanoseconds
+/// since the run's start (empty if missing), the reason's code if it was refused, whether it counts
+/// in the figures, and its venue (empty if no gateway's log has it).
+///
+/// # Errors
+/// Those of the output.
+pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<()> {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for (id, row) in merged.orders() {
+        let time = |point| row.at(point).map(|ticks| since_start(record, ticks));
+        // A row has room for a gateway's number of seven bits.
+        let venue = row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16));
+        let id = (id.strategy(), id.epoch(), id.sequence());
+        writer.serialize((id, time(Point::Due), PATH.map(time), row.reason(), row.is_measured(), venue))?;
+    }
+    Ok(writer.flush()?)
+}
