@@ -52,11 +52,12 @@ fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Re
     publish(&record, folder, &report_of(&record, folder, ended)?, json, ended)
 }
 
-/// The report of an experiment of this kind. An incomplete one is reported as a sweep.
+/// The report of an experiment of this kind. An incomplete bill is reported as a sweep, and so is a
+/// comparison without a pair.
 fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
     match (record.kind.as_str(), ended) {
         ("bill", MeasureEnd::Complete) => bill::report(record, None),
-        ("compare", MeasureEnd::Complete) => compare::shown(record),
+        ("compare", _) if record.points.iter().all(|point| !point.runs.is_empty()) => compare::shown(record),
         ("contain", _) => contain::shown(record, folder),
         _ => PublishableReport::new(sweeps::report(record), record),
     }

@@ -148,9 +148,10 @@ pub struct Recovery {
 }
 
 impl CoreMatrix {
-    /// Returns median and range of a figure over all pairs of cores; `None` without pairs.
+    /// Returns median and range of a figure over all pairs of cores; `None` without pairs. Values that
+    /// are not positive are left out: a core changed its frequency within the measurement.
     pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
-        Spread::from_values(self.pairs.iter().map(of))
+        Spread::from_values(self.pairs.iter().map(of).filter(|ns| *ns > 0.0))
     }
 
     /// Returns the round trip between two cores, given in either order.

@@ -94,7 +94,9 @@ fn cores(survey: &Survey) -> Markup {
         (text(LEFT - 6.0, 37.0, "end", "small", "random"))
         @for pair in &matrix.pairs {
             circle class="pair" cx=(coordinate(at(pair.synchronized_ns))) cy="11" r="3.5" {}
-            circle class="pair" cx=(coordinate(at(pair.unsynchronized_ns))) cy="33" r="3.5" {}
+            @if pair.unsynchronized_ns > 0.0 {
+                circle class="pair" cx=(coordinate(at(pair.unsynchronized_ns))) cy="33" r="3.5" {}
+            }
         }
     }
 }
