@@ -3,7 +3,8 @@
 # orders, shorter windows, fewer repeats; no other path. A command counts if it follows `$ `
 # in a console block, or in backticks with all its arguments (no placeholder in capitals); the
 # tutorial's console blocks are for `.ci/tutorial.sh`. `.ci/quoted.sh --list` only prints them, as
-# they are quoted and as they are run.
+# they are quoted and as they are run. What needs a build of its own or a minute (benches, the soak,
+# the survey) runs with `--benches`, and nothing else then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/quoted-runs
@@ -38,6 +39,9 @@ benches() {
   echo "${command/-p $package/-p launcher -p $package}"
 }
 
+# Whether a command needs a build of its own or a minute.
+is_long() { [[ $1 =~ ^cargo\ bench|--example\ soak|^launcher\ survey ]]; }
+
 # The same command with less to do; empty for what another step of .ci/run does as it stands.
 shortened() {
   local command=${1/#.\/launcher/launcher}
@@ -48,6 +52,8 @@ shortened() {
     "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
     "cargo bench -p "*) benches "$command"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
+    # The tests have built it.
+    "cargo run -p bulkhead-shm --example "*) echo "cargo test -q --workspace --no-run && target/debug/examples/${command##* }"; return ;;
     "cargo build --release -p bindings") echo "${command/-p /-p launcher -p }"; return ;;
     "cargo run --release -p bulkhead-exchange --example soak -- "*)
       echo "cargo build --release -p launcher -p bulkhead-exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
@@ -70,6 +76,7 @@ shortened() {
       [[ $command == *"--preset seed"* && $kind == run && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"
       [[ $command == *"--preset bill"* && $command != *--technique* ]] && command+=" --technique spsc-mux,pipe,std-mpsc"
       [[ $kind == bill && $command != *--technique* && $command != *--contain* ]] && command+=" --technique spsc-mux --repeats 2"
+      [[ $kind == compare && $command != *--repeats* ]] && command+=" --repeats 2"
       [[ $kind == contain ]] && command=$(sed -E 's/--technique ([a-z-]+,[a-z-]+),[a-z,-]+/--technique \1/' <<<"$command")
       [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
@@ -122,6 +129,8 @@ if [ "${1:-}" = --list ]; then
   exit 0
 fi
 
+long=""
+[ "${1:-}" = --benches ] && long=1
 rm -rf "$out"
 trap 'rm -rf "$out"' EXIT
 log=$(mktemp)
@@ -129,6 +138,8 @@ number=0
 while IFS= read -r command; do
   run=$(shortened "$command")
   [ -n "$run" ] || continue
+  is_long "$command" && [ -z "$long" ] && continue
+  [ -n "$long" ] && ! is_long "$command" && continue
   number=$((number + 1))
   code=0
   eval "$run" >"$log" 2>&1 </dev/null || code=$?
@@ -143,5 +154,5 @@ while IFS= read -r command; do
   fi
 done < <(quoted)
 rm -f "$log"
-[ "$number" -ge 10 ] || { echo "only $number commands are quoted: the search for them is broken"; exit 1; }
+[ "$number" -ge "$([ -n "$long" ] && echo 4 || echo 40)" ] || { echo "only $number commands are quoted: the search for them is broken"; exit 1; }
 echo "$number quoted commands ran"

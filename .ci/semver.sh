@@ -3,7 +3,7 @@
 # with those of a revision: by default the newest tag `v*`. Fails if a change needs another version
 # number than the one in Cargo.toml. Reports loudly that it compared nothing where there is no such
 # tag yet, or no cargo-semver-checks: it takes some minutes to install, so only BULKHEAD_SLOW=1
-# .ci/run does.
+# .ci/nightly does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 revision=${1:-$(git tag --list 'v*' --sort=-v:refname | head -1)}
