@@ -164,7 +164,7 @@ impl Risk {
     ///
     /// # Errors
     /// The first control that the order violates.
-    #[inline]
+    #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
         let row = &mut self.strategies[strategy];
