@@ -149,7 +149,7 @@ impl Sampler {
                 Ok(log) => {
                     let is_strategy = matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
                     let reading = if is_strategy { TailMode::Newest(NEWEST) } else { TailMode::Every(EVERY) };
-                    let follower = LogTail::new(reading, topology::log_ring(&living.plan, index));
+                    let follower = LogTail::new(reading);
                     self.threads.insert(index, ThreadTail { log, follower, gaps: 0 });
                 }
                 Err(error) => snapshot.unreadable.push(printable(&format!("{error:#}"))),
@@ -194,7 +194,7 @@ impl Sampler {
             };
             let (stages, accounts, gaps) = (&mut self.stages, &mut self.accounts, &mut at.gaps);
             let may_fill = !matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
-            self.is_behind |= at.follower.poll(&at.log, status.chunk(), |record| {
+            self.is_behind |= at.follower.poll(&at.log, |record| {
                 *gaps += u64::from(record.point == Point::Gap);
                 stages.observe(&record);
                 // Only the engine's fills and switches count, not a strategy's claims.
