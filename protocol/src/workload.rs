@@ -69,7 +69,6 @@ pub enum Workload {
 
 /// The settings of a trading run: strategies, venues, instruments, limits and others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
@@ -126,7 +125,7 @@ pub struct Trading {
     pub venue_limit_rejects: bool,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
-    /// Number of orders scheduled for each strategy, in all repetitions together.
+    /// Number of orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// Number of orders for each venue: the venues of strategy 0, then of strategy 1, and so on.
     /// Further orders for a venue are rejected, because the stamp log of a gateway on its own
