@@ -106,8 +106,7 @@ impl StampLog {
     #[inline(always)]
     fn append_words(&mut self, [key, value]: [u64; 2]) {
         let Some([key_word, value_word]) = self.records.get(self.next..self.next + RECORD_WORDS) else {
-            self.dropped += 1;
-            return;
+            return self.drop_record();
         };
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
@@ -127,6 +126,13 @@ impl StampLog {
             prefetch_ahead(key_word, 0);
             prefetch_ahead(key_word, AHEAD / 2);
         }
+    }
+
+    /// Counts a record that does not fit the log.
+    #[cold]
+    #[inline(never)]
+    fn drop_record(&mut self) {
+        self.dropped += 1;
     }
 
     /// Appends an existing record to the stamp log.
