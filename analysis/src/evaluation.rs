@@ -11,7 +11,6 @@ use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
 use std::path::Path;
-use system::scratch::ColumnStore;
 
 /// Number of slowest orders that are saved individually.
 const WORST_ORDERS: usize = 10;
@@ -34,19 +33,15 @@ pub enum EvaluationStep {
 /// `summary.json`, `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`,
 /// `positions.csv` where anything was filled, `report.html`.
 ///
-/// The table of orders is stored in `room`. The results are identical for every storage.
-///
 /// # Errors
 /// Logs that cannot be merged, or a folder without write permission.
 pub fn evaluate(
-    room: &ColumnStore,
     folder: &Path,
     record: &RunRecord,
     mut progress: impl FnMut(EvaluationStep),
 ) -> Result<Summary> {
-    let merged = merge::merge_in(room, folder, record, |done, total| {
-        progress(EvaluationStep::Merging { done, total })
-    })?;
+    let merged =
+        merge::merge(folder, record, |done, total| progress(EvaluationStep::Merging { done, total }))?;
     progress(EvaluationStep::Measuring);
     let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
     let tail = Tail::from_run(record, &merged, WORST_ORDERS);
@@ -59,7 +54,7 @@ pub fn evaluate(
     summary.attach_tails(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
-    let timeline = Timeline::measure(record, &merged, &figures)?;
+    let timeline = Timeline::measure(record, &merged, &figures);
     let (mut csv, mut markdown, mut positions) = (Vec::new(), Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;

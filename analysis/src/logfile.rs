@@ -1,5 +1,5 @@
-//! Reader of a saved log: a thread's segment as it was at the end of the run, cut after its last
-//! record.
+//! Writer and reader of a saved log: a thread's segment as it was at the end of the run, cut after
+//! its last record.
 //!
 //! ```text
 //! byte 0         128           640          9088                                      end of file
@@ -14,19 +14,54 @@
 //! records or an error.
 
 use protocol::counters::ThreadCounters;
-use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, point_of};
+use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, count_records, point_of};
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, ThreadStatus};
+use shm::memory::ReadOnlyWords;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
+use shm::sync::Ordering;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use system::folder::{not_regular, open_regular};
 use thiserror::Error;
 
-pub use protocol::log_file::{EXTENSION, RECORDS_AT, file_name, keys_at, write};
-
 /// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
+
+/// Number of words in a block.
+const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
+
+/// The file name extension of saved stamp logs.
+pub const EXTENSION: &str = "stamps";
+
+/// Returns the file name of a thread's log in the run's directory.
+pub fn file_name(thread: &str) -> String {
+    format!("{thread}.{EXTENSION}")
+}
+
+/// Number of bytes before the first record in a saved log.
+pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
+
+/// Writes one thread's stamp log to a file: header, status block and records. `header` replaces the
+/// segment's own header.
+///
+/// # Errors
+/// An error of `out`.
+pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> io::Result<()> {
+    let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
+    let mut bytes = Vec::with_capacity(BLOCK_WORDS.min(words) * 8);
+    for start in (0..words).step_by(BLOCK_WORDS) {
+        bytes.clear();
+        for index in start..words.min(start + BLOCK_WORDS) {
+            // Relaxed: the records below the count are complete, and the thread that wrote them has
+            // ended.
+            let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        out.write_all(&bytes)?;
+    }
+    Ok(())
+}
 
 /// The kind of an error that makes a saved stamp log unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -146,7 +146,7 @@ impl StrategyProcess {
         let agent = StrategyAgent::new(Inbox::new(), session).with_market_data(market);
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
-        let log = segments::stamp_log(attached, plan, thread, &segment)?;
+        let log = segments::stamp_log(plan, thread, &segment);
         memory::limit_growth(memory::STRATEGY_MEMORY_BYTES).map_err(AttachError::Memory)?;
         watch.start(plan, control).map_err(AttachError::Launcher)?;
         let arrived = ArrivedThread::new(plan, thread, &segment, log)?;

@@ -3,13 +3,12 @@
 //! A log has a record of each order and report since the run began, and only the last ones matter:
 //! a gateway takes orders and hands reports over in order. So the log is searched from its end,
 //! back to the stamps of its last order and of the last report handed over, however long the run.
-//! Where logs are spilled, the rest may be in the file.
 
-use protocol::log_scan::PriorLog;
+use protocol::log_scan::keys_from_end;
 use protocol::stamps::{Point, Record, StampLog, key_with};
 use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
+use shm::memory::ReadOnlyWords;
 use std::collections::HashSet;
-use std::io;
 
 /// The last messages that a crashed gateway took, which its stamp log may not show.
 pub struct LastMessages<'a> {
@@ -38,15 +37,8 @@ impl LastMessages<'_> {
     }
 
     /// Finds out which of the messages a crashed gateway's log has stamped, and the number of
-    /// records visited. `saved` returns the keys of a chunk that has left memory.
-    ///
-    /// # Errors
-    /// Returns the error of `saved`.
-    pub fn find_in(
-        &self,
-        log: &PriorLog,
-        saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
-    ) -> io::Result<(HashSet<u64>, usize)> {
+    /// records visited.
+    pub fn find_in(&self, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Stamps of the next order come after the last order's; those of open reports after the
         // last report handed over.
@@ -66,7 +58,7 @@ impl LastMessages<'_> {
             }
             orders && reports
         };
-        log.keys_from_end(&self.keys(), is_over, saved)
+        keys_from_end(log, &self.keys(), is_over)
     }
 }
 
@@ -162,12 +154,9 @@ pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::log_file::{RECORDS_AT, keys_at};
-    use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS, ChunkSpiller, LogRing};
     use protocol::status::LOG_OFFSET;
     use protocol::wire::OrderId;
     use shm::memory::Region;
-    use std::os::unix::fs::FileExt;
 
     const GATEWAY: u16 = 3;
     /// An order is reported once this many later orders were taken.
@@ -250,35 +239,31 @@ mod tests {
     /// records visited.
     fn searched(
         done: &[Done],
-        search: impl Fn(&LastMessages<'_>, &PriorLog) -> (HashSet<u64>, usize),
+        search: impl Fn(&LastMessages<'_>, &ReadOnlyWords) -> (HashSet<u64>, usize),
     ) -> (HashSet<u64>, usize) {
         found(done, |last, keys| {
             let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
             for (place, key) in keys.iter().enumerate() {
                 words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
             }
-            search(last, &PriorLog::new(words.into(), None))
+            search(last, &words.into())
         })
     }
 
-    fn from_end(last: &LastMessages<'_>, log: &PriorLog) -> (HashSet<u64>, usize) {
-        last.find_in(log, nothing_left).unwrap()
+    fn from_end(last: &LastMessages<'_>, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
+        last.find_in(log)
     }
 
     fn until(
         last: &LastMessages<'_>,
-        log: &PriorLog,
+        log: &ReadOnlyWords,
         is_over: impl FnMut(Option<u64>) -> bool,
     ) -> (HashSet<u64>, usize) {
-        log.keys_from_end(&last.keys(), is_over, nothing_left).unwrap()
+        keys_from_end(log, &last.keys(), is_over)
     }
 
-    fn whole(last: &LastMessages<'_>, log: &PriorLog) -> (HashSet<u64>, usize) {
+    fn whole(last: &LastMessages<'_>, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
         until(last, log, |_| false)
-    }
-
-    fn nothing_left(chunk: u64) -> io::Result<Vec<u64>> {
-        panic!("chunk {chunk} of a log that is not spilled")
     }
 
     /// Deaths behind each of the last things that were done.
@@ -298,44 +283,14 @@ mod tests {
         }
     }
 
-    /// The thread was busy with another gateway until most of its log had left memory.
-    #[test]
-    fn spilled_records_are_found_in_file() {
-        let mut done = run(198);
-        let others = 3 * CHUNK_RECORDS;
-        done.extend((0..others).map(|n| Done::Logged(Point::GatewayRecv, n, GATEWAY as u8 + 1)));
-        let there = searched(&done, from_end);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.stamps");
-        let file = std::fs::File::create(&path).unwrap();
-        let ring = LogRing { chunks: 4, max_chunks: 9, instruments: 0 };
-        let [words, spilled] =
-            [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
-        let (looked, asked) = found(&done, |last, keys| {
-            let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
-            keys.iter().for_each(|key| log.append_record(Record::from_words(*key, 1).unwrap()));
-            let mut drain = ChunkSpiller::new(words.clone(), spilled.clone(), ring);
-            let save = |chunk: u64, bytes: &[u8]| file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES);
-            while drain.spill_next(save).unwrap() {}
-            let past = PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring)));
-            let mut asked = Vec::new();
-            let looked = last.find_in(&past, |chunk| {
-                asked.push(chunk);
-                keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
-            });
-            (looked.unwrap(), asked)
-        });
-        assert_eq!(looked, there);
-        assert_eq!(asked, [2, 1, 0], "what is in memory is not asked of the file");
-    }
-
     #[test]
     fn incomplete_search_is_detected() {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
         let too_early = [Point::GatewayRecv, Point::GatewayDone];
         for end in too_early {
-            let early =
-                |last: &LastMessages<'_>, log: &PriorLog| until(last, log, |key| point(key) == Some(end));
+            let early = |last: &LastMessages<'_>, log: &ReadOnlyWords| {
+                until(last, log, |key| point(key) == Some(end))
+            };
             let done = run(198);
             assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
         }
@@ -343,7 +298,7 @@ mod tests {
 
     #[test]
     fn idle_gateway_needs_no_search() {
-        let log = PriorLog::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
+        let log = Region::heap(LOG_OFFSET + 20).words().into();
         let last = LastMessages {
             gateway: 0,
             last_order: None,

@@ -6,7 +6,7 @@
 //! from anything later does the same.
 
 use crate::board::BoardFlags;
-use crate::config::{RunCommand, Size};
+use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
@@ -416,9 +416,6 @@ pub struct ReportFlags {
     /// Print the summary as JSON
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
-    /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
-    #[arg(long, value_name = "SIZE", conflicts_with = "html")]
-    pub max_memory: Option<Size>,
     /// Write the charts as one HTML file instead [default: report.html in the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub html: Option<Option<PathBuf>>,

@@ -78,7 +78,6 @@ fn watermarks(records: u64, open: u64) -> OutputWatermarks {
                 of.filter(|number| reported(*number, open).is_some()).count() as u64
             })
             .collect(),
-        log_is_partial: false,
     }
 }
 

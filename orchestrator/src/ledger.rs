@@ -23,9 +23,6 @@ pub struct OutputWatermarks {
     pub sent: Vec<u64>,
     /// Number of reports in each strategy's return ring since its last reset.
     pub returned: Vec<u64>,
-    /// Records are missing from the log. Everything then counts as logged: rather a missing record
-    /// than a duplicate one.
-    pub log_is_partial: bool,
 }
 
 impl OutputWatermarks {
@@ -42,7 +39,7 @@ impl OutputWatermarks {
     }
 
     const fn logged(&self) -> [u64; 2] {
-        if self.log_is_partial { [u64::MAX; 2] } else { [self.returns_stamped, self.others_logged] }
+        [self.returns_stamped, self.others_logged]
     }
 }
 
@@ -217,7 +214,7 @@ mod tests {
     use protocol::wire::OrderId;
 
     #[test]
-    fn partial_log_gets_no_duplicate_records() {
+    fn log_with_more_than_the_journal_is_refused() {
         let unlogged = |watermarks: OutputWatermarks| {
             let mut given = OutputLedger::new(0, 0);
             for n in 0..5 {
@@ -230,12 +227,7 @@ mod tests {
         };
         let watermarks =
             OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };
-        assert_eq!(unlogged(watermarks.clone()).ok(), Some(3), "what is believed of a log that is whole");
-        assert_eq!(unlogged(OutputWatermarks { log_is_partial: true, ..watermarks.clone() }).ok(), Some(0));
-        let more = OutputWatermarks { returns_stamped: 6, log_is_partial: true, ..watermarks };
-        assert!(
-            unlogged(more).is_err(),
-            "a journal that has less than the log is not whole, whatever the log has lost"
-        );
+        assert_eq!(unlogged(watermarks.clone()).ok(), Some(3));
+        assert!(unlogged(OutputWatermarks { returns_stamped: 6, ..watermarks }).is_err());
     }
 }

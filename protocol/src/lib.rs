@@ -25,14 +25,11 @@ pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
-pub mod log_file;
-#[cfg(not(loom))]
 pub mod log_scan;
 #[cfg(not(loom))]
 pub mod market;
 #[cfg(not(loom))]
 pub mod plan;
-pub mod point_totals;
 pub mod record;
 pub mod reject;
 #[cfg(not(loom))]
@@ -44,7 +41,6 @@ pub mod segments;
 pub mod sender;
 #[cfg(not(loom))]
 pub mod session;
-pub mod spill;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]

@@ -1,159 +1,114 @@
 //! Scans the stamp log of earlier incarnations, for a restarted thread.
 
-use crate::plan::{Plan, ThreadPlan};
-use crate::point_totals::PointTotals;
-use crate::segments;
-use crate::spill::{LogRing, SpillLocation, UnspilledTail};
+use crate::record::{Record, TopOfBookWritten, code_of};
 use crate::stamps::{self, Point, RECORD_WORDS};
-use crate::status::{self, LOG_OFFSET};
-use crate::topology;
-use shm::attached::Attached;
-use shm::memory::{ReadOnlyWords, RegionError};
+use crate::status::LOG_OFFSET;
+use crate::wire::{ID_WIDTH, OrderId};
+use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 use std::collections::HashSet;
-use std::io;
-use std::ops::ControlFlow;
 
-/// The stamp log that earlier incarnations of a thread have written.
-pub struct PriorLog {
-    log: ReadOnlyWords,
-    spilled: Option<(ReadOnlyWords, LogRing)>,
-}
+/// Number of codes that a stamp point can have: six bits.
+const POINTS: usize = 1 << (64 - ID_WIDTH);
 
-/// A position in a stamp log, with the totals of all records before it.
+/// Number and last order of a stamp log's records for each stamp point, up to some position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogCursor {
-    location: SpillLocation,
-    /// The next record of a log that is not spilled.
+pub struct LogTotals {
+    /// The next record to scan.
     next: usize,
-    /// The totals of the records before the cursor.
-    pub totals: PointTotals,
+    counts: [u64; POINTS],
+    /// The last key of each point; 0 for none.
+    last: [u64; POINTS],
+    versions: Vec<u64>,
 }
 
-impl LogCursor {
-    /// Creates a cursor at the beginning of a stamp log, for that number of instruments.
-    pub fn new(instruments: usize) -> Self {
-        Self { location: SpillLocation::default(), next: 0, totals: PointTotals::new(instruments) }
-    }
-}
-
-impl Default for LogCursor {
-    /// A cursor at the beginning of a log without top-of-book records.
+impl Default for LogTotals {
+    /// Totals at the beginning of a log without top-of-book records.
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl PriorLog {
-    /// Creates the view of a thread's earlier log, and of its part on disk if it is moved there.
-    pub const fn new(log: ReadOnlyWords, spilled: Option<(ReadOnlyWords, LogRing)>) -> Self {
-        Self { log, spilled }
+impl LogTotals {
+    /// Creates the totals at the beginning of a stamp log, for that number of instruments.
+    pub fn new(instruments: usize) -> Self {
+        Self { next: 0, counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    fn unspilled_tail(&self) -> Option<UnspilledTail<'_>> {
-        self.spilled.as_ref().map(|(spilled, ring)| UnspilledTail::new(&self.log, spilled, *ring))
-    }
-
-    /// Counts the log's records after the cursor's position into its totals, and advances it. The
-    /// log may still be written. For a spilled log this reads only the part in memory.
-    pub fn scan(&self, tally: &mut LogCursor) {
-        let LogCursor { location: place, next, totals: sums } = tally;
-        if let Some(rest) = self.unspilled_tail() {
-            return rest.scan(place, sums);
-        }
-        let records = self.log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
-        while *next < records {
+    /// Counts the log's records after the position of the last scan. The log may still be written.
+    pub fn scan(&mut self, log: &ReadOnlyWords) {
+        let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
+        while self.next < records {
             // Acquire: pairs with the Release in `append`, which stores it last.
-            let key = self.log.load(LOG_OFFSET + *next * RECORD_WORDS, Ordering::Acquire);
+            let key = log.load(LOG_OFFSET + self.next * RECORD_WORDS, Ordering::Acquire);
             if key == 0 {
                 return;
             }
-            *next += 1;
-            sums.add(key);
+            self.next += 1;
+            self.add(key);
         }
     }
 
-    /// Returns `true` if records are missing because moving them to disk was late. Then the totals
-    /// are not exact.
-    pub fn is_partial(&self) -> bool {
-        self.spilled.is_some() && status::read(&self.log).lost().records > 0
+    /// Counts a record, given its key word. Any word is accepted and counted under its code.
+    fn add(&mut self, key: u64) {
+        let code = usize::from(code_of(key));
+        if let (Some(count), Some(last)) = (self.counts.get_mut(code), self.last.get_mut(code)) {
+            *count = count.saturating_add(1);
+            *last = key;
+        }
+        if code == Point::TopOfBook as usize
+            && let Some(written) = Record::from_words(key, 0).as_ref().and_then(TopOfBookWritten::from_record)
+            && let Some(version) = self.versions.get_mut(usize::from(written.instrument))
+        {
+            *version = written.version;
+        }
     }
 
-    /// Searches the log backwards for record keys ([`stamps::key_with`]) until `is_over` returns
-    /// `true`. Returns the keys found and the number of records read. `is_over` is called once
-    /// before the first record (`None`), and after each record with its key, the newest first.
-    /// `saved` reads the keys of a chunk that has left memory.
-    ///
-    /// # Errors
-    /// An error of `saved`.
-    pub fn keys_from_end(
-        &self,
-        wanted: &HashSet<u64>,
-        mut is_over: impl FnMut(Option<u64>) -> bool,
-        saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
-    ) -> io::Result<(HashSet<u64>, usize)> {
-        let (mut found, mut looked) = (HashSet::new(), 0);
-        if is_over(None) {
-            return Ok((found, looked));
-        }
-        let each = |key| {
-            looked += 1;
-            if wanted.contains(&key) {
-                found.insert(key);
-            }
-            if is_over(Some(key)) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        match self.unspilled_tail() {
-            Some(rest) => rest.for_each_key_rev(saved, each)?,
-            None => drop(stamps::keys(&self.log).rev().try_for_each(each)),
-        }
-        Ok((found, looked))
+    /// Returns the number of records of one stamp point.
+    pub fn count(&self, point: Point) -> u64 {
+        self.counts.get(point as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the order in the last record of a stamp point.
+    pub fn last(&self, point: Point) -> Option<OrderId> {
+        let key = self.last.get(point as usize)?;
+        Record::from_words(*key, 0).map(|record| record.id)
+    }
+
+    /// Returns the last top-of-book version of each instrument; 0 for none.
+    pub fn versions(&self) -> &[u64] {
+        &self.versions
     }
 }
 
-/// Returns how many records of a stamp point the ended incarnations of a thread have logged.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn count_stamped(
-    attached: &mut Attached<'_>,
-    plan: &Plan,
-    thread: &ThreadPlan,
-    point: Point,
-) -> Result<u64, RegionError> {
-    let mut tally = LogCursor::new(topology::logged_instruments(plan, thread));
-    prior_log(attached, plan, thread)?.scan(&mut tally);
-    Ok(tally.totals.count(point))
-}
-
-/// Attaches the stamp log that earlier incarnations of a thread have written.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn prior_log(
-    attached: &mut Attached<'_>,
-    plan: &Plan,
-    thread: &ThreadPlan,
-) -> Result<PriorLog, RegionError> {
-    let log = segments::log(attached, &thread.name)?;
-    let ring = segments::log_ring(plan, thread);
-    let spilled = ring.map(|ring| Ok((segments::spilled(attached, &thread.name)?, ring))).transpose()?;
-    Ok(PriorLog::new(log, spilled))
+/// Searches a log backwards for record keys ([`stamps::key_with`]) until `is_over` returns `true`.
+/// Returns the keys found and the number of records read. `is_over` is called once before the first
+/// record (`None`), and after each record with its key, the newest first.
+pub fn keys_from_end(
+    log: &ReadOnlyWords,
+    wanted: &HashSet<u64>,
+    mut is_over: impl FnMut(Option<u64>) -> bool,
+) -> (HashSet<u64>, usize) {
+    let (mut found, mut looked) = (HashSet::new(), 0);
+    if is_over(None) {
+        return (found, looked);
+    }
+    for key in stamps::keys(log).rev() {
+        looked += 1;
+        if wanted.contains(&key) {
+            found.insert(key);
+        }
+        if is_over(Some(key)) {
+            break;
+        }
+    }
+    (found, looked)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::record::TopOfBookWritten;
-    use crate::spill::{CHUNK_RECORDS, ChunkSpiller};
-    use crate::stamps::{StampLog, key_with};
-    use crate::wire::OrderId;
+    use crate::stamps::StampLog;
     use shm::memory::Region;
 
     fn append(log: &mut StampLog, n: u64) {
@@ -173,86 +128,19 @@ mod tests {
     #[test]
     fn totals_computed_in_parts_equal_whole_log() {
         let words = Region::heap(LOG_OFFSET + 40 * RECORD_WORDS).words();
-        let prior = PriorLog::new(words.clone().into(), None);
-        let (mut log, mut tally) = (StampLog::new(&words), LogCursor::new(2));
+        let view = words.clone().into();
+        let (mut log, mut totals) = (StampLog::new(&words), LogTotals::new(2));
         for n in 0..50_u64 {
             append(&mut log, n);
             if n % 7 == 0 {
-                prior.scan(&mut tally);
+                totals.scan(&view);
             }
         }
-        prior.scan(&mut tally);
+        totals.scan(&view);
         for (point, last) in [(Point::ExchangeRecv, 35), (Point::ExchangeDone, 36), (Point::Trigger, 37)] {
-            assert_eq!(tally.totals.count(point), 8, "the log has room for 40");
-            assert_eq!(tally.totals.last(point), Some(OrderId::new(1, 0, last)));
+            assert_eq!(totals.count(point), 8, "the log has room for 40");
+            assert_eq!(totals.last(point), Some(OrderId::new(1, 0, last)));
         }
-        assert_eq!(tally.totals.versions(), [34, 39]);
-        assert!(!prior.is_partial(), "and no room for more: the run is not valid, and says so by itself");
-    }
-
-    /// A spilled log and one that is not, with identical records, and the saved chunks.
-    #[test]
-    fn spilled_log_gives_same_results_as_unspilled() {
-        let ring = LogRing { chunks: 3, max_chunks: 20, instruments: 2 };
-        let whole = Region::heap(LOG_OFFSET + 8 * CHUNK_RECORDS as usize * RECORD_WORDS).words();
-        let [words, spilled] =
-            [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
-        let priors = [
-            PriorLog::new(whole.clone().into(), None),
-            PriorLog::new(words.clone().into(), Some((spilled.clone().into(), ring))),
-        ];
-        let mut logs = [StampLog::new(&whole), StampLog::in_ring(&words, &spilled.clone().into(), ring)];
-        let mut drain = ChunkSpiller::new(words, spilled, ring);
-        let mut file: Vec<Vec<u64>> = Vec::new();
-        let (mut seldom, mut often) =
-            ([LogCursor::new(2), LogCursor::new(2)], [LogCursor::new(2), LogCursor::new(2)]);
-        let last = 6 * CHUNK_RECORDS + CHUNK_RECORDS / 2;
-        for n in 0..=last {
-            logs.iter_mut().for_each(|log| append(log, n));
-            if n % 1_237 == 0 {
-                for (prior, tally) in priors.iter().zip(&mut often) {
-                    prior.scan(tally);
-                }
-                assert_eq!(often[0].totals, often[1].totals, "behind {n}");
-            }
-            // About one chunk after the writer's position.
-            if n % CHUNK_RECORDS == 900 && n / CHUNK_RECORDS % 2 == 1 {
-                while drain
-                    .spill_next(|chunk, bytes| {
-                        assert_eq!(chunk as usize, file.len());
-                        let records = bytes.as_chunks::<16>().0;
-                        let key =
-                            |record: &[u8; 16]| u64::from_le_bytes(std::array::from_fn(|byte| record[byte]));
-                        file.push(records.iter().map(key).collect());
-                        Ok(())
-                    })
-                    .unwrap()
-                {}
-            }
-        }
-        for (prior, tally) in priors.iter().zip(&mut seldom) {
-            prior.scan(tally);
-        }
-        assert_eq!(seldom[0].totals, seldom[1].totals);
-        assert!(file.len() >= 4 && !priors[1].is_partial() && logs[1].dropped() == 0);
-        let due = |n: u64| key_with(Point::Due, OrderId::new(1, 0, n), 0);
-        // In memory, at the beginning of its oldest chunk, and in the file.
-        for n in [last - last % 5 - 2, file.len() as u64 * CHUNK_RECORDS + 4, CHUNK_RECORDS + 4] {
-            let key = due(n - (n + 2) % 5);
-            let wanted = HashSet::from([key, due(3)]);
-            let found = priors.each_ref().map(|prior| {
-                let saved = |chunk: u64| Ok(file[chunk as usize].clone());
-                prior.keys_from_end(&wanted, |seen| seen == Some(key), saved).unwrap()
-            });
-            assert_eq!(found[0], found[1]);
-            assert_eq!(found[1].0, HashSet::from([key]));
-        }
-        let (gone, _) = priors[1]
-            .keys_from_end(&HashSet::from([due(3)]), |_| false, |chunk| Ok(file[chunk as usize].clone()))
-            .unwrap();
-        assert_eq!(gone.len(), 1, "down to the first");
-        let refused =
-            priors[1].keys_from_end(&HashSet::new(), |_| false, |_| Err(io::Error::other("no file")));
-        assert_eq!(refused.unwrap_err().to_string(), "no file");
+        assert_eq!(totals.versions(), [34, 39]);
     }
 }

@@ -9,13 +9,11 @@ use crate::commands::{self, CommandChannel};
 use crate::control::{self, Control, ControlWriter};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
-use crate::spill::{LogRing, SPILLED_KIND};
 use crate::stamps::StampLog;
 use crate::status;
 use crate::topology::{self, RunSegment};
 pub use crate::topology::{
-    CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, spilled_segment,
-    thread_segment,
+    CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment,
 };
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
@@ -55,15 +53,6 @@ const PAGE_WORDS: usize = 512;
 /// If the plan has no such thread.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
-}
-
-/// Returns the header of a thread's saved log. It is that of its segment, or, for a spilled log,
-/// one with the capacity of the whole log.
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn log_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
-    header_of(plan, &topology::log(plan, index, plan.threads[index].log_records))
 }
 
 /// Returns the words of the header that a segment had when it was created.
@@ -349,18 +338,7 @@ pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &
 
 /// Prepares to attach segments with the rights of the reaper, which reads the threads' logs.
 pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
-    attach_logs(plan, Access::Read)
-}
-
-/// Prepares to attach segments with the rights of the spiller, which moves the threads' logs to
-/// disk.
-pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
-    attach_logs(plan, Access::Write)
-}
-
-fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
-    let of = |thread: &ThreadPlan| [thread_segment(&thread.name), spilled_segment(&thread.name)];
-    let logs = plan.threads.iter().flat_map(of).map(|what| (what, access));
+    let logs = plan.threads.iter().map(|thread| (thread_segment(&thread.name), Access::Read));
     Attached::new(RunSegments::new(plan, SegmentUser::Other(logs.collect()), None))
 }
 
@@ -391,47 +369,9 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, Reg
     attached.view(&thread_segment(name), status::KIND)
 }
 
-/// Attaches, read-only, the state of the process that moves a thread's stamp log to disk.
-///
-/// # Errors
-/// As [`Attached::region`].
-pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
-    attached.view(&spilled_segment(name), SPILLED_KIND)
-}
-
-/// Attaches the state of moving a thread's stamp log to disk, for the process that does it.
-///
-/// # Errors
-/// As [`Attached::region`].
-pub fn spilled_writer(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
-    Ok(attached.region(&spilled_segment(name), SPILLED_KIND)?.words())
-}
-
-/// Attaches the writing end of a thread's stamp log in its segment.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn stamp_log(
-    attached: &mut Attached<'_>,
-    plan: &Plan,
-    thread: &ThreadPlan,
-    segment: &AtomicWords,
-) -> Result<StampLog, RegionError> {
-    let log = match log_ring(plan, thread) {
-        Some(ring) => StampLog::in_ring(segment, &spilled(attached, &thread.name)?, ring),
-        None => StampLog::new(segment),
-    };
-    Ok(log.with_stamps(plan.stamps).with_sleep_records(thread.sleep_records))
-}
-
-/// Returns the chunk ring of a thread's stamp log; `None` if the log is not moved to disk during
-/// the run.
-pub(crate) fn log_ring(plan: &Plan, thread: &ThreadPlan) -> Option<LogRing> {
-    let index = plan.threads.iter().position(|other| other.name == thread.name);
-    topology::log_ring(plan, index.expect("a thread of the plan"))
+/// Opens the writing end of a thread's stamp log in its segment.
+pub fn stamp_log(plan: &Plan, thread: &ThreadPlan, segment: &AtomicWords) -> StampLog {
+    StampLog::new(segment).with_stamps(plan.stamps).with_sleep_records(thread.sleep_records)
 }
 
 /// Attaches the engine's end of the operators' command channel.

@@ -34,7 +34,6 @@ use crate::checksum::Checksum;
 pub use crate::gaps::{Gap, KernelEvents};
 use crate::gaps::{GapQuota, LEVELS, MAX_GAPS};
 pub use crate::record::*;
-use crate::spill::{ChunkRotator, LogRing, UnspilledTail};
 use crate::wire::OrderId;
 use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::prefetch::prefetch_ahead;
@@ -53,8 +52,6 @@ pub struct StampLog {
     gaps: GapQuota,
     sleeps: GapQuota,
     ends_only: bool,
-    /// `Some` if the log is a ring of chunks, and `records` is one of them.
-    rotator: Option<ChunkRotator>,
 }
 
 impl StampLog {
@@ -72,24 +69,7 @@ impl StampLog {
         let gaps = GapQuota::new(MAX_GAPS, gaps, || count_point(&view, Point::Gap) as u64);
         let sleeps = GapQuota::new(0, sleeps, || count_point(&view, Point::Slept) as u64);
         let records = segment.slice(offset, segment.len() - offset);
-        Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, rotator: None }
-    }
-
-    /// Opens a log that is moved to disk: a ring of chunks in the thread's segment, and the
-    /// spiller's segment ([`crate::spill`]). Appends after earlier incarnations, as
-    /// [`StampLog::new`] does.
-    ///
-    /// # Panics
-    /// If a segment is too short for the ring.
-    pub fn in_ring(segment: &AtomicWords, spilled: &ReadOnlyWords, ring: LogRing) -> Self {
-        let turner = ChunkRotator::new(segment, spilled, ring);
-        let (records, there) = turner.current_chunk();
-        let [gaps, sleeps] = crate::status::gap_counters(segment);
-        let count = |point| UnspilledTail::new(&segment.clone().into(), spilled, ring).count(point);
-        let gaps = GapQuota::new(MAX_GAPS, gaps, || count(Point::Gap));
-        let sleeps = GapQuota::new(0, sleeps, || count(Point::Slept));
-        let (next, dropped) = (there * RECORD_WORDS, turner.lost_records());
-        Self { records, next, dropped, gaps, sleeps, ends_only: false, rotator: Some(turner) }
+        Self { records, next, dropped: 0, gaps, sleeps, ends_only: false }
     }
 
     /// Sets whether all points of an order's path are stamped, or only the ends.
@@ -126,8 +106,7 @@ impl StampLog {
     #[inline(always)]
     fn append_words(&mut self, [key, value]: [u64; 2]) {
         let Some([key_word, value_word]) = self.records.get(self.next..self.next + RECORD_WORDS) else {
-            self.append_to_next_chunk([key, value]);
-            return;
+            return self.drop_record();
         };
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
@@ -149,18 +128,11 @@ impl StampLog {
         }
     }
 
-    /// Appends the record to the next chunk, if there is one; else drops it.
+    /// Counts a record that does not fit the log.
     #[cold]
     #[inline(never)]
-    fn append_to_next_chunk(&mut self, record: [u64; 2]) {
-        if let Some(records) = self.rotator.as_mut().and_then(ChunkRotator::rotate) {
-            (self.records, self.next) = (records, 0);
-            return self.append_words(record);
-        }
+    fn drop_record(&mut self) {
         self.dropped += 1;
-        if let Some(turner) = &self.rotator {
-            turner.record_loss(self.dropped);
-        }
     }
 
     /// Appends an existing record to the stamp log.

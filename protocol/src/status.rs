@@ -132,32 +132,7 @@ const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
 /// Offset of the number of gaps kept, plus one; 0: not counted.
 const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
-/// Offset in the status block of a log's position and losses while it is moved to disk
-/// (`protocol::spill`).
-pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
-/// Words of that state.
-const SPILL_WORDS: usize = 4;
-/// Offset of the number of the chunk that the thread writes, in the status of a log that is moved
-/// to disk.
-pub(crate) const SPILL_CHUNK: usize = 0;
-/// Offset of the number of records lost for lack of a free chunk, in that status of a log.
-pub(crate) const SPILL_LOST: usize = 1;
-/// Offset of the number of logged records at the first loss, in the status of a log moved to disk.
-pub(crate) const SPILL_LOST_FROM: usize = 2;
-/// Offset of the number of logged records at the last loss, in the status of a log moved to disk.
-pub(crate) const SPILL_LOST_TO: usize = 3;
-
-const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
-
-/// The words in a thread's segment with the position and the losses of its log while it is moved to
-/// disk. They are kept when the block is reset, for every role: without them the end of the log
-/// would be unknown.
-pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
-
-/// Returns the words that hold how far a thread's log was moved to disk, and what was lost.
-pub(crate) fn spill(segment: &AtomicWords) -> AtomicWords {
-    segment.slice(SPILL.start, SPILL_WORDS)
-}
+const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
 
 /// The words in a thread's segment that count the gaps and sleeps that its log kept and dropped.
 /// They count for all incarnations of the thread. They are kept when the block is reset for a
@@ -169,17 +144,6 @@ pub(crate) fn gap_counters(segment: &AtomicWords) -> [[AtomicWords; 2]; 2] {
     [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
         [segment.slice(HEADER_WORDS + dropped, 2), segment.slice(HEADER_WORDS + kept, 1)]
     })
-}
-
-/// The stamp-log records lost because no chunk was free: their number, and the first and last one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LostRecords {
-    /// Number of lost records.
-    pub records: u64,
-    /// Number of records in the log when the first one was lost.
-    pub from: u64,
-    /// Number of records in the log when the last one was lost.
-    pub to: u64,
 }
 
 /// A copy of a thread's status block.
@@ -228,17 +192,6 @@ impl ThreadStatus {
             gaps.ticks = gaps.ticks.saturating_add(part.ticks);
         }
         [gaps, DroppedGaps::default()]
-    }
-
-    /// Returns the number of the log chunk that the thread writes, if its log is moved to disk.
-    pub const fn chunk(&self) -> u64 {
-        self.words[SPILL_AT + SPILL_CHUNK]
-    }
-
-    /// Returns the log records lost while the thread's log is moved to disk, for all incarnations.
-    pub fn lost(&self) -> LostRecords {
-        let word = |word: usize| self.words[SPILL_AT + word];
-        LostRecords { records: word(SPILL_LOST), from: word(SPILL_LOST_FROM), to: word(SPILL_LOST_TO) }
     }
 
     /// Returns the error text of a failed thread, with invalid and unprintable characters replaced.

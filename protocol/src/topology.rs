@@ -10,9 +10,8 @@ use crate::commands::{
 };
 use crate::control;
 use crate::market;
-use crate::plan::{Isolation, Plan, ProcessPlan, ThreadPlan};
+use crate::plan::{Isolation, Plan, ProcessPlan};
 use crate::role::Role;
-use crate::spill::{CHUNK_RECORDS, LogRing, SPILLED_KIND};
 use crate::status;
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
 use crate::tape;
@@ -44,11 +43,10 @@ pub const CONTROL_KIND: SegmentKind = {
         tape::KIND,
         COMMANDS_KIND,
         ANSWERS_KIND,
-        SPILLED_KIND,
         SCHEDULE_KIND,
         REPLAY_KIND,
     ];
-    let mut layouts = [("", 0); 16];
+    let mut layouts = [("", 0); 15];
     let mut i = 0;
     while i < layouts.len() {
         layouts[i] = (kinds[i].name, kinds[i].layout as usize);
@@ -86,11 +84,6 @@ pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
-/// Returns the name of the spiller's segment for a thread's stamp log within the run.
-pub fn spilled_segment(name: &str) -> String {
-    format!("spilled-{name}")
-}
-
 /// The purpose of a shared-memory segment, such as a ring, a schedule or a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPurpose {
@@ -102,8 +95,6 @@ pub enum SegmentPurpose {
     Schedule(u16),
     /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
-    /// The spiller's state of that thread's log.
-    Spilled(usize),
     /// The doorbell of that thread.
     Bell(usize),
     /// The engine's reports about strategies and gateways that died.
@@ -136,8 +127,8 @@ pub struct RunSegment {
     pub purpose: SegmentPurpose,
     /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
     pub reset_with_role: Option<Role>,
-    /// The rights of the roles. Beyond these, the launcher has all rights, the reaper reads logs,
-    /// and the spiller writes them.
+    /// The rights of the roles. Beyond these, the launcher has all rights, and the reaper reads
+    /// logs.
     pub rights: SegmentRights,
 }
 
@@ -191,7 +182,7 @@ impl RunSegment {
     }
 
     /// Returns the strategy whose process alone writes the segment; `None` if there is none.
-    /// Launcher and spiller do not count.
+    /// The launcher does not count.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -220,8 +211,7 @@ impl RunSegment {
 pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     let mut segments: Vec<RunSegment> =
         (0..plan.links.len()).flat_map(|link| link_segments(plan, link)).collect();
-    let strategies = 0..plan.trading().orders.len() as u16;
-    segments.extend(strategies.map(|index| schedule(index, plan.trading().orders_per_lap(index))));
+    segments.extend((0..).zip(&plan.trading().orders).map(|(index, orders)| schedule(index, *orders)));
     // A restarted gateway reads there how many messages the engine had received from its
     // predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
@@ -240,7 +230,6 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     }
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
-        segments.extend(spilled(plan, index));
         segments.push(bell(plan, index));
     }
     segments
@@ -344,48 +333,12 @@ fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     Some(RunSegment::new(spec, SegmentPurpose::Market(venue), rights))
 }
 
-/// Returns the chunk ring of a thread's log; `None` if it is not spilled.
-///
-/// # Panics
-/// If the plan has no such thread, or is not valid.
-pub fn log_ring(plan: &Plan, index: usize) -> Option<LogRing> {
-    let chunks = u64::from(plan.spill.as_ref()?.chunks[index]);
-    let thread = &plan.threads[index];
-    Some(LogRing {
-        chunks,
-        max_chunks: thread.log_records / CHUNK_RECORDS,
-        instruments: logged_instruments(plan, thread),
-    })
-}
-
-/// Returns the number of instruments whose top of book a thread's stamp log records.
-pub fn logged_instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
-    let has_exchange = thread.roles.iter().any(|role| matches!(role, Role::Exchange(_)));
-    if has_exchange { plan.trading().instrument_count() } else { 0 }
-}
-
 /// Describes the segment of a thread's status block and stamp log, with its rights.
 pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
-    let records =
-        log_ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);
-    let rights = plan.threads[index].roles.iter().map(|role| (*role, Access::Write));
-    RunSegment::new(log(plan, index, records), SegmentPurpose::Thread(index), rights)
-}
-
-/// Specifies the status block and stamp log of a thread, with a capacity of `records`.
-pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
-    slots(thread_segment(&plan.threads[index].name), status::KIND, records, index)
-}
-
-/// Returns the spiller's segment for a thread's log, which the thread reads; `None` if it is not
-/// spilled.
-fn spilled(plan: &Plan, index: usize) -> Option<RunSegment> {
-    let ring = log_ring(plan, index)?;
     let thread = &plan.threads[index];
-    let spec = memory(spilled_segment(&thread.name), SPILLED_KIND, ring.spilled_words());
-    let spec = SegmentSpec { index: index as u64, ..spec };
-    let rights = thread.roles.iter().map(|role| (*role, Access::Read));
-    Some(RunSegment::new(spec, SegmentPurpose::Spilled(index), rights))
+    let spec = slots(thread_segment(&thread.name), status::KIND, thread.log_records, index);
+    let rights = thread.roles.iter().map(|role| (*role, Access::Write));
+    RunSegment::new(spec, SegmentPurpose::Thread(index), rights)
 }
 
 /// Returns a thread's doorbell, which only that thread writes and its peers read: see

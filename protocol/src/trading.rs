@@ -9,7 +9,7 @@ use crate::plan::{
 };
 use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
-use crate::workload::{ExchangePlacement, OrderSequence};
+use crate::workload::ExchangePlacement;
 
 /// The name of the submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
@@ -60,7 +60,6 @@ impl Plan {
             placement: Placement::Engine,
             stamps: Stamps::All,
             priority: None,
-            spill: None,
             handles: Vec::new(),
             weaker_sandbox: false,
             on_death: OnDeath::Stop,
@@ -211,12 +210,6 @@ impl Plan {
         let has_kinds = !trading.strategy_kinds.is_empty() && !trading.venue_kinds.is_empty();
         ensure(has_kinds, "strategies and venues are of a kind")?;
         ensure(trading.orders.len() == strategies, "one order count for each strategy")?;
-        let laps = u64::from(trading.laps);
-        ensure(
-            laps > 0 && trading.orders.iter().all(|orders| orders.is_multiple_of(laps)),
-            "a schedule is played in whole laps",
-        )?;
-        ensure(laps == 1 || trading.sequence == OrderSequence::Arrival, "a recording is played once")?;
         ensure(
             trading.venue_orders.is_empty() || trading.venue_orders.len() == strategies * venues,
             "one order count for each strategy and venue, or none",

@@ -69,7 +69,6 @@ pub enum Workload {
 
 /// The settings of a trading run: strategies, venues, instruments, limits and others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
@@ -126,15 +125,8 @@ pub struct Trading {
     pub venue_limit_rejects: bool,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
-    /// Number of orders scheduled for each strategy, in all repetitions together.
+    /// Number of orders scheduled for each strategy.
     pub orders: Vec<u64>,
-    /// Number of times the schedule is played, at least once; its segment has the orders of one
-    /// lap.
-    #[serde(default = "once")]
-    pub laps: u32,
-    /// The time between the starts of two laps, in nanoseconds.
-    #[serde(default)]
-    pub lap_ns: u64,
     /// Number of orders for each venue: the venues of strategy 0, then of strategy 1, and so on.
     /// Further orders for a venue are rejected, because the stamp log of a gateway on its own
     /// thread has no space for them. Empty: an order may go to any venue, and each gateway's log
@@ -158,10 +150,6 @@ pub struct Trading {
     /// set by commands apply after them.
     #[serde(default)]
     pub limits: Vec<LimitSetting>,
-}
-
-const fn once() -> u32 {
-    1
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -208,8 +196,6 @@ impl Trading {
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
-            laps: 1,
-            lap_ns: 0,
             venue_orders: Vec::new(),
             reports_per_order: 1,
             tells_release: true,
@@ -330,12 +316,6 @@ impl Trading {
         let open = strategies.filter_map(|strategy| self.orders.get(strategy));
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
         open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
-    }
-
-    /// Returns the number of a strategy's orders in one pass through the schedule; 0 for a
-    /// nonexistent strategy.
-    pub fn orders_per_lap(&self, strategy: u16) -> u64 {
-        self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }
 
     /// Returns the number of orders of all strategies together (saturating).

@@ -8,7 +8,7 @@ use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, JournalFollower, Options};
-use protocol::log_scan::{self, LogCursor, PriorLog};
+use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
@@ -73,7 +73,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let trades = tape.0.total_trades();
-    let (followed, mut tally) = kept.unwrap_or_else(|| (None, log_cursor(plan)));
+    let (followed, mut totals) = kept.unwrap_or_else(|| (None, log_totals(plan)));
     let board = match trading.market_data {
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
@@ -81,9 +81,8 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let Some(options) = journal_options(trading) else {
         return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).with_market_board(board));
     };
-    let past = log_scan::prior_log(parts.attached, plan, thread)?;
-    past.scan(&mut tally);
-    let mut watermarks = log_watermarks(&past, &tally, trades);
+    totals.scan(&segments::log(parts.attached, &thread.name)?);
+    let mut watermarks = log_watermarks(&totals, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.alter_exchange(&mut watermarks, &folder);
@@ -101,18 +100,15 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     Ok(agent)
 }
 
-/// Returns the watermarks of an exchange's log. If records are missing from the log, everything
-/// counts as stamped: rather a missing stamp than a duplicate one.
-fn log_watermarks(past: &PriorLog, tally: &LogCursor, trades: u64) -> OutputWatermarks {
-    let sums = &tally.totals;
-    let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
+/// Returns the watermarks of an exchange's log.
+fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
     OutputWatermarks {
-        orders_stamped: stamped(Point::ExchangeRecv),
-        last_stamped: sums.last(Point::ExchangeRecv),
-        reports_stamped: stamped(Point::ExchangeDone),
+        orders_stamped: totals.count(Point::ExchangeRecv),
+        last_stamped: totals.last(Point::ExchangeRecv),
+        reports_stamped: totals.count(Point::ExchangeDone),
         trades,
-        last_triggered: sums.last(Point::Trigger),
-        touches: sums.versions().to_vec(),
+        last_triggered: totals.last(Point::Trigger),
+        touches: totals.versions().to_vec(),
     }
 }
 
@@ -150,14 +146,14 @@ pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
     Ok(())
 }
 
-/// Returns a cursor at the start of an exchange's stamp log.
-pub(super) fn log_cursor(plan: &Plan) -> LogCursor {
-    LogCursor::new(plan.trading().instrument_count())
+/// Returns the totals at the start of an exchange's stamp log.
+pub(super) fn log_totals(plan: &Plan) -> LogTotals {
+    LogTotals::new(plan.trading().instrument_count())
 }
 
-/// The state of an exchange's hot standby: the replica that follows its journal, and its log
-/// cursor.
-pub(super) type StandbyState = (Option<JournalFollower<ExchangeReplica>>, LogCursor);
+/// The state of an exchange's hot standby: the replica that follows its journal, and the totals of
+/// its log.
+pub(super) type StandbyState = (Option<JournalFollower<ExchangeReplica>>, LogTotals);
 
 /// Returns the slot in which a process stores its exchange's standby state.
 fn standby_slot(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<StandbyState>>> {

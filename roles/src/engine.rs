@@ -18,11 +18,11 @@ use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
 use orchestrator::Replica;
-use protocol::log_scan::{self, PriorLog};
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
+use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -43,9 +43,9 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
-    let (followed, mut tally) = recovered::take_standby(attached).unwrap_or_default();
-    logged.scan(&mut tally);
-    let mut watermarks = recovered::watermarks_in_log(&logged, &tally);
+    let (followed, mut totals) = recovered::take_standby(attached).unwrap_or_default();
+    totals.scan(&logged);
+    let mut watermarks = recovered::watermarks_in_log(&totals);
     for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
         watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
@@ -86,8 +86,8 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 }
 
 /// Returns the orchestrator's stamp log of earlier incarnations.
-pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<PriorLog> {
-    Ok(log_scan::prior_log(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
+pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<ReadOnlyWords> {
+    Ok(segments::log(attached, &thread_of(plan, Role::Orchestrator)?.name)?)
 }
 
 /// Maps the segments that the engine's threads will use.

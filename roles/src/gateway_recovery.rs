@@ -12,24 +12,19 @@
 //! The log gets the records that the crashed gateway had no time to write.
 
 use super::recovered::{self, open_log, thread_of};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use gateway::GatewayResumePoint;
 use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
 use orchestrator::RecoveredGateway;
 use protocol::checksum::digest;
 use protocol::control::Control;
-use protocol::log_file::{self, file_name};
-use protocol::log_scan;
-use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
-use protocol::segments::completion_link;
-use protocol::spill::CHUNK_RECORDS;
+use protocol::plan::{Plan, ProcessPlan, Role};
+use protocol::segments::{self, completion_link};
 use protocol::supervision::{self, GatewayRepair, REPAIRS, Repairs};
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::attached::Attached;
 use shm::ring::{spsc, spsc_mux};
-use std::io;
-use std::path::Path;
 use system::clock::Clock;
 
 /// Recovers the gateways of a process that replaces a crashed one. Called before its threads are
@@ -172,10 +167,8 @@ fn complete_log(
     attached: &mut Attached<'_>,
 ) -> Result<(GatewayLog, Vec<Message>)> {
     let thread = thread_of(plan, Role::Gateway(last.gateway))?;
-    let there = log_scan::prior_log(attached, plan, thread)?;
-    let there = last.find_in(&there, |chunk| saved_keys(plan, thread, chunk));
-    let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
-    let mut log = GatewayLog::new(open_log(plan, thread, attached)?, there);
+    let (present, _) = last.find_in(&segments::log(attached, &thread.name)?);
+    let mut log = GatewayLog::new(open_log(plan, thread, attached)?, present);
     if let Some(order) = &last.last_order {
         log.order(order, None, last.gateway);
     }
@@ -189,12 +182,6 @@ fn complete_log(
         }
     }
     Ok((log, stamped))
-}
-
-/// Returns the keys of a chunk of a thread's log that was spilled.
-fn saved_keys(plan: &Plan, thread: &ThreadPlan, chunk: u64) -> io::Result<Vec<u64>> {
-    let path = Path::new(&plan.folder).join(file_name(&thread.name));
-    log_file::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
 }
 
 /// Returns all messages in a ring, without releasing their slots.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
 use journal::JournalFollower;
 use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
-use protocol::log_scan::{LogCursor, PriorLog};
+use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
@@ -40,14 +40,15 @@ fn gateway_slot(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<Gat
 }
 
 /// Returns how many outputs the orchestrator's log proves, for comparison with the journal.
-pub(super) fn watermarks_in_log(log: &PriorLog, tally: &LogCursor) -> OutputWatermarks {
-    let mut watermarks = OutputWatermarks { log_is_partial: log.is_partial(), ..OutputWatermarks::default() };
-    Point::ALL.into_iter().for_each(|point| watermarks.count_records(point, tally.totals.count(point)));
+pub(super) fn watermarks_in_log(totals: &LogTotals) -> OutputWatermarks {
+    let mut watermarks = OutputWatermarks::default();
+    Point::ALL.into_iter().for_each(|point| watermarks.count_records(point, totals.count(point)));
     watermarks
 }
 
-/// The state of the engine's hot standby: the replica that follows its journal, and its log cursor.
-pub(super) type StandbyState = (Option<JournalFollower<Replica>>, LogCursor);
+/// The state of the engine's hot standby: the replica that follows its journal, and the totals of
+/// its log.
+pub(super) type StandbyState = (Option<JournalFollower<Replica>>, LogTotals);
 
 fn standby_slot(attached: &mut Attached<'_>) -> Arc<Mutex<Option<StandbyState>>> {
     attached.shared("kept-engine", Mutex::default)
@@ -66,7 +67,7 @@ pub(super) fn take_standby(attached: &mut Attached<'_>) -> Option<StandbyState> 
 /// Opens a thread's stamp log for appending.
 pub(super) fn open_log(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
     let words = segments::thread(attached, &thread.name)?;
-    Ok(segments::stamp_log(attached, plan, thread, &words)?)
+    Ok(segments::stamp_log(plan, thread, &words))
 }
 
 /// Returns the thread of the plan that runs a role.

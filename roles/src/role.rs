@@ -121,7 +121,7 @@ fn run_process(
     let mut loops = Vec::new();
     for (thread, composed, segment, idle) in threads {
         let run = composed.arm(attached, &segment);
-        let log = segments::stamp_log(attached, plan, thread, &segment)?;
+        let log = segments::stamp_log(plan, thread, &segment);
         loops.push((thread, run, segment, log, idle));
     }
     let profile = plan.sandbox_of(me);

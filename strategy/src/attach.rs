@@ -1,10 +1,9 @@
 //! Attaches a strategy to its run: builds its context and session from the plan.
 
 use crate::{Context, Session};
-use protocol::log_scan;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
-use protocol::stamps::Point;
+use protocol::stamps::{Point, count_point};
 use protocol::trading::return_path;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -42,10 +41,12 @@ pub fn context(
     let orders = trading.orders.get(usize::from(index)).copied().unwrap_or(0);
     let sent_before = match epoch {
         0 => 0,
-        _ => log_scan::count_stamped(attached, plan, thread(plan, index)?, Point::StrategySend)?,
+        _ => {
+            let log = segments::log(attached, &thread(plan, index)?.name)?;
+            count_point(&log, Point::StrategySend) as u64
+        }
     };
-    let context = Context::new(index, schedule, entries, trading.pacing_of(index));
-    let mut context = context.with_laps(trading.laps, trading.lap_ns);
+    let mut context = Context::new(index, schedule, entries, trading.pacing_of(index));
     (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();

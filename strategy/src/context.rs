@@ -29,8 +29,6 @@ pub struct Context {
     pub sent_before: u64,
     schedule: ReadOnlyWords,
     entries: usize,
-    laps: u32,
-    lap_ns: u64,
     pacing: Pacing,
 }
 
@@ -55,37 +53,24 @@ impl Context {
             sent_before: 0,
             schedule,
             entries,
-            laps: 1,
-            lap_ns: 0,
             pacing,
         }
     }
 
-    /// Repeats the schedule `laps` times, beginning every `lap_ns` nanoseconds.
-    #[must_use]
-    pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
-        Self { laps: laps.max(1), lap_ns, ..self }
-    }
-
-    /// Returns the scheduled orders of all repetitions, earliest first. The strategy may send them,
-    /// others or none.
+    /// Returns the scheduled orders, earliest first. The strategy may send them, others or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
-        let (schedule, entries, lap_ns) = (self.schedule.clone(), self.entries, self.lap_ns);
-        let positions =
-            (0..u64::from(self.laps)).flat_map(move |lap| (0..entries).map(move |entry| (lap, entry)));
-        positions.filter_map(move |(lap, position)| {
+        let schedule = self.schedule.clone();
+        (0..self.entries).filter_map(move |position| {
             let offset = HEADER_WORDS + position * SCHEDULE_ENTRY_WORDS;
             // Relaxed: written before this process started.
             let words = std::array::from_fn(|i| schedule.load(offset + i, Ordering::Relaxed));
-            let entry = Entry::from_words(words).ok()?;
-            Some(Entry { fire_ns: entry.fire_ns.saturating_add(lap.saturating_mul(lap_ns)), ..entry })
+            Entry::from_words(words).ok()
         })
     }
 
     /// Returns the built-in strategy that sends the orders of this schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
-        let player = player.with_laps(self.laps, self.lap_ns);
         if self.epoch == 0 { player } else { player.resume(self.sent_before as usize) }
     }
 }

@@ -36,17 +36,12 @@ impl OrderShaper for AsScheduled {
     fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
 }
 
-/// A strategy that sends the orders of its schedule at their times, once or repeatedly.
+/// A strategy that sends the orders of its schedule at their times.
 pub struct Player {
     schedule: ReadOnlyWords,
     entries: usize,
     /// Index of the next entry.
     position: usize,
-    /// Laps after the current one.
-    laps_left: u64,
-    lap_ns: u64,
-    /// Start of the current lap, in nanoseconds since the start of the run.
-    lap_began_ns: u64,
     pacing: Pacing,
     /// The next order; `None` at the end or before the first duty cycle.
     next: Option<NewOrder>,
@@ -67,71 +62,26 @@ impl Player {
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"
         );
-        Self {
-            schedule,
-            entries,
-            position: 0,
-            laps_left: 0,
-            lap_ns: 0,
-            lap_began_ns: 0,
-            pacing,
-            next: None,
-            due: 0,
-            bad_entries: 0,
-            is_late: false,
-        }
-    }
-
-    /// Repeats the schedule `laps` times, beginning every `lap_ns` nanoseconds.
-    #[must_use]
-    pub fn with_laps(self, laps: u32, lap_ns: u64) -> Self {
-        Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
+        Self { schedule, entries, position: 0, pacing, next: None, due: 0, bad_entries: 0, is_late: false }
     }
 
     /// Continues after `played` orders for a restarted strategy, and skips those that came due in
     /// between.
     #[must_use]
     pub fn resume(self, played: usize) -> Self {
-        let laps = (played as u64).checked_div(self.entries as u64).unwrap_or(0).min(self.laps_left);
-        let position = (played - laps as usize * self.entries).min(self.entries);
-        Self {
-            position,
-            laps_left: self.laps_left - laps,
-            lap_began_ns: laps.saturating_mul(self.lap_ns),
-            is_late: self.pacing == Pacing::Scheduled,
-            ..self
-        }
-    }
-
-    /// Returns `true` if there is another entry; begins the next lap at the end of one.
-    #[inline]
-    fn try_ensure_entry(&mut self) -> bool {
-        self.position < self.entries || self.try_begin_lap()
-    }
-
-    #[cold]
-    fn try_begin_lap(&mut self) -> bool {
-        let Some(left) = self.laps_left.checked_sub(1).filter(|_| self.entries > 0) else { return false };
-        (self.laps_left, self.position) = (left, 0);
-        self.lap_began_ns = self.lap_began_ns.saturating_add(self.lap_ns);
-        true
-    }
-
-    /// Returns when an order of this lap is due, in nanoseconds since the start of the run.
-    #[inline]
-    const fn due_ns(&self, fire_ns: u64) -> u64 {
-        self.lap_began_ns.saturating_add(fire_ns)
+        let position = played.min(self.entries);
+        Self { position, is_late: self.pacing == Pacing::Scheduled, ..self }
     }
 
     /// Skips the entries that are due before now.
     #[cold]
     fn skip_missed(&mut self, orders: &impl Orders) {
         let (time, now) = (orders.time(), orders.now());
-        while self.try_ensure_entry() {
+        while self.position < self.entries {
             // An entry's first word is its due time.
             let at = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let fire_ns = self.schedule.load(at, Ordering::Relaxed);
-            if time.at(self.due_ns(fire_ns)) >= now {
+            if time.at(fire_ns) >= now {
                 break;
             }
             self.position += 1;
@@ -142,7 +92,7 @@ impl Player {
     /// Loads the next valid entry.
     #[inline]
     fn advance(&mut self, orders: &impl Orders) {
-        while self.next.is_none() && self.try_ensure_entry() {
+        while self.next.is_none() && self.position < self.entries {
             let offset = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
             self.position += 1;
@@ -151,7 +101,7 @@ impl Player {
                 continue;
             };
             let scheduled = self.pacing == Pacing::Scheduled;
-            self.due = if scheduled { orders.time().at(self.due_ns(entry.fire_ns)) } else { 0 };
+            self.due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
             let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
             let due = scheduled.then_some(self.due);
             let order = NewOrder {
@@ -216,6 +166,6 @@ impl Strategy for Player {
     }
 
     fn finished(&self) -> bool {
-        self.next.is_none() && self.position == self.entries && (self.laps_left == 0 || self.entries == 0)
+        self.next.is_none() && self.position == self.entries
     }
 }

@@ -164,34 +164,6 @@ impl OpenDir {
         Ok(file.into())
     }
 
-    /// Opens a file of the directory for reading and writing in place, and creates it if it does
-    /// not exist.
-    ///
-    /// # Errors
-    /// [`NotRegular`], also for a file with several hard links; an error of the system.
-    pub fn edit(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        check_single_link(openat(
-            &self.descriptor,
-            file_name(name.as_ref())?,
-            IN_PLACE_FLAGS | OFlag::O_RDWR,
-            default_mode(),
-        ))
-    }
-
-    /// Opens a regular file of the directory for reading.
-    ///
-    /// # Errors
-    /// As [`open_regular`].
-    pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        check_regular(openat(
-            &self.descriptor,
-            file_name(name.as_ref())?,
-            flags | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        ))
-    }
-
     /// Removes a file of the directory; of a link, the link itself. A missing file is not an error.
     ///
     /// # Errors
@@ -331,7 +303,6 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn opened_files_are_regular_and_have_one_name() {
         let (_outside, victim, folder) = trapped();
-        let open = OpenDir::open(&folder).unwrap();
         for (name, wrong) in [
             ("link", NotRegular::Link),
             ("dangling", NotRegular::Link),
@@ -340,16 +311,14 @@ mod tests {
             ("folder", NotRegular::Kind),
         ] {
             for error in [
-                open.edit(name).unwrap_err(),
                 append_regular(&folder.join(name)).unwrap_err(),
-                open.read(name).unwrap_err(),
                 open_regular(&folder.join(name)).unwrap_err(),
                 read_regular(&folder.join(name), 100).unwrap_err(),
             ] {
                 assert_eq!(not_regular(&error), Some(wrong), "{name}: {error}");
             }
         }
-        assert_eq!(not_regular(&open.edit("hard").unwrap_err()), Some(NotRegular::Names));
+        assert_eq!(not_regular(&append_regular(&folder.join("hard")).unwrap_err()), Some(NotRegular::Names));
         assert_eq!(read_regular(&folder.join("hard"), 8).unwrap(), b"precious");
         assert!(read_regular(&folder.join("hard"), 7).is_err());
         append_regular(&folder.join("log")).unwrap().write_all(b"a").unwrap();
@@ -367,10 +336,7 @@ mod tests {
         assert!(error.to_string().contains("symbolic link"), "{error}");
         let open = OpenDir::open(&folder).unwrap();
         for name in ["", ".", "..", "../victim", "/tmp/x", "folder/x", "x/"] {
-            assert!(
-                open.draft(name).is_err() && open.edit(name).is_err() && open.remove(name).is_err(),
-                "{name}"
-            );
+            assert!(open.draft(name).is_err() && open.remove(name).is_err(), "{name}");
         }
     }
 

@@ -3,8 +3,8 @@
 //! venues and plans.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe
-//! wrapper, code between fork and exec, columns in private files ([`scratch`]), and a counting
-//! allocator ([`alloc`]). Atomics and shared memory are in the crate `shm`.
+//! wrapper, code between fork and exec, and a counting allocator ([`alloc`]). Atomics and shared
+//! memory are in the crate `shm`.
 
 #[cfg(not(loom))]
 pub mod alloc;
@@ -34,7 +34,6 @@ pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
-pub mod scratch;
 #[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]

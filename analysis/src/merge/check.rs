@@ -19,7 +19,7 @@ use super::join::STRATEGY_POINTS;
 use super::orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
 use super::row::{OrderRow, bit};
 use super::switches::KillSwitches;
-use super::table::{BLOCK, Lane, OrderTable};
+use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::{PATH, points_mask};
@@ -27,7 +27,6 @@ use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use system::scratch::ColumnStore;
 
 /// The points of the whole path, t1 to t8.
 const FULL_PATH: u64 = points_mask(&PATH);
@@ -174,17 +173,15 @@ pub(super) fn check(
         losses: vec![OrderLosses::default(); incidents],
         lost_of_survivors: 0,
     };
-    let room = table.room.clone();
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut losses = OrderLosses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
-            room.release_resident();
             count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, &room, incident.is_some(), &mut counted, &mut losses, findings);
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
@@ -221,7 +218,6 @@ fn count_excused(
 fn check_lane(
     lane: &mut Lane,
     context: &CheckContext,
-    room: &ColumnStore,
     is_dead: bool,
     counted: &mut CheckTotals,
     losses: &mut OrderLosses,
@@ -233,9 +229,6 @@ fn check_lane(
     let is_gone = gone && !is_dead;
     let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
-        if sequence.is_multiple_of(BLOCK) {
-            room.release_resident();
-        }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
         // The witness of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);

@@ -3,7 +3,7 @@
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::row::OrderRow;
-use super::table::{BLOCK, OrderTable};
+use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
@@ -26,14 +26,7 @@ pub(super) fn check(
         let (name, dropped) = (&log.name, log.status.get(StatusField::RecordsDropped));
         let author = deaths.sole_author(thread);
         findings.firm.add_many(ViolationKind::RecordsDropped, dropped, || {
-            let lost = log.status.lost();
-            match record.plan.spill {
-                Some(_) if lost.records > 0 => format!(
-                    "{name}: {dropped} records were lost between records {} and {} of its log: the spiller was behind",
-                    lost.from, lost.to
-                ),
-                _ => format!("{name}: {dropped} records did not fit the log of {}", thread.log_records),
-            }
+            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
@@ -123,9 +116,6 @@ fn sent_last(record: &RunRecord, deaths: &Deaths, table: &OrderTable, strategy: 
         .is_some_and(|incident| incident.restarted_ns.is_some());
     let restarted = if was_restarted { deaths.last_epoch(strategy) } else { 0 };
     let lane = table.lane_of(strategy, restarted.max(table.newest_epoch(strategy)));
-    let sent = |rows: &[OrderRow]| {
-        table.relieve();
-        rows.iter().filter(|row| row.has(Point::StrategySend)).count() as u64
-    };
-    lane.map_or(0, |lane| lane.rows.chunks(BLOCK).map(sent).sum())
+    let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
+    lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
 }

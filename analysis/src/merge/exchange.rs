@@ -8,14 +8,13 @@
 use super::deaths::Deaths;
 use super::further_reports::FurtherReports;
 use super::row::{ExchangeStamps, OrderRow, bit};
-use super::table::{BLOCK, Lane, OrderTable};
+use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use system::scratch::ColumnStore;
 
 /// The facts about a run that the checks need.
 struct ExchangeContext<'a> {
@@ -69,10 +68,9 @@ pub(super) fn check(
         gone,
     };
     let has_book = plan.trading().books().next().is_some();
-    let room = table.room.clone();
     for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
         if has_book || lane.has_exchange() {
-            check_lane(lane, &context, &room, findings);
+            check_lane(lane, &context, findings);
         }
     }
     for (id, number, report) in chains.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
@@ -102,11 +100,8 @@ pub(super) fn check(
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &ExchangeContext, room: &ColumnStore, findings: &mut Findings) {
+fn check_lane(lane: &mut Lane, context: &ExchangeContext, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
-        if (sequence as usize).is_multiple_of(BLOCK) {
-            room.release_resident();
-        }
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
         if let Some((kind, what)) = fault(row, at, context) {
             row.clear_measured();

@@ -26,7 +26,6 @@ use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
-use system::scratch::ColumnStore;
 
 /// Number of distinct rejection codes that the order table can hold.
 pub(super) const MAX_REASONS: usize = 128;
@@ -64,7 +63,6 @@ impl<'a> Join<'a> {
         plan: &'a Plan,
         deaths: &'a mut Deaths,
         bounds: Vec<LaneBounds>,
-        room: &ColumnStore,
         findings: &'a mut Findings,
     ) -> Self {
         let gateways = 0..usize::from(plan.trading().gateways());
@@ -75,7 +73,7 @@ impl<'a> Join<'a> {
             owners: (0..plan.trading().strategies)
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
-            table: OrderTable::new(bounds, room),
+            table: OrderTable::new(bounds),
             gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
@@ -414,7 +412,7 @@ impl<'a> Join<'a> {
     #[cold]
     fn on_missing_row(&mut self, record: Record, why: &MissingRow) -> Result<(), MergeError> {
         if let MissingRow::Memory(bytes) = why {
-            return Err(self.table.out_of_space(*bytes));
+            return Err(MergeError::Memory { bytes: *bytes });
         }
         let (id, point) = (record.id, record.point.name());
         if self.source.is_untrusted {

@@ -7,7 +7,7 @@
 
 use super::deaths::Deaths;
 use super::row::{OrderRow, bit};
-use super::table::{BLOCK, Lane, OrderTable};
+use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
@@ -97,9 +97,6 @@ impl TouchVersions {
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {
-                if (sequence as usize).is_multiple_of(BLOCK) {
-                    table.relieve();
-                }
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };
                 let Some(row) = lane.rows.get(sequence as usize) else { continue };
                 if let Some(what) = trigger_fault(trigger, row, is_whole) {

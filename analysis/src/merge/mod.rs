@@ -47,8 +47,6 @@ use protocol::reject::Reject;
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
-use std::path::PathBuf;
-use system::scratch::{Column, ColumnStore, Plain};
 use table::LaneBounds;
 use thiserror::Error;
 use thread_log::empty_status;
@@ -65,34 +63,11 @@ pub enum MergeError {
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
     /// Not enough memory for the table of orders.
-    #[error(
-        "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
-    )]
+    #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
     Memory {
         /// Number of bytes that were requested.
         bytes: u64,
     },
-    /// Not enough disk space for the table of orders.
-    #[error(
-        "{folder}: no room on this disk for {bytes} more bytes of the table of orders: free some, or copy the run to where there is",
-        folder = .folder.display()
-    )]
-    Disk {
-        /// Number of bytes that were requested.
-        bytes: u64,
-        /// Folder of the table.
-        folder: PathBuf,
-    },
-}
-
-impl MergeError {
-    /// Creates the error for missing space: `bytes` more are needed.
-    fn out_of_space(room: &ColumnStore, bytes: u64) -> Self {
-        match room.folder() {
-            None => Self::Memory { bytes },
-            Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
-        }
-    }
 }
 
 /// All orders of a run with their stamps, joined from its logs, and the violations found.
@@ -127,33 +102,9 @@ pub struct MergedRun {
     touches: market::TouchVersions,
     table: table::OrderTable,
     chains: further_reports::FurtherReports,
-    room: ColumnStore,
 }
 
 impl MergedRun {
-    /// Creates a column of `len` zeros in the storage of the merged table.
-    ///
-    /// # Errors
-    /// [`MergeError`]: not enough space.
-    pub(crate) fn column<T: Plain>(&self, len: usize) -> Result<Column<T>, MergeError> {
-        let mut column = self.room.column();
-        let bytes = len.saturating_mul(size_of::<T>()) as u64;
-        column.resize(len).map_err(|_| MergeError::out_of_space(&self.room, bytes))?;
-        Ok(column)
-    }
-
-    /// Returns the limit of the table's resident memory in bytes; `None` for no limit.
-    pub(crate) fn max_resident_bytes(&self) -> Option<u64> {
-        self.room.max_resident()
-    }
-
-    /// Releases resident memory of the merged table above its limit. Called regularly during
-    /// iterations.
-    #[inline]
-    pub(crate) fn relieve(&self) {
-        self.room.release_resident();
-    }
-
     /// Iterates over the merged table in blocks of rows, each with the id of its first row. The
     /// order is that of [`MergedRun::orders`].
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
@@ -209,20 +160,6 @@ impl MergedRun {
 pub fn merge<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
-    progress: impl FnMut(u64, u64),
-) -> Result<MergedRun, MergeError> {
-    merge_in(&ColumnStore::memory(), logs, record, progress)
-}
-
-/// Merges a run as [`merge`] does, with the table in the storage `room`. The result is identical
-/// for every storage.
-///
-/// # Errors
-/// [`MergeError`], as for [`merge`].
-pub fn merge_in<L: LogStore + ?Sized>(
-    room: &ColumnStore,
-    logs: &L,
-    record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<MergedRun, MergeError> {
     let plan = &record.plan;
@@ -234,7 +171,7 @@ pub fn merge_in<L: LogStore + ?Sized>(
     let mut joined = Findings::default();
     let mut notes = Vec::new();
     let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
-    let mut join = Join::new(plan, &mut deaths, bounds, room, &mut joined);
+    let mut join = Join::new(plan, &mut deaths, bounds, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
         let (log, note) = read_log(logs, record, thread, &mut join, |records| {
@@ -334,7 +271,6 @@ pub fn merge_in<L: LogStore + ?Sized>(
         touches_written: touches.count(),
         touches,
         table,
-        room: room.clone(),
     })
 }
 
@@ -368,7 +304,6 @@ fn read_log<L: LogStore + ?Sized>(
                             join.ingest(record)?;
                         }
                         progress(block.len() as u64);
-                        join.table.relieve();
                     }
                     Ok(None) => break,
                     Err(error) if is_tolerable(&error) => {
@@ -398,9 +333,6 @@ fn read_log<L: LogStore + ?Sized>(
         _ => join.first_nonsense().map(|first| first.first.clone()).or_else(|| {
             match status.get(StatusField::RecordsDropped) {
                 0 => None,
-                dropped if record.plan.spill.is_some() => {
-                    Some(format!("{dropped} records were lost: the spiller was behind"))
-                }
                 dropped => Some(format!("{dropped} records did not fit its log")),
             }
         }),

@@ -3,7 +3,6 @@
 
 use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::stamps::Point;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The stamps of one order, as a row of the merged table.
 ///
@@ -12,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 ///      │ position among   │ more    │ gateway │ reason│ duplicated │ measured │ a bit for each │
 ///      │ gateway's reports│ reports │ + 1     │       │            │          │ stamped point  │
 /// ```
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OrderRow {
     ticks: [u64; TIMED_POINTS],
     state: u64,
@@ -185,7 +184,7 @@ impl OrderRow {
 
 /// The times that an exchange stamped for one order, in 24 bytes next to its row. Allocated only in
 /// runs with an exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeStamps {
     received: u64,
     /// Time of the first report.

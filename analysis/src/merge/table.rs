@@ -6,11 +6,9 @@
 //! restarted strategy has a lane for each epoch, also found by index; later lanes start small and
 //! double.
 
-use super::MergeError;
 use super::hand_offs::{ReturnOrder, SubmitOrder};
 use super::row::{ExchangeStamps, OrderRow};
 use protocol::wire::OrderId;
-use system::scratch::{Column, ColumnStore, Plain};
 
 /// Rows of a first epoch are allocated in chunks of this many, to amortize growing.
 const CHUNK: u64 = 4096;
@@ -30,32 +28,30 @@ pub(super) struct Lane {
     /// The strategy misbehaved by the record, so that the engine's stamps of its orders may be
     /// invalid as well.
     pub is_hostile: bool,
-    pub rows: Column<OrderRow>,
+    pub rows: Vec<OrderRow>,
     /// Instruments by sequence, up to the last order that does not trade instrument 0.
-    pub instruments: Column<u16>,
+    pub instruments: Vec<u16>,
     /// Exchange stamps by sequence, up to the last order that was at an exchange.
-    at_exchange: Column<ExchangeStamps>,
+    at_exchange: Vec<ExchangeStamps>,
     /// Claimed trigger versions by sequence, up to the last order that has one; 0 for none.
-    triggers: Column<u64>,
+    triggers: Vec<u64>,
     /// Order checks of this incarnation's hand-offs.
     pub submit: SubmitOrder,
     pub returns: ReturnOrder,
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &LaneBounds, room: &ColumnStore) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &LaneBounds) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
-        // Later epochs are many and short.
-        let room = if epoch == 0 { room } else { &ColumnStore::memory() };
         Self {
             strategy,
             epoch,
             is_excused,
             is_hostile,
-            rows: room.column(),
-            instruments: room.column(),
-            at_exchange: room.column(),
-            triggers: room.column(),
+            rows: Vec::new(),
+            instruments: Vec::new(),
+            at_exchange: Vec::new(),
+            triggers: Vec::new(),
             submit: SubmitOrder::default(),
             returns: ReturnOrder::default(),
         }
@@ -113,13 +109,20 @@ impl Lane {
     }
 }
 
+/// Lengthens a column with default values.
+fn resize<T: Clone + Default>(column: &mut Vec<T>, len: usize) -> Result<(), MissingRow> {
+    let more = len.saturating_sub(column.len());
+    column.try_reserve(more).map_err(|_| MissingRow::Memory((more * size_of::<T>()) as u64))?;
+    column.resize(len, T::default());
+    Ok(())
+}
+
 /// Returns the value of an order, after growing the column to contain it.
 #[inline]
-fn grow_to<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, MissingRow> {
+fn grow_to<T: Clone + Default>(column: &mut Vec<T>, sequence: u64) -> Result<&mut T, MissingRow> {
     let index = sequence as usize;
     if column.len() <= index {
-        let bytes = (index + 1 - column.len()) * size_of::<T>();
-        column.resize(index + 1).map_err(|_| MissingRow::Memory(bytes as u64))?;
+        resize(column, index + 1)?;
     }
     Ok(&mut column[index])
 }
@@ -133,7 +136,7 @@ pub(super) enum MissingRow {
     Epoch,
     /// The sequence exceeds the capacity of the logs.
     Limit,
-    /// Memory or disk space for the order table is missing: this many bytes.
+    /// Memory for the order table is missing: this many bytes.
     Memory(u64),
 }
 
@@ -179,32 +182,19 @@ struct LaterEpochs {
 pub(super) struct OrderTable {
     pub lanes: Vec<Lane>,
     later: Vec<LaterEpochs>,
-    pub room: ColumnStore,
 }
 
-/// Number of rows of the merged table between two checks of resident memory.
-pub(super) const BLOCK: usize = 1 << 12;
+/// Number of rows in a block of the merged table.
+const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
     /// Creates an empty order table for strategies with these memory limits.
-    pub fn new(bounds: Vec<LaneBounds>, room: &ColumnStore) -> Self {
-        let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds, room);
+    pub fn new(bounds: Vec<LaneBounds>) -> Self {
+        let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later =
             bounds.into_iter().map(|bounds| LaterEpochs { bounds, lane_indices: Vec::new() }).collect();
-        Self { lanes, later, room: room.clone() }
-    }
-
-    /// Releases resident memory of the table above its limit: see [`Room::relieve`].
-    #[inline]
-    pub fn relieve(&self) {
-        self.room.release_resident();
-    }
-
-    /// Creates the error that the table needs `bytes` more bytes than there is space.
-    #[cold]
-    pub fn out_of_space(&self, bytes: u64) -> MergeError {
-        MergeError::out_of_space(&self.room, bytes)
+        Self { lanes, later }
     }
 
     /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
@@ -242,7 +232,7 @@ impl OrderTable {
         }
         // There are at most as many lanes as strategies and epochs: 20 bits.
         lane_indices[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds, &self.room));
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
         Ok(self.lanes.len() - 1)
     }
 
@@ -263,9 +253,8 @@ impl OrderTable {
         if is_later && more > bounds.later_rows {
             return Err(MissingRow::Limit);
         }
-        if lane.rows.resize(lane.rows.len() + more as usize).is_err() {
-            return Err(MissingRow::Memory(more * size_of::<OrderRow>() as u64));
-        }
+        let len = lane.rows.len() + more as usize;
+        resize(&mut lane.rows, len)?;
         if is_later {
             bounds.later_rows -= more;
         }
@@ -292,10 +281,7 @@ impl OrderTable {
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
             lane.is_excused = true;
-            for block in lane.rows.chunks_mut(BLOCK) {
-                self.room.release_resident();
-                block.iter_mut().for_each(OrderRow::clear_measured);
-            }
+            lane.rows.iter_mut().for_each(OrderRow::clear_measured);
         }
     }
 
@@ -323,20 +309,17 @@ impl OrderTable {
     /// Iterates over the rows of one strategy's orders, without touching those of others.
     pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
-        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(block_rows)
+        lanes.flat_map(blocks_of).flat_map(block_rows)
     }
 
     /// Iterates over the rows of stamps in blocks, each with the id of its first order.
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
-        self.lanes.iter().flat_map(|lane| self.blocks_of(lane))
+        self.lanes.iter().flat_map(blocks_of)
     }
+}
 
-    fn blocks_of<'a>(&'a self, lane: &'a Lane) -> impl Iterator<Item = (OrderId, &'a [OrderRow])> {
-        lane.rows.chunks(BLOCK).zip(0..).map(move |(rows, number)| {
-            self.relieve();
-            (OrderId::new(lane.strategy, lane.epoch, number * BLOCK as u64), rows)
-        })
-    }
+fn blocks_of(lane: &Lane) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
+    lane.rows.chunks(BLOCK).zip(0..).map(|(rows, number)| (lane.id(number * BLOCK as u64), rows))
 }
 
 /// Iterates over the rows of a block, each with its order's id.
@@ -353,7 +336,7 @@ mod tests {
     const LAST: usize = MAX_EPOCH as usize;
 
     fn table(planned: u64, records: u64, last_epoch: u16) -> OrderTable {
-        OrderTable::new(vec![LaneBounds::new(planned, records, last_epoch, false); 2], &ColumnStore::memory())
+        OrderTable::new(vec![LaneBounds::new(planned, records, last_epoch, false); 2])
     }
 
     fn rows(table: &OrderTable) -> usize {

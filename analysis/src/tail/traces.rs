@@ -16,12 +16,8 @@ use protocol::wire::OrderId;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Maximum number of stamps sorted at a time: 16 MiB, twice. Fewer with little memory.
+/// Maximum number of stamps sorted at a time: 16 MiB, twice.
 const MAX_SORT_BATCH: u64 = 1 << 19;
-/// Minimum number of stamps sorted at a time: 512 KiB, twice.
-const MIN_SORT_BATCH: u64 = 1 << 14;
-/// The sort uses one part in this many of the resident limit.
-const SORT_MEMORY_FRACTION: u64 = 8;
 /// Time is divided into at most 2^16 slots of equal length; parts consist of whole slots.
 const SLOT_BITS: u32 = 16;
 
@@ -100,7 +96,6 @@ impl OrderTrace<'_> {
 /// The stamps of all measured orders, in the order of the merged table. So events of one time are
 /// close together.
 pub(super) struct OrderTraces<'a> {
-    merged: &'a MergedRun,
     threads: StampThreads,
     blocks: Vec<TraceBlock<'a>>,
     /// Number of traces.
@@ -161,8 +156,7 @@ impl<'a> OrderTraces<'a> {
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
-        let mut traces =
-            Self { merged, threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
+        let mut traces = Self { threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
         let (mut order, mut index, mut longest) = (0, 0, 0);
         for (first, rows) in merged.blocks() {
             let mut block = TraceBlock { first, rows, order, measured_index: index, time: (u64::MAX, 0) };
@@ -193,9 +187,7 @@ impl<'a> OrderTraces<'a> {
         for at in self.iter(None).flat_map(|trace| trace.row.stamps()) {
             counts[self.slots.slot_of(at) as usize] += 1;
         }
-        let resident = self.merged.max_resident_bytes().unwrap_or(u64::MAX);
-        let max = resident / SORT_MEMORY_FRACTION / (2 * size_of::<PackedSpan>() as u64);
-        self.parts = TimeSlots::parts(&counts, max.clamp(MIN_SORT_BATCH, MAX_SORT_BATCH));
+        self.parts = TimeSlots::parts(&counts, MAX_SORT_BATCH);
     }
 
     /// Iterates over the traces of a block.
@@ -222,10 +214,7 @@ impl<'a> OrderTraces<'a> {
     pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
         let own =
             move |block: &&TraceBlock<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
-        self.blocks.iter().filter(own).flat_map(|block| {
-            self.merged.relieve();
-            self.block_traces(block)
-        })
+        self.blocks.iter().filter(own).flat_map(|block| self.block_traces(block))
     }
 
     /// Returns the strategy of the order with this index.
@@ -273,7 +262,6 @@ impl<'a> OrderTraces<'a> {
     pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
         let slot = |at: u64| self.slots.slot_of(at);
         self.parts.iter().flat_map(move |part| {
-            self.merged.relieve();
             let has = |block: &&TraceBlock<'_>| {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start

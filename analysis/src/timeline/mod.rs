@@ -19,7 +19,7 @@ mod stalls;
 pub use stalls::Stall;
 
 use crate::document::Document;
-use crate::merge::{MergeError, MergedRun, OrderRow};
+use crate::merge::{MergedRun, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
@@ -86,11 +86,8 @@ impl Document for Timeline {
 
 impl Timeline {
     /// Computes the latency of a merged run over time, in time buckets. It sorts linearly, with 8
-    /// bytes an order in the storage of the merge's table.
-    ///
-    /// # Errors
-    /// [`MergeError`]: not enough space.
-    pub fn measure(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Result<Self, MergeError> {
+    /// bytes an order.
+    pub fn measure(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Self {
         let ns_per_tick = ns_per_tick(record);
         let start = record.clock.start_ticks;
         let median = figures.distribution(Measure::RtVenue).p50_ns.unwrap_or(0);
@@ -118,7 +115,7 @@ impl Timeline {
         let ends = running_sum(&count);
         let mut next: Vec<usize> =
             ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
-        let mut sorted = merged.column(ends.last().copied().unwrap_or(0))?;
+        let mut sorted = vec![0; ends.last().copied().unwrap_or(0)];
         for (_, row) in merged.measured() {
             let slot = &mut next[index(row)];
             sorted[*slot] = rt_venue(row);
@@ -128,7 +125,6 @@ impl Timeline {
         let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
         let (mut p50_ns, mut max_ns) = (Vec::new(), Vec::new());
         for (end, count) in ends.iter().zip(&count) {
-            merged.relieve();
             let bucket = &mut sorted[end - *count as usize..*end];
             max_ns.push(bucket.iter().max().copied().map(ns));
             p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50 as usize).map(ns));
@@ -137,13 +133,12 @@ impl Timeline {
         let mut from = 0;
         let mut p99_ns = Vec::new();
         for group in ends.chunks(p99_every) {
-            merged.relieve();
             let to = group.last().copied().unwrap_or(from);
             p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99 as usize).map(ns));
             from = to;
         }
         let (stalls_total, total_ticks, stalls) = stalls.finish(start, ns_per_tick);
-        Ok(Self {
+        Self {
             run: record.plan.run.clone(),
             bucket_ns,
             count,
@@ -155,7 +150,7 @@ impl Timeline {
             stalls_total,
             stalls_ns: ns(total_ticks),
             stalls,
-        })
+        }
     }
 
     /// Returns the time that the timeline covers, in nanoseconds.

@@ -10,7 +10,6 @@ use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 use std::path::Path;
-use system::scratch::ColumnStore;
 use tempfile::TempDir;
 
 /// A change of a run that introduces a defect.
@@ -72,7 +71,7 @@ pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {
 /// Writes a run into a folder and evaluates it.
 pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
     fixture.write_to(folder);
-    evaluate(&ColumnStore::memory(), folder, &fixture.record, |_| {}).unwrap()
+    evaluate(folder, &fixture.record, |_| {}).unwrap()
 }
 
 /// Returns the kinds of the merge's violations, in its order.

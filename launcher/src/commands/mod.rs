@@ -17,7 +17,7 @@ use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
-use crate::runtime::{container, reaper, spill};
+use crate::runtime::{container, reaper};
 use crate::{board, exports, shelf, simulate, watch};
 use analysis::document::{DocumentError, DocumentFault};
 use analysis::escape::single_line;
@@ -67,9 +67,6 @@ pub fn main(cli: Cli) -> ExitCode {
         }
         Command::Role(flags) if flags.name == reaper::NAME => {
             reaper::run(&flags.run).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Role(flags) if flags.name == spill::NAME => {
-            spill::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
             experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use crate::config::UsageError;
 use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::progress::Progress;
-use crate::runtime::{gather, merge_memory, run};
+use crate::runtime::{gather, run};
 use crate::shelf;
 use analysis::document::Document;
 use analysis::html::{self, HTML_FILE};
@@ -17,7 +17,6 @@ use std::io::{IsTerminal as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use system::scratch::ColumnStore;
 
 /// Prints the summary of a run as text or JSON.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
@@ -40,8 +39,7 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
-    let summary = run::evaluate(&room, &folder, &record, &progress)?;
+    let summary = run::evaluate(&folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -69,7 +67,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(&ColumnStore::memory(), folder, &read_record(folder)?, &progress)?;
+        run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     html::write(folder, file)

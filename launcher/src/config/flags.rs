@@ -93,9 +93,7 @@ impl Setting {
             Some(text) => format!("{help} [default: {text}]"),
             None => help.to_owned(),
         };
-        let old = super::OLD_KEYS.iter().filter(|(_, current)| *current == self.key).map(|(old, _)| *old);
-        let arg =
-            Arg::new(self.key).aliases(old).long(self.flag_name()).value_name(self.placeholder).help(help);
+        let arg = Arg::new(self.key).long(self.flag_name()).value_name(self.placeholder).help(help);
         (self.flag)(arg.help_heading(self.heading))
     }
 }

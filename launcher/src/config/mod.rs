@@ -25,7 +25,7 @@ pub use flags::{Common, RunCommand, RunFlags};
 pub use limits::Limits;
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
-pub use units::{CoreList, Factor, Priority, Size, Slower, SpillBudget, VenueLimit};
+pub use units::{CoreList, Factor, Priority, Slower, VenueLimit};
 pub use value::{Choice, Preset, Switch};
 
 use analysis::units::{Count, Nanos};
@@ -37,14 +37,10 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Keys of version 0.2 and their current names: accepted for one release, and hidden in the help.
-const OLD_KEYS: [(&str, &str); 1] = [("laps", "repeat_schedule")];
-
 impl Setting {
     /// Finds the setting of a key.
     fn find(key: &str) -> Option<&'static Self> {
-        let current = OLD_KEYS.iter().find(|(old, _)| *old == key).map_or(key, |(_, current)| current);
-        Settings::TABLE.iter().find(|setting| setting.key == current)
+        Settings::TABLE.iter().find(|setting| setting.key == key)
     }
 }
 
@@ -113,7 +109,7 @@ impl Settings {
     /// from the layer below: `--schedule` works with a config file that sets `window`.
     pub fn over(self, mut below: Settings) -> Settings {
         if self.schedule.is_some() {
-            below = Settings { orders: None, window: None, repeat_schedule: None, arrivals: None, ..below };
+            below = Settings { orders: None, window: None, arrivals: None, ..below };
         } else if self.orders.is_some() || self.window.is_some() || self.arrivals.is_some() {
             below = Settings { schedule: None, speed: None, ..below };
         }
@@ -167,7 +163,6 @@ pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> O
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches as _};
     use proptest::prelude::*;
 
     /// Generates any settings that can be written.
@@ -191,18 +186,6 @@ pub(crate) mod tests {
         assert_eq!((merged.orders, merged.window, merged.arrivals), (None, None, None));
         let merged = Settings { window: Some(Nanos(1)), ..Settings::default() }.over(file);
         assert_eq!(merged.schedule, None);
-    }
-
-    #[test]
-    fn old_setting_name_sets_its_successor() {
-        for (old, current) in OLD_KEYS {
-            let mut settings = Settings::default();
-            assert_eq!(settings.set(old, "3"), Some(Ok(())), "{old}");
-            assert_eq!(settings.texts(), [(current, "3".to_owned())]);
-            let command = Settings::augment_args(clap::Command::new("run").no_binary_name(true));
-            let matches = command.try_get_matches_from([format!("--{old}"), "3".into()]).unwrap();
-            assert_eq!(Settings::from_arg_matches(&matches).unwrap(), settings, "--{old}");
-        }
     }
 
     #[test]

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! Values are parsed and formatted by [`SettingValue`](super::value::SettingValue). A row with a
-//! default has a method of its name, so `settings.repeat_schedule()` is what the run uses. Defaults
+//! default has a method of its name, so `settings.repeats()` is what the run uses. Defaults
 //! that depend on the machine or on other settings are in [`crate::planner::resolve`]; the table
 //! has a small machine's.
 
 use super::table::settings;
 use super::value::SettingValue;
 use super::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, SpillBudget,
-    Strategies, Switch, VenueLimit, Venues,
+    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, Strategies,
+    Switch, VenueLimit, Venues,
 };
 use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgMatches};
@@ -101,8 +101,6 @@ settings! {
         /// Spread the orders over this time, e.g. 5s; stress ignores it [default: 10s; 5s on small
         /// machines]
         window "DUR": Nanos => Nanos(5 * S), in MS..=H;
-        /// Repeat the schedule N times
-        repeat_schedule "N": Count => Count(1), in 1..=1_000_000;
         /// Let orders arrive like this over the window
         arrivals "KIND": Arrivals => Arrivals::Uniform;
         /// Delay each order at its venue: 5ms, or uniform:5ms..500ms
@@ -148,8 +146,6 @@ settings! {
     "Run" {
         /// Stamp all points of an order's path, or only the ends that rt_venue needs
         stamps "WHICH": Stamps => Stamps::All;
-        /// Move stamp logs to disk during the run, through this much of /dev/shm, e.g. 512MiB
-        spill "SIZE": SpillBudget => SpillBudget::Off;
         /// Run R times, one after the other
         repeats "R": Count = Count(1), in 1..=10_000;
         /// Start from a named set of settings, which the others override

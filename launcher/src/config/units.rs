@@ -1,5 +1,5 @@
 //! Values of settings with units: durations, rates, sizes and lists of cores. `fixed:5ms`, `0,2-5`,
-//! `fifo:50`, `1000/s,reject`, `512MiB`, `2G`, `5%`.
+//! `fifo:50`, `1000/s,reject`, `5%`.
 
 use super::DelayRange;
 use super::value::{SettingValue, text_values};
@@ -163,44 +163,6 @@ impl fmt::Display for VenueLimit {
     }
 }
 
-/// The setting of how much of `/dev/shm` spilled logs use: `on`, `off`, `64MiB`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpillBudget {
-    /// Logs are not spilled: each can hold all records.
-    #[default]
-    Off,
-    /// Logs are spilled; the planner chooses the size.
-    Auto,
-    /// Logs are spilled; all rings together take about this many MiB, at least 1.
-    MiB(u32),
-}
-
-impl FromStr for SpillBudget {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let number = text.strip_suffix("MiB").and_then(|number| number.parse().ok());
-        match (text, number) {
-            ("off", _) => Ok(Self::Off),
-            ("on", _) => Ok(Self::Auto),
-            (_, Some(number)) if number > 0 => Ok(Self::MiB(number)),
-            _ => Err(format!(
-                "{text:?} is not a size for logs: expected on, off or a number of MiB, for example 512MiB"
-            )),
-        }
-    }
-}
-
-impl fmt::Display for SpillBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.pad("off"),
-            Self::Auto => f.pad("on"),
-            Self::MiB(number) => write!(f, "{number}MiB"),
-        }
-    }
-}
-
 text_values! {
     CoreList: proptest::collection::btree_set(0u32..200, 1..20)
         .prop_map(|cores| CoreList(cores.into_iter().collect()).to_string());
@@ -208,41 +170,6 @@ text_values! {
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
     VenueLimit: (1u32.., any::<bool>())
         .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }.to_string());
-    SpillBudget: proptest::option::of(1u32..)
-        .prop_map(|size| size.map_or(SpillBudget::Auto, SpillBudget::MiB).to_string()),
-        fn flag(arg: clap::Arg) -> clap::Arg {
-            let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("on");
-            arg.value_parser(|text: &str| text.parse::<Self>())
-        };
-}
-
-/// A size in bytes that is written with a unit, a power of 1024: `512M`, `2G`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size(pub u64);
-
-const SIZES: [(&str, u32); 3] = [("K", 10), ("M", 20), ("G", 30)];
-
-impl FromStr for Size {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not a size: a whole number with its unit, for example 512M or 2G");
-        let of = |(unit, shift): (&str, u32)| Some((text.strip_suffix(unit)?, shift));
-        let (number, shift) = SIZES.into_iter().find_map(of).ok_or_else(wrong)?;
-        let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-        let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
-        number.checked_mul(1 << shift).map(Self).ok_or_else(|| format!("{text:?} is more than there is"))
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fits = |(_, shift): &&(&str, u32)| self.0 > 0 && self.0.is_multiple_of(1 << shift);
-        match SIZES.iter().rev().find(fits) {
-            Some((unit, shift)) => write!(f, "{}{unit}", self.0 >> shift),
-            None => write!(f, "{} bytes", self.0),
-        }
-    }
 }
 
 /// The allowed slowdown of B against A as a share: `5%` is 0.05.
@@ -290,12 +217,6 @@ mod tests {
         same::<Priority>(" fifo:50", "fifo:50");
         same::<VenueLimit>("1k/s", "1000/s");
         same::<VenueLimit>("5/s,reject", "5/s,reject");
-        for text in ["off", "on", "1MiB", "4294967295MiB"] {
-            same::<SpillBudget>(text, text);
-        }
-        let sizes = ["64M", "2G", "1K"].map(|text| text.parse::<Size>().unwrap());
-        assert_eq!(sizes, [Size(64 << 20), Size(2 << 30), Size(1024)]);
-        assert_eq!(sizes.map(|size| size.to_string()), ["64M", "2G", "1K"]);
         let slower: Slower = "2.5%".parse().unwrap();
         assert_eq!((slower.share(), slower.to_string().as_str()), (0.025, "2.5%"));
     }
@@ -322,9 +243,6 @@ mod tests {
             "fifo:50",
         );
         wrong::<VenueLimit>(&["", "5", "0/s", "5/s,queue", "x/s", "9999999999/s"], "1000/s,reject");
-        wrong::<SpillBudget>(&["", "0MiB", "64", "1GiB", "-1MiB", "99999999999MiB", "ON"], "512MiB");
-        wrong::<Size>(&["", "M", "64", "+1M", "-1G", "1.5G", "64MB", "64 M"], "512M or 2G");
-        wrong::<Size>(&["99999999999G"], "more than there is");
         wrong::<Slower>(&["5", "-1%", "%", "1e9%", "NaN%"], "for example 5%");
     }
 }

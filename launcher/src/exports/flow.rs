@@ -96,42 +96,29 @@ fn sent_orders(record: &RunRecord, schedule: &Schedule, merged: &MergedRun) -> V
 struct EntryFinder {
     time: Timebase,
     due_times_ns: Vec<u64>,
-    laps: u64,
-    lap_ns: u64,
-    /// The next entry, over all repetitions of the schedule.
-    position: u64,
+    /// The next entry.
+    position: usize,
 }
 
 impl EntryFinder {
     fn new(record: &RunRecord, schedule: &Schedule, strategy: u16) -> Self {
         let (start_ticks, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
-        let trading = record.plan.trading();
         Self {
             time: Timebase { start_ticks, ns_per_tick },
             due_times_ns: schedule.entries(strategy).map(|entry| entry.fire_ns).collect(),
-            laps: u64::from(trading.laps.max(1)),
-            lap_ns: trading.lap_ns,
             position: 0,
         }
-    }
-
-    /// Returns when the entry at a position is due, in nanoseconds since the start; `None` at the
-    /// end.
-    fn due_ns(&self, position: u64) -> Option<u64> {
-        let entries = self.due_times_ns.len() as u64;
-        let lap = position.checked_div(entries).filter(|lap| *lap < self.laps)?;
-        Some(lap.saturating_mul(self.lap_ns).saturating_add(self.due_times_ns[(position % entries) as usize]))
     }
 
     /// Returns position and due time of the next entry that is due at a tick, or of the next one if
     /// that is unknown.
     fn find(&mut self, due_ticks: Option<u64>) -> Option<(u64, u64)> {
         loop {
-            let (position, due_ns) = (self.position, self.due_ns(self.position)?);
+            let (position, due_ns) = (self.position, *self.due_times_ns.get(self.position)?);
             self.position += 1;
             // The calibration was rounded when it was saved: to within a tick.
             if due_ticks.is_none_or(|due| self.time.at(due_ns).saturating_add(1) >= due) {
-                return Some((position, due_ns));
+                return Some((position as u64, due_ns));
             }
         }
     }
@@ -146,15 +133,13 @@ mod tests {
         let finder = || EntryFinder {
             time: Timebase { start_ticks: 1_000, ns_per_tick: 0.5 },
             due_times_ns: vec![0, 10, 10, 20, 30],
-            laps: 2,
-            lap_ns: 100,
             position: 0,
         };
         let mut found = finder();
         let due = |ns: u64| Some(1_000 + 2 * ns);
         let positions: Vec<u64> =
-            [0, 10, 10, 30, 110].map(|ns| found.find(due(ns)).unwrap().0).into_iter().collect();
-        assert_eq!(positions, [0, 1, 2, 4, 6]);
+            [0, 10, 10, 30].map(|ns| found.find(due(ns)).unwrap().0).into_iter().collect();
+        assert_eq!(positions, [0, 1, 2, 4]);
         assert_eq!(found.find(due(500)), None, "no entry is due then");
         assert_eq!(finder().find(None), Some((0, 0)));
         // A finder that did not look at the due time would take the next entry.

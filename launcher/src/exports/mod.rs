@@ -6,9 +6,8 @@ mod orders;
 mod perfetto;
 mod proto;
 
-use crate::config::{Size, UsageError};
+use crate::config::UsageError;
 use crate::output;
-use crate::runtime::merge_memory;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::html::order_path;
@@ -28,7 +27,6 @@ use system::folder::{NotRegular, OpenDir};
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
-  launcher export runs/RUN --perfetto run.pftrace --max-memory 512M    of a run that is larger than memory
   launcher export latest --csv orders.csv           its orders with their stamps, for DuckDB or pandas
   launcher export latest --svg path.svg             where an order's time goes, for a README
   launcher export latest --flow flow.csv            its orders, for launcher run --schedule flow.csv";
@@ -57,9 +55,6 @@ pub struct ExportFlags {
     /// Write the orders that were sent, for run --schedule FILE
     #[arg(long, value_name = "FILE")]
     pub flow: Option<PathBuf>,
-    /// Merge with at most this much memory, e.g. 512M or 2G, using a file next to the logs
-    #[arg(long, value_name = "SIZE")]
-    pub max_memory: Option<Size>,
 }
 
 /// Writes the files that the flags request, each in another program's format.
@@ -79,8 +74,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         let record = RunRecord::read(&folder)?;
         // First: it may refuse.
         let schedule = flags.flow.is_some().then(|| flow::schedule_of(&folder, &record)).transpose()?;
-        let room = merge_memory::requested(&folder, &record.plan, flags.max_memory)?;
-        let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
+        let merged = merge::merge(folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
             written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, most, &mut out)?))?;

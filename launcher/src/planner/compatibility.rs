@@ -79,12 +79,6 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
             ));
         }
     }
-    if settings.repeat_schedule().0 > 1 {
-        return usage(
-            "--repeat-schedule with --schedule: a recorded flow is played once; leave one of the two out"
-                .into(),
-        );
-    }
     let speed = settings.speed().0;
     if (0.001..=1_000_000.0).contains(&speed) {
         return Ok(());

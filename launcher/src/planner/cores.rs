@@ -35,15 +35,6 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     picked
 }
 
-/// Returns a usable core that no thread of the run uses, for the spiller. Preferably not a sibling
-/// of one that does.
-pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option<u32> {
-    let free = usable.iter().copied().filter(|core| !taken.contains(core));
-    let is_paired = |core: u32| siblings(core, machine).any(|other| taken.contains(&other));
-    // Interrupts come to the first cores more than to the last.
-    free.min_by_key(|core| (is_paired(*core), Reverse(*core)))
-}
-
 /// Returns how many physical cores these logical CPUs belong to.
 pub(super) fn count_physical(cores: &[u32], machine: &Machine) -> usize {
     let first =

@@ -10,7 +10,7 @@
 //! ```
 
 use super::resolved::{Input, Resolved};
-use super::{cores, faults, priority, spill, warnings};
+use super::{cores, faults, priority, warnings};
 use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_info};
 use crate::host::Machine;
 use gateway::VenueInfo;
@@ -18,7 +18,6 @@ use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, capacity_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
-use protocol::wire::MAX_SEQUENCE;
 use strategy::schedule::Schedule;
 
 /// Spare records of each log.
@@ -42,8 +41,6 @@ pub struct OrderCounts {
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
-    /// Time over which orders are due, in nanoseconds.
-    pub window_ns: u64,
     /// Orders that rest in the exchanges' books at the start.
     pub opening_orders: u64,
 }
@@ -56,7 +53,6 @@ impl OrderCounts {
             per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
             venues: schedule.venues(),
             max_delay_ns: schedule.max_delay_ns(),
-            window_ns: schedule.window_ns(),
             opening_orders: 0,
         }
     }
@@ -81,24 +77,7 @@ impl OrderCounts {
             per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
             dealt += orders;
         }
-        OrderCounts {
-            per_strategy,
-            per_strategy_and_venue,
-            venues,
-            max_delay_ns,
-            window_ns: 0,
-            opening_orders: 0,
-        }
-    }
-
-    /// Returns the counts of a schedule played `laps` times.
-    fn repeated(&self, laps: u32) -> OrderCounts {
-        let times = |orders: &Vec<u64>| -> Vec<u64> {
-            orders.iter().map(|orders| orders.saturating_mul(laps.into())).collect()
-        };
-        let (per_strategy, per_strategy_and_venue) =
-            (times(&self.per_strategy), times(&self.per_strategy_and_venue));
-        OrderCounts { per_strategy, per_strategy_and_venue, ..self.clone() }
+        OrderCounts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, opening_orders: 0 }
     }
 
     /// Orders for each venue.
@@ -149,8 +128,6 @@ pub fn layout(
             )));
         }
     }
-    let counts = &counts.repeated(trading.laps);
-    check_laps(trading.laps, counts)?;
     let is_own = !resolved.is_on_schedule();
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
@@ -164,7 +141,6 @@ pub fn layout(
     trading.max_delay_ns = counts.max_delay_ns;
     trading.max_held = max_held(resolved, busiest);
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
-    trading.lap_ns = lap_ns(&resolved.input, counts);
     trading.reports_per_order = records.iter().map(|record| record.reports_per_order).max().unwrap_or(1);
     // A venue with a session does not publish when its reports are due.
     trading.tells_release = records.iter().all(|record| record.announces_release) && !has_sessions;
@@ -177,30 +153,10 @@ pub fn layout(
         plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
-    spill::plan_rings(&mut plan, settings.spill(), &resolved.cores, machine)?;
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     priority::check(&plan)?;
     let warnings = warnings::collect(&plan, machine);
     Ok((plan, warnings))
-}
-
-/// Returns the duration of one repetition of the schedule: no order of it is due later.
-fn lap_ns(input: &Input, counts: &OrderCounts) -> u64 {
-    match input.window_ns() {
-        0 => 0,
-        window_ns => window_ns.max(counts.window_ns),
-    }
-}
-
-/// Refuses more orders for a strategy than sequence numbers.
-fn check_laps(laps: u32, counts: &OrderCounts) -> Result<(), UsageError> {
-    let most = counts.per_strategy.iter().copied().max().unwrap_or(0);
-    if laps == 1 || most <= MAX_SEQUENCE {
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "--repeat-schedule {laps}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or repeat it less often"
-    )))
 }
 
 /// Reads the instruments from their file; none without one. Limits may only name existing

@@ -14,7 +14,6 @@ mod resolve;
 mod resolved;
 mod shm_space;
 mod show;
-mod spill;
 mod warnings;
 
 pub use compatibility::{check_reach, is_supported};

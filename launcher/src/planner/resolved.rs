@@ -92,7 +92,6 @@ impl Resolved {
             venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
             venue_limit: limit.map_or(0, |limit| limit.per_second),
             venue_limit_rejects: limit.is_some_and(|limit| limit.rejects),
-            laps: count(settings.repeat_schedule()),
             work_ns: settings.work().0,
             limits: settings.limits().0,
             ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)

@@ -3,16 +3,11 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
-use protocol::plan::{Isolation, Journaling, Plan};
-use protocol::spill::CHUNK_BYTES;
-use protocol::stamps::RECORD_BYTES;
+use protocol::plan::{Isolation, Plan};
 use protocol::{segments, topology};
 use system::descriptors;
 
 const MIB: u64 = 1024 * 1024;
-/// Minimum size in bytes of the ring in memory of a log that is moved to disk: four chunks. A chunk
-/// being written, a chunk being moved, and two between them.
-pub(super) const MIN_RING_BYTES: u64 = 4 * CHUNK_BYTES;
 
 /// Returns the bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
@@ -38,7 +33,6 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
         Some(capacity) => {
             format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
         }
-        None if fits_spilled(plan, free) => "--spill, fewer --orders".into(),
         None => "fewer --orders".into(),
     };
     let size = total.saturating_sub(free).saturating_add(needed);
@@ -51,20 +45,6 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
         "{what}. Use {lever}, or make room:\n\
          mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
-}
-
-/// Returns `true` if the run would fit with spilled logs and minimum rings.
-fn fits_spilled(plan: &Plan, free: u64) -> bool {
-    let rings = plan.threads.len() as u64 * MIN_RING_BYTES;
-    plan.spill.is_none()
-        && plan.trading().journal == Journaling::None
-        && without_logs(plan).saturating_add(rings) <= free
-}
-
-/// Returns the bytes that a plan needs in `/dev/shm`, without its stamp logs.
-pub(super) fn without_logs(plan: &Plan) -> u64 {
-    let logs = plan.threads.iter().map(|thread| thread.log_records.saturating_mul(RECORD_BYTES as u64));
-    bytes_needed(plan).saturating_sub(logs.fold(0, u64::saturating_add))
 }
 
 /// Returns the largest smaller capacity whose rings fit; `None` if the rings are not what takes the
@@ -147,11 +127,6 @@ mod tests {
         let (_, plan, _) = planned("orders=1000 strategies=2 capacity=1048576", &machine).unwrap();
         let message = check_shm_space(&plan, &machine).unwrap_err().to_string();
         assert!(message.contains("Use --capacity 65536 (now 1048576) or fewer --orders"), "{message}");
-        let (_, plan, _) = planned("orders=1M", &machine).unwrap();
-        let message = check_shm_space(&plan, &machine).unwrap_err().to_string();
-        assert!(message.contains("Use --spill, fewer --orders"), "{message}");
-        let (_, plan, _) = planned("orders=1M spill=on", &machine).unwrap();
-        assert_eq!(check_shm_space(&plan, &machine), Ok(()));
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
         assert_eq!(check_shm_space(&plan, &unknown), Ok(()));
     }

@@ -3,7 +3,6 @@
 use super::faults;
 use super::resolved::{Input, Resolved};
 use super::shm_space::bytes_needed;
-use super::spill;
 use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
@@ -27,9 +26,6 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     let free = machine.shm_free_bytes;
     let room = human_bytes(bytes_needed(plan));
     facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
-    if let Some(line) = spill::line(plan) {
-        facts.add_row(["spill", &line]);
-    }
     for fault in &plan.faults {
         facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
     }
@@ -112,16 +108,9 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
     let mut line = match &resolved.input {
         Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
         Input::Drawn { arrivals, window_ns, .. } => {
-            let laps = plan.trading().laps;
-            let all_ns = window_ns.saturating_mul(laps.into());
-            let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
+            let rate = plan.trading().total_orders() as f64 * 1e9 / *window_ns as f64;
             let (arrivals, rate) = (arrivals.name(), numbers::count(rate.round() as u64));
-            let of = if laps == 1 {
-                String::new()
-            } else {
-                format!(" in {laps} repetitions of {}", Nanos(*window_ns))
-            };
-            format!("{orders}, {arrivals} over {}{of} ({rate}/s)", Nanos(all_ns))
+            format!("{orders}, {arrivals} over {} ({rate}/s)", Nanos(*window_ns))
         }
         Input::Recorded { path, speed, span_ns } => {
             let pace = match speed {

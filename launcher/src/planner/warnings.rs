@@ -17,13 +17,6 @@ pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
     }
     shared_cores(&by_core, &mut reasons);
     reasons.extend(fitness::sibling_reason(machine, &by_core.keys().copied().collect()));
-    if plan.spill.as_ref().is_some_and(|spill| spill.core.is_none()) {
-        reasons.push(
-            "the spiller has no core of its own: it takes time from the threads of the run; allow one more core, or leave \
-             --spill out"
-                .into(),
-        );
-    }
     reasons.extend((plan.clock == ClockSource::Monotonic).then(|| fitness::NO_TSC.to_owned()));
     reasons.extend(fitness::governor_reason(machine));
     reasons

@@ -14,7 +14,7 @@ use crate::runtime::active::RunLife;
 use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
-use protocol::segments::{spilled_segment, thread_segment};
+use protocol::segments::thread_segment;
 use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
@@ -104,7 +104,7 @@ fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()>
 /// Returns `true` if a segment must be kept. The control segment is removed last, so a run without
 /// one has only unsaved logs left.
 fn is_needed(life: RunLife, what: &str, scope: CleanScope) -> bool {
-    let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
+    let is_log = what.starts_with(&thread_segment(""));
     life == RunLife::Active || (life == RunLife::NoControl && is_log && scope == CleanScope::KeepLogs)
 }
 
@@ -128,7 +128,7 @@ fn is_other_users(name: &str) -> bool {
 }
 
 /// First components of segment names, up to the first `-` or `.`.
-const STEMS: [&str; 17] = [
+const STEMS: [&str; 16] = [
     "control",
     "submit",
     "completion",
@@ -137,7 +137,6 @@ const STEMS: [&str; 17] = [
     "session",
     "schedule",
     "thread",
-    "spilled",
     "bell",
     "repairs",
     "tape",
@@ -324,12 +323,9 @@ mod tests {
         clean(CleanScope::Everything).unwrap();
         assert!(!names.iter().any(|name| is_there(name)));
         let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
-        for words in [
-            "strategies=2 venue=book exchange=process",
-            "technique=linked",
-            "technique=unix-seqpacket",
-            "spill=on",
-        ] {
+        for words in
+            ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
+        {
             let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
             let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();

@@ -4,12 +4,11 @@
 //! A log that cannot be saved (a full disk) stays in `/dev/shm` under its segment's name until it
 //! is saved into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
-use crate::runtime::spill;
 use analysis::logfile::{file_name, write};
 use anyhow::{Context, Result};
 use core::fmt;
 use protocol::plan::Plan;
-use protocol::segments::{CONTROL, log_header, spilled_segment, thread_segment};
+use protocol::segments::{CONTROL, thread_header, thread_segment};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
 use shm::memory::{ReadOnlyWords, Region};
@@ -58,39 +57,22 @@ impl fmt::Display for UnsavedLogs {
     }
 }
 
-/// The stamp logs of a run in shared memory, in the order of the plan's threads. `None`: the
-/// segment cannot be mapped.
-#[derive(Clone, Copy)]
-pub struct LogSegments<'a> {
-    pub threads: &'a [Option<ReadOnlyWords>],
-    /// The spiller's state of each log; empty if no log is spilled.
-    pub spilled: &'a [Option<ReadOnlyWords>],
-}
-
-/// Saves each thread's stamp log in the run's folder. Of a spilled log it saves the tail: no
-/// spiller may be writing it any more. A log that cannot be saved stays in `/dev/shm`, or is copied
-/// there if its segment has no name.
+/// Saves each thread's stamp log in the run's folder. `logs` are those of the plan's threads in
+/// order; `None`: the segment cannot be mapped. A log that cannot be saved stays in `/dev/shm`, or
+/// is copied there if its segment has no name.
 ///
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
-pub fn gather(plan: &Plan, logs: LogSegments<'_>, folder: &Path) -> Result<(), UnsavedLogs> {
+pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Result<(), UnsavedLogs> {
     let place = OpenDir::open(folder);
     let mut unsaved: Option<UnsavedLogs> = None;
-    for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
-        // Of a log that cannot be mapped only the part in the file is left.
+    for (index, (thread, segment)) in plan.threads.iter().zip(logs).enumerate() {
         let Some(segment) = segment else { continue };
         let file = file_name(&thread.name);
-        let header = log_header(plan, index);
-        let spilled = match logs.spilled.get(index) {
-            Some(None) => continue,
-            spilled => spilled.and_then(Option::as_ref),
-        };
-        let saved = match (&place, spilled) {
-            (Err(error), _) => Err(FailedSave::new(io::Error::new(error.kind(), error.to_string()))),
-            (Ok(place), Some(spilled)) => {
-                spill::finish(plan, index, segment, spilled, place, &file).map_err(FailedSave::new)
-            }
-            (Ok(place), None) => save(place, &file, &header, segment),
+        let header = thread_header(plan, index);
+        let saved = match &place {
+            Err(error) => Err(FailedSave::new(io::Error::new(error.kind(), error.to_string()))),
+            Ok(place) => save(place, &file, &header, segment),
         };
         let Err(FailedSave { error, draft }) = saved else { continue };
         let unsaved = unsaved.get_or_insert_with(|| UnsavedLogs {
@@ -105,21 +87,6 @@ pub fn gather(plan: &Plan, logs: LogSegments<'_>, folder: &Path) -> Result<(), U
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
         let there = Path::new(SHM_DIR).join(&name);
-        if spilled.is_some() {
-            // Part of it is in the file, and part in memory: both stay, if memory has a name.
-            if there.exists() {
-                unsaved.segments.push(plan.segment_name(&spilled_segment(&thread.name)));
-                unsaved.segments.push(name);
-            } else {
-                unsaved.lost.push(thread.name.clone());
-                if let Ok(file) =
-                    place.as_ref().map_err(drop).and_then(|place| place.edit(&file).map_err(drop))
-                {
-                    cut_to_records(&file);
-                }
-            }
-            continue;
-        }
         if there.exists()
             || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
         {
@@ -155,22 +122,14 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
             continue;
         }
         let log = Region::open_read_only(&name)?;
-        let spilled_name = plan.segment_name(&spilled_segment(&thread.name));
-        let spilled = plan.spill.as_ref().map(|_| Region::open_read_only(&spilled_name)).transpose()?;
         if log.len() >= LOG_OFFSET {
             let file = file_name(&thread.name);
-            let saved = match &spilled {
-                Some(spilled) => spill::finish(plan, index, &log, spilled, &place, &file),
-                None => save(&place, &file, &log_header(plan, index), &log).map_err(|half| half.error),
-            };
+            let saved = save(&place, &file, &thread_header(plan, index), &log).map_err(|half| half.error);
             let path = folder.join(file);
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
             rescued += 1;
         }
         unlink(&name).with_context(|| format!("cannot remove {SHM_DIR}/{name}"))?;
-        if spilled.is_some() {
-            unlink(&spilled_name).with_context(|| format!("cannot remove {SHM_DIR}/{spilled_name}"))?;
-        }
     }
     Ok(rescued)
 }

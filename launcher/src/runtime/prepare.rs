@@ -212,7 +212,7 @@ fn lay_out(
 }
 
 /// Describes the source of the orders for the run's record.
-pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) -> record::InputRecord {
+pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
@@ -223,7 +223,7 @@ pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) 
         arrivals: if is_own { settings.strategy().text() } else { arrivals },
         file,
         seed: settings.seed().0,
-        window_ns: plan.lap_ns.saturating_mul(u64::from(plan.laps - 1)).saturating_add(schedule.window_ns()),
+        window_ns: schedule.window_ns(),
         delay: settings.delay().text(),
         hash: format!("{:016x}", schedule.hash()),
         // The rate of a user-defined strategy is unknown.

@@ -89,19 +89,14 @@ fn lock_control(plan: &Plan) -> Option<File> {
     lock::lock_shared(&file).ok().map(|()| file)
 }
 
-/// Maps each thread's log, and the spiller's state of it. Only after the launcher is gone: when the
-/// reaper starts, named segments may not exist yet. A log that cannot be mapped (it was truncated)
-/// does not affect the others.
-fn map_logs(plan: &Plan) -> [Vec<Option<ReadOnlyWords>>; 2] {
+/// Maps each thread's log. Only after the launcher is gone: when the reaper starts, named segments
+/// may not exist yet. A log that cannot be mapped (it was truncated) does not affect the others.
+fn map_logs(plan: &Plan) -> Vec<Option<ReadOnlyWords>> {
     let mut attached = segments::attach_as_reaper(plan);
     let mapped = |view: Result<ReadOnlyWords, RegionError>| {
         view.inspect_err(|error| progress::complain(&format!("reaper: not saved: {error}"))).ok()
     };
-    let logs = plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name)));
-    let logs = logs.collect();
-    let threads = plan.threads.iter().filter(|_| plan.spill.is_some());
-    let spilled = threads.map(|thread| mapped(segments::spilled(&mut attached, &thread.name)));
-    [logs, spilled.collect()]
+    plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name))).collect()
 }
 
 /// Waits until every thread has finished its log, or its process must have exited.
@@ -117,11 +112,10 @@ fn wait_for_roles(logs: &[Option<ReadOnlyWords>]) {
 fn save_logs(plan: &Plan) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
     if folder.is_dir() {
-        let [threads, spilled] = map_logs(plan);
-        wait_for_roles(&threads);
-        let saved =
-            gather::gather(plan, gather::LogSegments { threads: &threads, spilled: &spilled }, folder);
-        for (thread, log) in plan.threads.iter().zip(&threads) {
+        let logs = map_logs(plan);
+        wait_for_roles(&logs);
+        let saved = gather::gather(plan, &logs, folder);
+        for (thread, log) in plan.threads.iter().zip(&logs) {
             if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
                 progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
             }

@@ -11,7 +11,6 @@ use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use anyhow::Result;
 use std::path::Path;
-use system::scratch::ColumnStore;
 
 /// Makes one run: plans, starts the processes, merges the logs and summarizes.
 ///
@@ -22,7 +21,7 @@ use system::scratch::ColumnStore;
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
     let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;
-    let finished = ended.save()?.judge(|room, folder, record| evaluate(room, folder, record, &progress))?;
+    let finished = ended.save()?.judge(|folder, record| evaluate(folder, record, &progress))?;
     progress.clear();
     Ok(finished)
 }
@@ -31,14 +30,9 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 ///
 /// # Errors
 /// The errors of [`evaluation::evaluate`].
-pub fn evaluate(
-    room: &ColumnStore,
-    folder: &Path,
-    record: &RunRecord,
-    progress: &Progress,
-) -> Result<Summary> {
+pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
-    evaluation::evaluate(room, folder, record, |step| match step {
+    evaluation::evaluate(folder, record, |step| match step {
         EvaluationStep::Merging { done, total } => progress.set(done, total),
         EvaluationStep::Measuring => progress.phase("measuring", 0),
     })

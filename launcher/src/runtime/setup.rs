@@ -9,7 +9,7 @@ use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{GAPS, LOG_OFFSET, SPILL};
+use protocol::status::{GAPS, LOG_OFFSET};
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -34,8 +34,6 @@ pub struct Segments {
     pub control: ControlWriter,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<ReadOnlyWords>,
-    /// The spiller's state of each thread's log, in the same order; empty if no log is spilled.
-    pub spilled: Vec<ReadOnlyWords>,
     /// Each strategy's schedule.
     pub schedules: Vec<ReadOnlyWords>,
     /// The trade tape of each exchange, with its venue.
@@ -101,7 +99,6 @@ impl Segments {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
-            spilled: Vec::new(),
             schedules: Vec::new(),
             tapes: Vec::new(),
             repairs: None,
@@ -244,7 +241,6 @@ impl Segments {
                 self.statuses.push(words.clone());
                 self.threads.push(words.into());
             }
-            SegmentPurpose::Spilled(_) => self.spilled.push(words.into()),
             SegmentPurpose::Schedule(_) => self.schedules.push(words.into()),
             SegmentPurpose::Tape(venue) => self.tapes.push((venue, words.into())),
             SegmentPurpose::Repairs => self.repairs = Some(words),
@@ -264,7 +260,7 @@ impl Segments {
     pub fn reset_strategy(&self, strategy: u16) {
         self.reset_segments_of(Role::Strategy(strategy));
         if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
-            self.reset_status(thread, if self.plan.spill.is_some() { SPILL } else { 0..0 });
+            self.reset_status(thread, 0..0);
         }
     }
 
@@ -286,10 +282,10 @@ impl Segments {
     /// Resets the status block of a dead thread that is restarted. Counters of its gaps and its
     /// stamp log stay.
     pub fn reset_thread(&self, thread: usize) {
-        self.reset_status(thread, GAPS.start..SPILL.end);
+        self.reset_status(thread, GAPS);
     }
 
-    /// Resets a status block except for the words `stays`: what a spilled log needs to continue.
+    /// Resets a status block except for the words `stays`.
     fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
@@ -322,16 +318,14 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// Returns the descriptors that a helper process inherits: all logs and the control segment.
-    /// The reaper only reads the logs and the spiller writes them.
-    pub(super) fn inherited_by_helper(&self, writes: bool) -> Vec<&File> {
-        let access = if writes { Access::Write } else { Access::Read };
-        let right = |segment: &RunSegment| match segment.purpose {
-            SegmentPurpose::Control => Some(Access::Read),
-            SegmentPurpose::Thread(_) | SegmentPurpose::Spilled(_) => Some(access),
-            _ => None,
+    /// Returns the descriptors that the reaper inherits, for reading: all logs and the control
+    /// segment.
+    pub(super) fn inherited_by_reaper(&self) -> Vec<&File> {
+        let is_read = |segment: &RunSegment| {
+            matches!(segment.purpose, SegmentPurpose::Control | SegmentPurpose::Thread(_))
         };
-        self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
+        let shared = self.shared.iter().filter(|(segment, _)| is_read(segment));
+        shared.map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
     /// Returns the address by which a child finds the control segment. It is the run's id, or an

@@ -1,9 +1,9 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
 //! pidfds, and ends every one of them.
 
-use crate::runtime::helper::HelperProcess;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
+use crate::runtime::reaper_process::ReaperProcess;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
@@ -19,13 +19,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
 
-/// All processes of a run, and the launcher's helper processes. Dropping it kills and reaps
-/// whatever still runs.
+/// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
     /// Processes in the order of the plan.
     pub all: Vec<Process>,
-    reaper: HelperProcess,
-    spiller: Option<HelperProcess>,
+    reaper: ReaperProcess,
     standbys: Standbys,
 }
 
@@ -53,22 +51,17 @@ impl Processes {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
-        let reaper = HelperProcess::reaper(segments)?;
-        Ok(Self { all: Vec::new(), reaper, spiller: None, standbys: Standbys::default() })
+        let reaper = ReaperProcess::start(segments)?;
+        Ok(Self { all: Vec::new(), reaper, standbys: Standbys::default() })
     }
 
-    /// Restarts the reaper and the spiller if they have exited.
-    pub fn watch_helpers(&mut self, segments: &Segments) {
-        self.spiller.iter_mut().chain([&mut self.reaper]).for_each(|helper| helper.watch(segments));
+    /// Restarts the reaper if it has exited.
+    pub fn watch_reaper(&mut self, segments: &Segments) {
+        self.reaper.watch(segments);
     }
 
-    fn helpers(&self) -> impl Iterator<Item = &Process> {
-        [&self.reaper].into_iter().chain(&self.spiller).map(HelperProcess::process)
-    }
-
-    /// Starts the processes of the plan, and the spiller before them.
+    /// Starts the processes of the plan.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
-        self.spiller = HelperProcess::spiller(segments)?;
         for index in 0..segments.plan.processes.len() {
             let started = start(segments, index)?;
             if let Some(why) = started.container_failure() {
@@ -83,10 +76,10 @@ impl Processes {
     /// Sleeps until a process exits, `other` becomes readable, or the time is over. Then updates
     /// all exit statuses.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
-        // A caller that passes signals also watches the helpers; any other would be woken by their
+        // A caller that passes signals also watches the reaper; any other would be woken by its
         // exit repeatedly.
-        let helpers = self.helpers().filter(|_| other.is_some());
-        let running = self.all.iter().chain(helpers).filter(|process| process.status.is_none());
+        let reaper = other.is_some().then(|| self.reaper.process());
+        let running = self.all.iter().chain(reaper).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().try_for_each(Process::poll)?;
@@ -100,7 +93,7 @@ impl Processes {
 
     /// Reaps the orphans of processes of the run: no other process can.
     fn reap_orphans(&self) {
-        let own = self.all.iter().chain(self.helpers()).map(Process::child_pid);
+        let own = self.all.iter().chain([self.reaper.process()]).map(Process::child_pid);
         let own: Vec<u32> = own.chain(self.standbys.pids()).collect();
         process::reap_orphans(&own);
     }
@@ -121,14 +114,6 @@ impl Processes {
 
     fn running_pids(&self) -> Vec<u32> {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
-    }
-
-    /// Ends the spiller, so that the caller can save the rest of the logs. Returns a note for the
-    /// user.
-    pub fn end_spiller(&mut self) -> Option<String> {
-        let mut spiller = self.spiller.take()?;
-        spiller.end();
-        spiller.exit_note()
     }
 
     /// Ends the reaper, once nothing is left to clean up.
@@ -192,7 +177,6 @@ impl ProcessControl for Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        self.end_spiller();
         self.all.iter_mut().for_each(Process::end);
         self.reaper.end();
     }

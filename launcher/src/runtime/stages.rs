@@ -42,7 +42,6 @@ use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::folder::{self, RunFolder};
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
-use crate::runtime::merge_memory;
 use crate::runtime::prepare::{
     Prepared, Presentation, check_disk, describe_input, floor_cores, measure_floor, measure_out_of_step,
     prepare,
@@ -56,7 +55,7 @@ use analysis::document::Document;
 use analysis::record::{self, CoreToCoreRtt, RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
-use protocol::plan::{ClockSource, Plan, ThreadPlan};
+use protocol::plan::{ClockSource, Plan};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,7 +63,6 @@ use std::time::SystemTime;
 use strategy::schedule::Schedule;
 use system::clock::ClockPair;
 use system::folder::OpenDir;
-use system::scratch::ColumnStore;
 
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
@@ -127,7 +125,7 @@ pub struct ArmedRun<'a> {
     context: RunContext<'a>,
 }
 
-/// A run that has ended, with its logs still in shared memory. Only the reaper and the spiller
+/// A run that has ended, with its logs still in shared memory. Only the reaper
 /// still run.
 pub struct EndedRun<'a>(ArmedRun<'a>);
 
@@ -169,7 +167,7 @@ impl<'a> PreparedRun<'a> {
             version: env!("CARGO_PKG_VERSION").into(),
             started: humantime::format_rfc3339_seconds(began).to_string(),
             machine: machine.clone(),
-            input: describe_input(resolved, plan.trading(), &schedule),
+            input: describe_input(resolved, &schedule),
             clock: record::ClockCalibration {
                 ns_per_tick: plan.ns_per_tick,
                 read_ns,
@@ -256,16 +254,12 @@ impl<'a> EndedRun<'a> {
         progress.phase("saving", 0);
         let known = record.warnings.clone();
         record.commands = segments.commands();
-        record.warnings.extend(run.processes.end_spiller());
-        record.warnings.extend(lost_records(&record.plan, segments).collect::<Vec<_>>());
         record.warnings.extend(folder::recreate(folder, resolved)?);
         // Before the logs, which may fill the disk: the outcome must not be lost for that.
         drop(run.reserve);
         let _ = record.save(folder);
-        let threads: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
-        let spilled: Vec<_> = segments.spilled.iter().cloned().map(Some).collect();
-        let logs = gather::LogSegments { threads: &threads, spilled: &spilled };
-        let saved = gather::gather(&record.plan, logs, folder);
+        let logs: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
+        let saved = gather::gather(&record.plan, &logs, folder);
         // Not earlier: until the logs are safe, only the reaper could save them if this process
         // were killed.
         run.processes.end_reaper();
@@ -293,10 +287,7 @@ impl SavedRun<'_> {
     /// # Errors
     /// Results that cannot be written. The folder stays with the files so far, and so do logs that
     /// could not be saved in it.
-    pub fn judge(
-        self,
-        evaluate: impl FnOnce(&ColumnStore, &Path, &RunRecord) -> Result<Summary>,
-    ) -> Result<FinishedRun> {
+    pub fn judge(self, evaluate: impl FnOnce(&Path, &RunRecord) -> Result<Summary>) -> Result<FinishedRun> {
         let RunContext { source, start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();
         let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
@@ -314,23 +305,9 @@ impl SavedRun<'_> {
             )
         };
         recorded.with_context(kept)?;
-        let room = merge_memory::after_run(&folder, &record.plan);
-        let summary = evaluate(&room, &folder, &record).with_context(kept)?;
+        let summary = evaluate(&folder, &record).with_context(kept)?;
         Ok(FinishedRun { folder, outcome: record.outcome, summary })
     }
-}
-
-/// Describes the records that the spiller was too slow to save: such a run is partial.
-fn lost_records<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Item = String> + 'a {
-    let threads = plan.threads.iter().zip(&segments.threads).filter(|_| plan.spill.is_some());
-    let of = |(thread, log): (&'a ThreadPlan, _)| (thread, protocol::status::read(log).lost());
-    threads.map(of).filter(|(_, lost)| lost.records > 0).map(|(thread, lost)| {
-        format!(
-            "the run is partial: {}: {} records were lost between records {} and {} of its log because the spiller was too slow; use a faster disk, \
-             more space (--spill=SIZE) or a core for the spiller",
-            thread.name, lost.records, lost.from, lost.to
-        )
-    })
 }
 
 /// Measures the core-to-core round trips after the run. Returns a warning if they cannot be

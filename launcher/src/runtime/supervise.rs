@@ -1,6 +1,6 @@
 //! Supervises a run from the first process to the last: start, barrier, trading, draining, end. A
 //! role that dies, hangs or reports an error ends the run, unless its death is contained
-//! ([`crate::runtime::containment`]); so does Ctrl-C. In every case all processes but the helpers
+//! ([`crate::runtime::containment`]); so does Ctrl-C. In every case all processes but the reaper
 //! are gone when this returns.
 
 mod command_lock;
@@ -84,8 +84,8 @@ struct Supervisor<'a> {
 }
 
 /// Runs the plan's processes from start to end, and records how each ended. `processes` holds the
-/// reaper already; of those returned only the reaper and the spiller still run. `faults` are the
-/// faults that the launcher injects by signal.
+/// reaper already, which alone still runs when they are returned. `faults` are the faults that the
+/// launcher injects by signal.
 ///
 /// When the barrier has opened the record has its start ticks and `folder` is kept, with the record
 /// in it: a launcher that is killed from then on leaves a run that can be merged.
@@ -224,7 +224,7 @@ impl Supervisor<'_> {
             pause
         };
         self.processes.wait(Some(self.signals.as_fd()), pause)?;
-        self.processes.watch_helpers(self.segments);
+        self.processes.watch_reaper(self.segments);
         if let Some(said) = self.command_lock.poll() {
             complain(&format!("note: {said}"));
             self.record.warnings.push(said);

@@ -122,7 +122,6 @@ fn is_of_run(name: &str) -> bool {
     let Some((stem, ending)) = name.rsplit_once('.') else { return name == TAGS };
     let is_of_venue = |kind: &str| stem.strip_prefix(kind).is_some_and(is_number);
     RUN_FILES.contains(&name)
-        || name == ".scratch"
         || ending == EXTENSION
         || ending == "stderr"
         || (ending == "csv" && (is_of_venue("trades-") || is_of_venue("book-")))

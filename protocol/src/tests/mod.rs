@@ -2,4 +2,3 @@
 
 mod counters;
 mod gaps;
-mod spill;

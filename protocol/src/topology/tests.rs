@@ -177,7 +177,7 @@ fn control_layout_hash_covers_every_layout() {
     let mut kinds = vec![control::KIND];
     kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
     kinds.extend([techniques::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
-    kinds.extend([supervision::KIND, tape::KIND, COMMANDS_KIND, ANSWERS_KIND, SPILLED_KIND]);
+    kinds.extend([supervision::KIND, tape::KIND, COMMANDS_KIND, ANSWERS_KIND]);
     kinds.extend([SCHEDULE_KIND, REPLAY_KIND]);
     assert_eq!(of(&kinds), CONTROL_KIND.layout);
     let mut trading =

@@ -4,8 +4,7 @@
 //! A separate binary, because `--cfg loom` builds another `protocol`, without the processes, files
 //! and kernel hand-offs that the other tests need. Without that flag it is empty.
 //!
-//! A single model: `.ci/loom.sh spill::`.
+//! A single model: `.ci/loom.sh control::`.
 #![cfg(loom)]
 
 mod control;
-mod spill;

@@ -7,12 +7,13 @@ use crate::recovered;
 use anyhow::Result;
 use journal::JournalFollower;
 use orchestrator::{Core, OutputWatermarks, Replica};
-use protocol::log_scan::{LogCursor, PriorLog};
+use protocol::log_scan::LogTotals;
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
+use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
 
 /// The replica of the engine in a hot standby.
@@ -21,8 +22,8 @@ pub(super) struct EngineStandby {
     stamps: Stamps,
     sessions: PublishedCounts,
     returns: PublishedCounts,
-    log: PriorLog,
-    tally: LogCursor,
+    log: ReadOnlyWords,
+    totals: LogTotals,
 }
 
 impl EngineStandby {
@@ -34,7 +35,7 @@ impl EngineStandby {
             sessions: PublishedCounts::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: PublishedCounts::new((0..plan.trading().strategies).map(return_path), attached)?,
             log: orchestrator_log(plan, attached)?,
-            tally: LogCursor::default(),
+            totals: LogTotals::default(),
         })
     }
 }
@@ -52,11 +53,7 @@ impl StandbyBody for EngineStandby {
 
     fn confirm(&self, state: &mut Replica) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
-        state.confirm(&OutputWatermarks {
-            sent,
-            returned,
-            ..recovered::watermarks_in_log(&self.log, &self.tally)
-        });
+        state.confirm(&OutputWatermarks { sent, returned, ..recovered::watermarks_in_log(&self.totals) });
     }
 
     fn confirm_all(state: &mut Replica) {
@@ -66,10 +63,10 @@ impl StandbyBody for EngineStandby {
     }
 
     fn poll_log(&mut self) {
-        self.log.scan(&mut self.tally);
+        self.totals.scan(&self.log);
     }
 
     fn hand_over(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {
-        recovered::store_standby(attached, (follower, self.tally));
+        recovered::store_standby(attached, (follower, self.totals));
     }
 }

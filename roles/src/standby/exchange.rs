@@ -5,10 +5,12 @@ use crate::book;
 use crate::role_context::RoleContext;
 use anyhow::Result;
 use journal::JournalFollower;
-use protocol::log_scan::{self, LogCursor, PriorLog};
+use protocol::log_scan::LogTotals;
+use protocol::segments;
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
+use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup};
 
@@ -17,8 +19,8 @@ pub(super) struct ExchangeStandby {
     venue: u16,
     market: Option<MarketSetup>,
     reports: PublishedCounts,
-    log: PriorLog,
-    tally: LogCursor,
+    log: ReadOnlyWords,
+    totals: LogTotals,
 }
 
 impl ExchangeStandby {
@@ -29,8 +31,8 @@ impl ExchangeStandby {
             venue,
             market: Some(book::market(parts, venue)?),
             reports: PublishedCounts::new(sessions.map(session_in), parts.attached)?,
-            log: log_scan::prior_log(parts.attached, parts.plan, parts.thread)?,
-            tally: book::log_cursor(parts.plan),
+            log: segments::log(parts.attached, &parts.thread.name)?,
+            totals: book::log_totals(parts.plan),
         })
     }
 }
@@ -55,10 +57,10 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn poll_log(&mut self) {
-        self.log.scan(&mut self.tally);
+        self.totals.scan(&self.log);
     }
 
     fn hand_over(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {
-        book::store_standby(attached, self.venue, (follower, self.tally));
+        book::store_standby(attached, self.venue, (follower, self.totals));
     }
 }

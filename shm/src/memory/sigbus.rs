@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Every mapped [`Region`](super::Region) is in the table for as long as it is mapped. The handler
-//! is installed only where [`install_handler`] was called: by the launcher, the reaper and the
-//! spiller. The engine and the strategies trade through this memory and cannot continue with zeros;
-//! SIGBUS ends them.
+//! is installed only where [`install_handler`] was called: by the launcher and the reaper. The
+//! engine and the strategies trade through this memory and cannot continue with zeros; SIGBUS ends
+//! them.
 //!
 //! The handler runs in the middle of anything: it loads and stores atomics, makes one system call,
 //! and takes no lock.

@@ -11,8 +11,8 @@ use shm::memory::Region;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// Due at 1 and 3 µs of each lap of 5 µs.
-fn context(laps: u32) -> Context {
+/// Due at 1 and 3 µs.
+fn context() -> Context {
     let entry = |fire_ns, price| Entry {
         fire_ns,
         delay_ns: 0,
@@ -28,7 +28,7 @@ fn context(laps: u32) -> Context {
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries.iter().flat_map(|entry| entry.to_words())) {
         word.store(value, Ordering::Relaxed);
     }
-    Context::new(0, words.into(), 2, Pacing::Scheduled).with_laps(laps, 5_000)
+    Context::new(0, words.into(), 2, Pacing::Scheduled)
 }
 
 /// The prices of the orders that a player sends in `cycles` duty cycles of a microsecond.
@@ -41,29 +41,26 @@ fn prices(player: Player, cycles: u64) -> Vec<i64> {
 }
 
 #[test]
-fn each_lap_is_due_after_the_previous() {
-    let times: Vec<u64> = context(3).schedule().map(|entry| entry.fire_ns).collect();
-    assert_eq!(times, [1_000, 3_000, 6_000, 8_000, 11_000, 13_000]);
-    assert_eq!(prices(context(3).player(), 100), [10, 11, 10, 11, 10, 11]);
-    // In the cycles 0 to 6 the first order of the second lap is the last that is due.
-    assert_eq!(prices(context(3).player(), 7), [10, 11, 10]);
-    assert_eq!(prices(context(1).player(), 100), [10, 11]);
+fn orders_are_sent_when_they_are_due() {
+    let times: Vec<u64> = context().schedule().map(|entry| entry.fire_ns).collect();
+    assert_eq!(times, [1_000, 3_000]);
+    assert_eq!(prices(context().player(), 100), [10, 11]);
+    // In the cycles 0 to 2 only the first order is due.
+    assert_eq!(prices(context().player(), 3), [10]);
 }
 
 #[test]
-fn successor_resumes_in_lap_of_predecessor() {
-    for (played, left) in [(0, 6), (1, 5), (2, 4), (3, 3), (5, 1), (6, 0), (7, 0)] {
-        let mut context = context(3);
+fn successor_resumes_after_orders_of_predecessor() {
+    for (played, left) in [(0, &[10, 11][..]), (1, &[11]), (2, &[]), (3, &[])] {
+        let mut context = context();
         (context.epoch, context.sent_before) = (1, played);
-        let sent = prices(context.player(), 100);
-        assert_eq!(sent.len(), left, "{played}");
-        assert_eq!(sent.first(), [Some(&10), Some(&11)][played as usize % 2].filter(|_| left > 0));
+        assert_eq!(prices(context.player(), 100), left, "{played}");
     }
 }
 
 #[test]
-fn a_schedule_without_orders_has_no_laps() {
+fn player_without_orders_has_finished() {
     let empty = Context::new(0, Region::heap(HEADER_WORDS).words().into(), 0, Pacing::Scheduled);
-    let player = empty.with_laps(9, 5).player();
+    let player = empty.player();
     assert!(player.finished() && prices(player, 10).is_empty());
 }

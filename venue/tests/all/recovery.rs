@@ -13,7 +13,7 @@ use exchange::{Capacity, Exchange, Instrument};
 use journal::{Disk, Durability, Options};
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
-use protocol::log_scan::{LogCursor, PriorLog};
+use protocol::log_scan::LogTotals;
 use protocol::session::{SessionNumbers, number_instruction, report_number};
 use protocol::stamps::{Point, Record, StampLog, TopOfBookWritten};
 use protocol::status::LOG_OFFSET;
@@ -116,9 +116,8 @@ impl World {
             None => (venue::ExchangeReplica::new(setup(), time()), None),
         };
         let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
-        let mut logged = LogCursor::new(1);
-        PriorLog::new(self.log.clone().into(), None).scan(&mut logged);
-        let logged = logged.totals;
+        let mut logged = LogTotals::new(1);
+        logged.scan(&self.log.clone().into());
         let mut watermarks = OutputWatermarks {
             orders_stamped: logged.count(Point::ExchangeRecv),
             last_stamped: logged.last(Point::ExchangeRecv),

@@ -190,6 +190,22 @@ fn board_tables_and_page_match_document() {
     }
 }
 
+/// Version 0.2.0 wrote these keys of `--spill` and `--repeat-schedule` into every plan.
+#[test]
+fn repeated_and_spilled_runs_are_read() {
+    fn check<D: Document + Debug + PartialEq>() {
+        let known: D = golden();
+        let text = String::from_utf8(known.json().unwrap()).unwrap();
+        let (spill, laps) = (r#""spill": {"chunks": [4, 9], "core": 1}, "#, r#""laps": 2, "lap_ns": 7, "#);
+        let old = text.replacen("\"handles\":", &format!("{spill}\"handles\":"), 1);
+        let old = old.replacen("\"venue_orders\":", &format!("{laps}\"venue_orders\":"), 1);
+        assert!(old.contains(spill) && old.contains(laps));
+        assert_eq!(read::<D>(old.as_bytes()).unwrap(), known);
+    }
+    check::<RunRecord>();
+    check::<Summary>();
+}
+
 #[test]
 fn inconsistent_documents_are_damaged() {
     let mut run: RunRecord = golden();

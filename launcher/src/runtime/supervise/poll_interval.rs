@@ -39,12 +39,11 @@ impl Supervisor<'_> {
             return None;
         }
         let last = |(strategy, schedule): (u16, &shm::memory::ReadOnlyWords)| {
-            let entry = (trading.orders_per_lap(strategy) as usize).checked_sub(1)?;
+            let entry = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
             Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
         };
         let due = (0..).zip(self.schedules).filter_map(last).max()?;
-        let laps_before = trading.lap_ns.saturating_mul(u64::from(trading.laps - 1));
-        Some(Duration::from_nanos(due.saturating_add(laps_before)))
+        Some(Duration::from_nanos(due))
     }
 
     /// Returns the longest time that the launcher sleeps between two polls while orders are sent.

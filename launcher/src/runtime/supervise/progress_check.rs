@@ -105,20 +105,15 @@ impl Supervisor<'_> {
             return None;
         }
         let schedule = &self.schedules[usize::from(strategy)];
-        let orders = trading.orders_per_lap(strategy) as usize;
-        let (laps, lap_ns) = (u64::from(trading.laps), trading.lap_ns);
-        let lap = since_ns.checked_div(lap_ns).unwrap_or(0).min(laps - 1);
+        let orders = trading.orders[usize::from(strategy)] as usize;
         // The time when it is due is an entry's first word, and entries come in its order.
-        let due = |lap: u64, entry: usize| {
-            let fire_ns = schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
-            fire_ns.saturating_add(lap.saturating_mul(lap_ns))
-        };
+        let due =
+            |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
         let (mut from, mut to) = (0, orders);
         while from < to {
             let middle = from.midpoint(to);
-            if due(lap, middle) <= since_ns { from = middle + 1 } else { to = middle }
+            if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
         }
-        let next_lap = || (lap + 1 < laps && orders > 0).then(|| due(lap + 1, 0));
-        (from < orders).then(|| due(lap, from)).or_else(next_lap)
+        (from < orders).then(|| due(from))
     }
 }

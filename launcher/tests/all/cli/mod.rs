@@ -3,7 +3,6 @@
 mod bad_input;
 mod hostile_text;
 mod journal;
-mod memory;
 mod mutated;
 mod narrow;
 mod pages;

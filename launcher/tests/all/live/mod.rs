@@ -30,8 +30,6 @@ mod room;
 mod runs;
 mod sandboxed;
 mod spares;
-mod spill;
-mod spilled_comebacks;
 mod stalls;
 mod taken;
 mod techniques;

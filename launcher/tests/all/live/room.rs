@@ -176,18 +176,6 @@ fn launcher_without_descriptors_leaves_rescuable_logs() {
 }
 
 #[test]
-fn full_disk_refuses_merge_table() {
-    let script = "$L run --orders 40000 --window 1s --strategies 1 --venues 1 --delay fixed:1ms --out $OUT >/dev/null || exit 9; \
-                  mkdir $OUT/disk; size=$(du -sk $OUT/2* | cut -f1); mount -t tmpfs -o size=$((size + 1500))k tmpfs $OUT/disk || exit 9; \
-                  cp -r $OUT/2* $OUT/disk/run; ls -A $OUT/disk/run > $OUT/before; \
-                  $L report $OUT/disk/run --max-memory 64M; echo rc=$?; ls -A $OUT/disk/run | diff - $OUT/before && echo same";
-    let Some(output) = in_namespace(script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=1") && stdout.contains("same"), "{stdout}{stderr}");
-    assert!(stderr.contains("no room on this disk for") && stderr.contains("disk/run"), "{stdout}{stderr}");
-}
-
-#[test]
 fn foreign_dev_shm_files_stay_and_never_block() {
     let script = "mount -t tmpfs -o size=256m tmpfs /dev/shm || exit 9; cd /dev/shm; \
                   mkfifo bulkhead.x-1.control; echo data > bulkhead.mydb; ln -s /dev/zero bulkhead.link.control; \

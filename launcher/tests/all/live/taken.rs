@@ -197,13 +197,6 @@ fn hole_in_full_dev_shm_is_named() {
 }
 
 #[test]
-fn truncated_log_of_a_spilled_run_is_survived() {
-    for what in ["thread-engine", "spilled-engine"] {
-        survives(what, &["--spill=6MiB"]);
-    }
-}
-
-#[test]
 fn reaper_saves_what_a_truncated_log_leaves() {
     let launcher = Launcher::new();
     let running = launcher.start(EVERYTHING);
