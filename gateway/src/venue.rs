@@ -174,8 +174,6 @@ pub struct SessionCounts {
     pub refused: u64,
     /// Number of times that the session went down.
     pub disconnects: u64,
-    /// Orders rejected because of the message limit.
-    pub throttled: u64,
 }
 
 /// The settings from which a venue is created: its index, its gateway and its capacity.

@@ -339,13 +339,12 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue, or a
-    /// message limit. Such a gateway closes orders that the venue does not answer, and rejects
-    /// orders above the limit.
+    /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue. Such a
+    /// gateway closes orders that the venue does not answer.
     pub fn validates_venue(&self, gateway: u16) -> bool {
         let trading = self.trading();
         let venue = FaultTarget::Venue(trading.venue_of(gateway));
-        trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
+        self.faults.iter().any(|fault| fault.target == venue)
     }
 
     /// Returns the link of the plan with this name.

@@ -54,9 +54,9 @@ reasons! {
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
     /// The strategy has already sent all orders that the plan has for that venue.
     NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
-    /// The venue's gateway accepts no orders now, and the pending queue is full.
+    /// Retired with version 0.2: too many orders were open at the venue's gateway.
     VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
-    /// The gateway has reached the venue's message limit.
+    /// Retired with version 0.2: the gateway had reached the venue's message limit.
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
     /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";

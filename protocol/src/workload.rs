@@ -69,7 +69,6 @@ pub enum Workload {
 
 /// The settings of a trading run: strategies, venues, instruments, limits and others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
@@ -107,10 +106,6 @@ pub struct Trading {
     pub capacity: u32,
     /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// Maximum number of open orders at one gateway; further ones are rejected. `None`: only the
-    /// strategies' limits apply.
-    #[serde(default)]
-    pub max_waiting: Option<u32>,
     /// Maximum number of orders that a gateway holds at once; beyond that it reads no more from its
     /// inbox.
     pub max_held: u32,
@@ -118,12 +113,6 @@ pub struct Trading {
     /// nanoseconds, if there is a session. 0: the longest delay plus one second.
     #[serde(default)]
     pub venue_timeout_ns: u64,
-    /// Maximum number of messages per second that a venue accepts; 0: unlimited.
-    #[serde(default)]
-    pub venue_limit: u32,
-    /// `true` if orders above that limit are rejected; otherwise they are queued.
-    #[serde(default)]
-    pub venue_limit_rejects: bool,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
     /// Number of orders scheduled for each strategy, in all repetitions together.
@@ -201,10 +190,7 @@ impl Trading {
             market_data: false,
             capacity: 64,
             max_open: 64,
-            max_waiting: None,
             venue_timeout_ns: 0,
-            venue_limit: 0,
-            venue_limit_rejects: false,
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],

@@ -247,7 +247,6 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
         ns_per_tick: plan.ns_per_tick,
         orders: &trading.orders,
         venue_orders: &trading.venue_orders,
-        gateway_limit: trading.max_waiting.map(u64::from),
         resumable_gateways: &resumable,
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };

@@ -157,8 +157,7 @@ pub fn layout(
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_info(kind)).collect();
-    let has_sessions =
-        settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
+    let has_sessions = settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);
     trading.opening_orders = counts.opening_orders;
     trading.max_delay_ns = counts.max_delay_ns;

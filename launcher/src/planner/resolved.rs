@@ -75,7 +75,6 @@ impl Resolved {
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let limit = settings.venue_limit;
         let trading = Trading {
             strategy_kinds: settings.strategy().0,
             venue_kinds: settings.venue().0,
@@ -88,10 +87,7 @@ impl Resolved {
             market_data: has_market_data(&settings),
             capacity: count(settings.capacity()),
             max_open: count(settings.max_open()),
-            max_waiting: settings.max_waiting.map(count),
             venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
-            venue_limit: limit.map_or(0, |limit| limit.per_second),
-            venue_limit_rejects: limit.is_some_and(|limit| limit.rejects),
             laps: count(settings.repeat_schedule()),
             work_ns: settings.work().0,
             limits: settings.limits().0,

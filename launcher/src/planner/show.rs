@@ -226,7 +226,7 @@ fn stays_away(plan: &Plan) -> Option<String> {
     } else if !(record.resumable && record.inheritable) {
         format!("{} cannot be taken over: use --technique spsc-mux", plan.technique)
     } else if is_checked {
-        "a gateway checks its venue: leave --venue-limit and faults of venues out".to_owned()
+        "a gateway checks its venue: leave faults of venues out".to_owned()
     } else {
         "not all venues are exchanges: use --venue book".to_owned()
     };

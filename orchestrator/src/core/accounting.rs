@@ -67,9 +67,6 @@ impl Core {
             session.counts.reports += 1;
             session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
         }
-        if report.is_last {
-            self.close_at_gateway(gateway);
-        }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;
             return;
@@ -96,14 +93,7 @@ impl Core {
             let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
             self.risk.book(strategy, &change, 0, &self.positions);
             let gateway = self.gateway_index(strategy, order.venue);
-            self.gateways[gateway].open += 1;
             self.gateways[gateway].counts.orders += 1;
-        }
-    }
-
-    pub(super) fn close_at_gateway(&mut self, gateway: usize) {
-        if let Some(session) = self.gateways.get_mut(gateway) {
-            session.open = session.open.saturating_sub(1);
         }
     }
 

@@ -33,7 +33,6 @@ pub(crate) struct GatewaySession {
     pub epoch: u16,
     pub state: GatewayState,
     pub counts: GatewayCounts,
-    pub open: u64,
     pub sent: Checksum,
 }
 
@@ -99,7 +98,6 @@ impl Core {
             }
             for order in self.positions.open_at(strategy, venue) {
                 self.gateways[gateway].counts.unknown += 1;
-                self.close_at_gateway(gateway);
                 self.close_unknown(&order, out);
             }
         }

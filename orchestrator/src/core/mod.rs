@@ -51,7 +51,6 @@ pub struct Counts {
 struct CorePlan {
     venues: usize,
     credentials: usize,
-    gateway_limit: u64,
     resumable: Vec<bool>,
 }
 
@@ -94,7 +93,6 @@ impl Core {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
-        let gateway_limit = setup.gateway_limit.unwrap_or(u64::MAX);
         let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
@@ -114,12 +112,7 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            plan: CorePlan {
-                venues,
-                credentials,
-                gateway_limit,
-                resumable: setup.resumable_gateways.to_vec(),
-            },
+            plan: CorePlan { venues, credentials, resumable: setup.resumable_gateways.to_vec() },
         })
     }
 

@@ -50,9 +50,6 @@ pub struct RiskSetup<'a> {
     /// Orders of each strategy and venue, laid out as
     /// [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
     pub venue_orders: &'a [u64],
-    /// Maximum number of open orders at one gateway: new ones beyond it are rejected
-    /// (`venue-busy`).
-    pub gateway_limit: Option<u64>,
     /// Gateways whose successor resumes their session, by index; empty: none.
     pub resumable_gateways: &'a [bool],
 }
@@ -71,7 +68,6 @@ impl RiskSetup<'_> {
             ns_per_tick: 1.0,
             orders: &[],
             venue_orders: &[],
-            gateway_limit: None,
             resumable_gateways: &[],
         }
     }

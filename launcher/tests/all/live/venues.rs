@@ -128,21 +128,3 @@ fn faulty_exchange_processes_leave_no_order_open() {
         assert!(others("others_before") > 0 && others("others_during") > 50, "{incident}");
     }
 }
-
-#[test]
-fn a_venue_takes_no_more_messages_than_its_limit() {
-    let limited = |limit: &str| {
-        let launcher = Launcher::new();
-        let flags = ["--strategies", "1", "--venues", "1", "--orders", "1000", "--window", "200ms"];
-        let summary =
-            launcher.summary(&[&flags[..], &["--delay", "fixed:1ms", "--venue-limit", limit]].concat());
-        assert_eq!(summary["valid"], true, "{}", summary["violations"]);
-        assert_eq!(summary["orders"]["returned"], 1000);
-        counters(&summary, "gateway-0")
-    };
-    let waits = limited("2000/s");
-    assert_eq!((count(&waits, "throttled"), count(&waits, "session-sent")), (0, 1000), "they wait: {waits}");
-    let rejects = limited("2000/s,reject");
-    assert_eq!(count(&rejects, "throttled") + count(&rejects, "session-sent"), 1000);
-    assert!(count(&rejects, "throttled") > 100, "{rejects}");
-}
