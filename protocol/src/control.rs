@@ -41,7 +41,7 @@ pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// Offset of the process ids (words), one word for each process. The process id is in the lower
 /// half, the lower half of its start time (clock ticks since boot) in the upper half; 0 while the
 /// process is not started.
-pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
+pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
 /// Offset of the plan (words): its length in bytes, then its bytes.

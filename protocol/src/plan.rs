@@ -11,7 +11,7 @@ use crate::gaps::MAX_SLEEPS;
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 pub use crate::spill::Spill;
-use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
+use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{ExchangePlacement, Journaling, OrderSequence, Pacing, Trading, Workload};
 use core::fmt;
 pub use fault::FaultKind;
@@ -264,8 +264,8 @@ pub enum PlanError {
     Venues(u64),
     /// No gateway, or too many gateways and exchanges.
     #[error(
-        "{0} gateways and exchanges: a run holds 1 to {MAX_GATEWAYS}, a gateway for each venue and credential, an exchange for \
-         each venue that is a book"
+        "{0} gateways and exchanges: a run holds 1 to {MAX_VENUES}, a gateway for each venue, an exchange for each venue that \
+         is a book"
     )]
     Gateways(u64),
     /// An invalid capacity of a ring.
@@ -341,10 +341,8 @@ impl Plan {
 
     /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue. Such a
     /// gateway closes orders that the venue does not answer.
-    pub fn validates_venue(&self, gateway: u16) -> bool {
-        let trading = self.trading();
-        let venue = FaultTarget::Venue(trading.venue_of(gateway));
-        self.faults.iter().any(|fault| fault.target == venue)
+    pub fn validates_venue(&self, venue: u16) -> bool {
+        self.faults.iter().any(|fault| fault.target == FaultTarget::Venue(venue))
     }
 
     /// Returns the link of the plan with this name.

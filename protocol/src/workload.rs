@@ -81,10 +81,6 @@ pub struct Trading {
     /// The kinds of venues by name, at least one, assigned round-robin: [`Trading::DELAY_VENUE`],
     /// [`Trading::BOOK`], or kinds that the program has registered.
     pub venue_kinds: Vec<String>,
-    /// Number of credentials, at least one, assigned to strategies round-robin. Each venue has a
-    /// gateway for each credential, at most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in
-    /// all.
-    pub credentials: u16,
     /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
     /// The journaling of exchanges and engine.
@@ -145,7 +141,7 @@ pub struct Trading {
     pub instruments: Vec<Instrument>,
     /// The limits in the order in which they apply: a later one overrides an earlier one. Limits
     /// set by commands apply after them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::limits::without_retired")]
     pub limits: Vec<LimitSetting>,
 }
 
@@ -181,7 +177,6 @@ impl Trading {
             venues,
             strategy_kinds: vec![Self::PLAYER.into()],
             venue_kinds: vec![Self::DELAY_VENUE.into()],
-            credentials: 1,
             exchange: ExchangePlacement::Gateway,
             journal: Journaling::None,
             opening_book: None,
@@ -262,31 +257,6 @@ impl Trading {
         kind_at(&self.venue_kinds, index)
     }
 
-    /// Returns the number of gateways: one for each venue and credential.
-    pub const fn gateways(&self) -> u16 {
-        self.venues.saturating_mul(self.credentials)
-    }
-
-    /// Returns the number of the credential with which a strategy's orders are sent to venues.
-    pub const fn credential_of(&self, strategy: u16) -> u16 {
-        strategy % if self.credentials == 0 { 1 } else { self.credentials }
-    }
-
-    /// Returns the index of the gateway to a venue for a credential.
-    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
-        venue * self.credentials + credential
-    }
-
-    /// Returns the venue that a gateway trades at.
-    pub const fn venue_of(&self, gateway: u16) -> u16 {
-        gateway / if self.credentials == 0 { 1 } else { self.credentials }
-    }
-
-    /// Returns the gateways that trade at a venue.
-    pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
-        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
-    }
-
     /// Returns `true` if the venue is an exchange.
     pub fn is_book(&self, venue: u16) -> bool {
         self.venue_kind(venue) == Self::BOOK
@@ -308,14 +278,12 @@ impl Trading {
     }
 
     /// Returns the number of orders to one gateway for which the orchestrator allocates queue
-    /// memory. That is all open orders of its credential's strategies, and at most
-    /// [`Trading::MAX_WAITING_ORDERS`] for all gateways together.
-    pub fn pending_capacity(&self, gateway: u16) -> usize {
-        let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
-        let strategies = (0..self.strategies).filter(is_its).map(usize::from);
-        let open = strategies.filter_map(|strategy| self.orders.get(strategy));
+    /// memory. That is all open orders, and at most [`Trading::MAX_WAITING_ORDERS`] for all
+    /// gateways together.
+    pub fn pending_capacity(&self) -> usize {
+        let open = self.orders.iter().take(self.strategies.into());
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
-        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
+        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.venues.max(1))) as usize
     }
 
     /// Returns the number of a strategy's orders in one pass through the schedule; 0 for a

@@ -80,8 +80,6 @@ settings! {
         capacity "SLOTS": Count = Count(8192);
         /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
         strategy "NAMES": KindList<Strategies> => KindList::default();
-        /// Share N credentials among the strategies; each venue has a gateway for each
-        credentials "N": Count => Count(1);
         /// Run exchanges (venues of kind book) on their gateway's thread, or in a thread or process
         /// of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;

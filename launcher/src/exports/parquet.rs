@@ -42,7 +42,7 @@ fn rows(merged: &MergedRun, part: Option<u16>) -> impl Iterator<Item = (OrderId,
 /// Returns the venue whose gateway received the order; `None` if no gateway's log has it.
 fn venue(record: &RunRecord, row: &OrderRow) -> Option<u16> {
     // A row has room for a gateway's number of seven bits.
-    row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16))
+    row.pushed().map(|(gateway, _)| gateway as u16)
 }
 
 /// Returns nanoseconds since the run's start; negative before it.

@@ -137,11 +137,9 @@ impl Sampler {
             let life = control.incarnation(strategy);
             let repair =
                 repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
-            let credential = strategy % trading.credentials.max(1);
             let killed = self.accounts.switches().filter(|(scope, _)| match scope {
                 Scope::All => true,
                 Scope::Strategy(index) => *index == strategy,
-                Scope::Credential(index) => *index == credential,
                 Scope::Venue(_) | Scope::Instrument(_) => false,
             });
             snapshot.strategies.push(StrategyRow {

@@ -90,13 +90,8 @@ impl Core {
     }
 
     fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
-        let (venue, credential) =
-            ((gateway / self.plan.credentials) as u16, (gateway % self.plan.credentials) as u16);
         for strategy in 0..self.sessions.len() {
-            if self.risk.credential(strategy) != credential {
-                continue;
-            }
-            for order in self.positions.open_at(strategy, venue) {
+            for order in self.positions.open_at(strategy, gateway as u16) {
                 self.gateways[gateway].counts.unknown += 1;
                 self.close_unknown(&order, out);
             }

@@ -51,7 +51,7 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = self.gateway_index(order.id.strategy().into(), order.venue);
+        let gateway = usize::from(order.venue);
         if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
@@ -81,7 +81,7 @@ impl Core {
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = self.gateway_index(strategy, order.venue);
+        let gateway = usize::from(order.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         let counts = &mut self.gateways[gateway].counts;

@@ -7,7 +7,6 @@ use anyhow::Result;
 use journal::JournalFollower;
 use protocol::log_scan::{self, LogCursor, PriorLog};
 use protocol::trading::session_in;
-use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup};
@@ -24,11 +23,10 @@ pub(super) struct ExchangeStandby {
 impl ExchangeStandby {
     pub(super) fn new(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Self> {
         book::map(parts, venue)?;
-        let sessions = parts.plan.trading().gateways_of(venue);
         Ok(Self {
             venue,
             market: Some(book::market(parts, venue)?),
-            reports: PublishedCounts::new(sessions.map(session_in), parts.attached)?,
+            reports: PublishedCounts::new([session_in(venue)].into_iter(), parts.attached)?,
             log: log_scan::prior_log(parts.attached, parts.plan, parts.thread)?,
             tally: book::log_cursor(parts.plan),
         })
@@ -47,11 +45,11 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn confirm(&self, state: &mut ExchangeReplica) {
-        state.confirm_sent(&self.reports.published());
+        state.confirm_sent(self.reports.published().into_iter().sum());
     }
 
     fn confirm_all(state: &mut ExchangeReplica) {
-        state.confirm_sent(&[u64::MAX; MAX_STRATEGIES]);
+        state.confirm_sent(u64::MAX);
     }
 
     fn poll_log(&mut self) {

@@ -111,7 +111,7 @@ fn orders_answered_once_despite_kills_of_all_roles() {
     let kills = "kill:engine@800ms; kill:exchange@1200ms; kill:strategy-1@1500ms; kill:engine@1502ms; \
                  kill:engine@2300ms; kill:exchange@2301ms; kill:strategy-0@2302ms; kill:exchange@3s";
     let two = &["--strategies", "2"][..];
-    let three = &["--strategies", "3", "--credentials", "2"][..];
+    let three = &["--strategies", "3"][..];
     for (isolation, journal, more) in
         [("process", "process", three), ("sandbox", "process", two), ("process", "group", two)]
     {
