@@ -20,7 +20,7 @@ named_enum! {
         Orchestrator = "orchestrator",
         /// Trades with a venue.
         Gateway = "gateway",
-        /// Matches orders: the venue's side of its gateways.
+        /// Matches orders: the venue's side of its gateway.
         Exchange = "exchange",
     }
 }

@@ -10,9 +10,9 @@ use system::named_enum;
 named_enum! {
     /// The thread and process in which an exchange runs.
     ExchangePlacement {
-        /// On the thread of its venue's first gateway.
+        /// On the thread of its venue's gateway.
         Gateway = "gateway",
-        /// On a thread of its own, in the process of its venue's first gateway.
+        /// On a thread of its own, in the process of its venue's gateway.
         Thread = "thread",
         /// In a process of its own.
         Process = "process",
