@@ -315,6 +315,8 @@ mod plan_bytes {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::kill::Scope;
+    use crate::limits::{LimitSetting, RiskControl};
     use crate::plan::tests::small_plan;
     use proptest::prelude::*;
     use shm::memory::Region;
@@ -322,7 +324,9 @@ mod tests {
     #[test]
     fn plan_round_trips_through_segment() {
         let launching = ControlWriter::new(Region::heap(1024).words());
-        let plan = small_plan();
+        let mut plan = small_plan();
+        let limit = LimitSetting { scope: Scope::Strategy(1), control: RiskControl::MaxPosition, value: 5 };
+        plan.trading_mut().limits.push(limit);
         launching.write_plan(&plan).unwrap();
         assert_eq!(launching.control().read_plan().unwrap(), plan);
     }

@@ -269,7 +269,7 @@ impl LimitSetting {
     }
 }
 
-/// Deserializes the limits of a plan, without those that only version 0.2 had.
+/// Deserializes the limits of a plan. Leaves out those that only version 0.2 had in a saved one.
 pub(crate) fn without_retired<'de, D: Deserializer<'de>>(plan: D) -> Result<Vec<LimitSetting>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -279,6 +279,9 @@ pub(crate) fn without_retired<'de, D: Deserializer<'de>>(plan: D) -> Result<Vec<
     }
     // Limits of a credential.
     const RETIRED: [&str; 4] = ["credential-rate", "credential-burst", "gross-exposure", "net-exposure"];
+    if !plan.is_human_readable() {
+        return Vec::deserialize(plan);
+    }
     let current = |saved| match saved {
         SavedLimit::Current(limit) => Some(Ok(limit)),
         SavedLimit::Other { control } if RETIRED.contains(&control.as_str()) => None,

@@ -2,11 +2,11 @@
 //! before and during a run.
 
 use super::duplicate::RecentOrders;
+use super::token_bucket::TokenBucket;
 use super::{Positions, Risk, RiskPlan};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::{LimitError, LimitSetting, OFF, RiskControl};
-use protocol::token_bucket::TokenBucket;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -9,6 +9,7 @@ mod exposure;
 mod limits;
 mod price;
 mod switches;
+mod token_bucket;
 
 pub use limits::SettingError;
 pub use protocol::reject::Reject;

@@ -140,6 +140,7 @@ fn plan_keys_of_last_release_are_ignored() {
             "\"credentials\": 1, \"max_waiting\": null, \"venue_limit\": 0, \"venue_limit_rejects\": false, ";
         let limit = "{\"scope\": {\"credential\": 0}, \"control\": \"credential-rate\", \"value\": 5}";
         let old = text.replacen("\"tells_release\":", &format!("{retired}\"tells_release\":"), 1);
+        let old = old.replacen("\"version\": 3", "\"version\": 2", 1);
         let old = old.replacen("\"limits\": []", &format!("\"limits\": [{limit}]"), 1);
         assert_eq!(old.matches(retired).count() + old.matches(limit).count(), 2);
         assert_eq!(read::<D>(old.as_bytes()).unwrap(), known);

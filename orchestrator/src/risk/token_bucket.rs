@@ -10,7 +10,7 @@ const PARTS: u32 = 8;
 
 /// A token bucket that limits a message rate; unlimited until its rate is set.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct TokenBucket {
+pub(crate) struct TokenBucket {
     /// When it is full again, in 1/256 ticks; in the past once it is full.
     full_at: u64,
     /// Time in which one token grows, in 1/256 ticks.
@@ -59,7 +59,7 @@ impl TokenBucket {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
