@@ -315,8 +315,10 @@ mod plan_bytes {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::codec;
     use crate::kill::Scope;
     use crate::limits::{LimitSetting, RiskControl};
+    use crate::plan::Plan;
     use crate::plan::tests::small_plan;
     use proptest::prelude::*;
     use shm::memory::Region;
@@ -329,6 +331,11 @@ mod tests {
         plan.trading_mut().limits.push(limit);
         launching.write_plan(&plan).unwrap();
         assert_eq!(launching.control().read_plan().unwrap(), plan);
+        // The version is first.
+        let mut other = codec::encode(&plan).unwrap();
+        other[0] = 2;
+        let error = codec::decode::<Plan>(&other).unwrap_err().to_string();
+        assert!(error.contains("a plan of version 2"), "{error}");
     }
 
     #[test]

@@ -471,10 +471,6 @@ pub(crate) mod tests {
         earlier["group"] = serde_json::Value::Null;
         earlier["workload"]["trading"]["credentials"] = 1.into();
         assert_eq!(serde_json::from_value::<Plan>(earlier).unwrap(), small_plan(), "keys that are gone");
-        let mut running = crate::codec::encode(&small_plan()).unwrap();
-        running[0] = 2;
-        let running = crate::codec::decode::<Plan>(&running).unwrap_err().to_string();
-        assert!(running.contains("a plan of version 2"), "{running}");
         let other = refused(&|plan| plan["workload"] = serde_json::json!({ "chess": {} }));
         assert!(other.contains("unknown variant `chess`"), "{other}");
         let missing = refused(&|plan| drop(plan.as_object_mut().unwrap().remove("version")));

@@ -53,9 +53,9 @@ reasons! {
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
     /// The strategy has already sent all orders that the plan has for that venue.
     NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
-    /// Retired with version 0.2: too many orders were open at the venue's gateway.
+    /// Last used by version 0.2: too many orders were open at the venue's gateway.
     VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
-    /// Retired with version 0.2: the gateway had reached the venue's message limit.
+    /// Last used by version 0.2: the gateway had reached the venue's message limit.
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
     /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
@@ -81,7 +81,7 @@ reasons! {
     OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
     /// The strategy sends faster than it may.
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
-    /// Retired with version 0.2: the strategies of a credential together sent too fast.
+    /// Last used by version 0.2: the strategies of a credential together sent too fast.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
     /// The maximum number of executions is reached: off until re-enabled.
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";

@@ -103,15 +103,15 @@ impl Exposures {
 
     pub(super) fn recompute(&mut self, positions: &Positions, strategies: usize, traded: &[Listing]) {
         (self.gross, self.long, self.short, self.max_gross_quantity) = (0, 0, 0, 0);
-        for instrument in 0..self.quantities.len() {
+        for (instrument, listing) in (0u16..).zip(traded) {
             let mut held = LongShort::default();
             for strategy in 0..strategies {
-                let account = positions.account(strategy, instrument as u16);
+                let account = positions.account(strategy, instrument);
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());
             }
-            self.quantities[instrument] = held;
-            self.add(held.gross(), held.long, held.short, traded[instrument].reference);
+            self.quantities[usize::from(instrument)] = held;
+            self.add(held.gross(), held.long, held.short, listing.reference);
             self.max_gross_quantity = self.max_gross_quantity.max(held.gross());
         }
         self.is_on = (self.max_gross, self.max_net) != (OFF, OFF);
