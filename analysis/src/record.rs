@@ -214,18 +214,10 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Returns the venues that were down in the outage, each once.
-    pub fn venues(&self, plan: &Plan) -> Vec<u16> {
-        let mut venues: Vec<u16> =
-            self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
-        venues.dedup();
-        venues
-    }
-
     /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
-    pub fn describe(&self, plan: &Plan) -> String {
+    pub fn describe(&self) -> String {
         let Self { process, pid, cause, .. } = self;
-        let venues: Vec<String> = self.venues(plan).iter().map(|venue| format!("venue-{venue}")).collect();
+        let venues: Vec<String> = self.gateways.iter().map(|venue| format!("venue-{venue}")).collect();
         format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
     }
 }

@@ -21,7 +21,7 @@ mod venue;
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
 pub use session::SessionVenue;
 pub use timer_wheel::TimerWheel;
-pub use validating::{MessageLimit, ValidatingSession, ValidationRules, VenueError};
+pub use validating::{ValidatingSession, ValidationRules, VenueError};
 pub use venue::{
     CancelSweep, OUTBOX_CAPACITY, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo,
 };
@@ -288,7 +288,6 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         slot.set(GatewayCounter::Stuck, session.stuck);
         slot.set(GatewayCounter::Refused, session.refused);
         slot.set(GatewayCounter::Disconnects, session.disconnects);
-        slot.set(GatewayCounter::Throttled, session.throttled);
     }
 }
 

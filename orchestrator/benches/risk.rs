@@ -22,14 +22,13 @@ const ROUNDS: usize = 401;
 const GAP: u64 = 1_000;
 
 /// A row: its name, and the controls that are on.
-const ROWS: [(&str, &[(RiskControl, u64)]); 13] = [
+const ROWS: [(&str, &[(RiskControl, u64)]); 12] = [
     ("off", &[]),
     ("off again", &[]),
     ("order volume", &[(RiskControl::MaxOrderVolume, 1 << 40)]),
     ("order value", &[(RiskControl::MaxOrderValue, 1 << 40)]),
     ("price collar", &[(RiskControl::PriceCollar, 1_000)]),
     ("message rate", &[(RiskControl::MessageRate, 1_000_000)]),
-    ("credential rate", &[(RiskControl::CredentialRate, 10_000_000)]),
     ("execution throttle", &[(RiskControl::MaxExecutions, 1 << 30)]),
     ("duplicate", &[(RiskControl::DuplicateWindow, 100_000)]),
     ("position", &[(RiskControl::MaxPosition, 1 << 60)]),
@@ -42,7 +41,6 @@ const ROWS: [(&str, &[(RiskControl, u64)]); 13] = [
             (RiskControl::MaxOrderValue, 1 << 40),
             (RiskControl::PriceCollar, 1_000),
             (RiskControl::MessageRate, 1_000_000),
-            (RiskControl::CredentialRate, 10_000_000),
             (RiskControl::MaxExecutions, 1 << 30),
             (RiskControl::DuplicateWindow, 100_000),
             (RiskControl::MaxPosition, 1 << 60),
@@ -70,7 +68,6 @@ fn row(name: &'static str, controls: &[(RiskControl, u64)]) -> Row {
         .map(|(control, value)| LimitSetting { scope: Scope::All, control: *control, value: *value })
         .collect();
     let setup = RiskSetup {
-        credentials: 2,
         instruments: &instruments,
         limits: &limits,
         ..RiskSetup::open_orders(STRATEGIES.into(), 4, 1_024)

@@ -193,8 +193,7 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                let gateway = self.core.gateway_index(order.id.strategy().into(), order.venue);
-                self.ledger.recall(gateway, &message)?;
+                self.ledger.recall(order.venue.into(), &message)?;
             }
             _ => {}
         }
@@ -208,7 +207,7 @@ fn recorded_answers(answers: &AtomicWords, commands: u64) -> impl Iterator<Item 
 }
 
 impl State for Replica {
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

@@ -17,7 +17,6 @@ use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
-const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
 fn replica() -> Replica {
@@ -29,7 +28,6 @@ fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(RiskControl::MessageRate, 100_000_000),
-        of(RiskControl::CredentialRate, 100_000_000),
         of(RiskControl::DuplicateWindow, 40),
         of(RiskControl::GrossExposure, 1 << 40),
         of(RiskControl::MaxLoss, 1 << 20),
@@ -43,12 +41,10 @@ fn core() -> Core {
         ..Instrument::default()
     };
     let setup = RiskSetup {
-        credentials: CREDENTIALS,
         instruments: &[instrument.clone(), instrument],
         limits: &limits,
         orders: &[40; STRATEGIES],
         venue_orders: &[30; STRATEGIES * VENUES],
-        gateway_limit: Some(25),
         resumable_gateways: &[false, true],
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
@@ -64,14 +60,13 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut next = [0u64; STRATEGIES];
     let mut epochs = [0u16; STRATEGIES];
     let mut dead = [0u8; STRATEGIES];
-    let mut gateways = [(0u16, 0u8); VENUES * CREDENTIALS];
+    let mut gateways = [(0u16, 0u8); VENUES];
     let mut sent: Vec<Order> = Vec::new();
     let mut commands = 0;
     let mut events = Vec::new();
     for (strategy, what, kind, price, quantity, flag) in drawn {
         let owner = usize::from(*strategy);
         let venue = u16::from(*kind) % VENUES as u16;
-        let gateway = venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16;
         let side = if *flag { Side::Buy } else { Side::Sell };
         let id = |sequence| OrderId::new(*strategy, epochs[owner], sequence);
         let input = match what {
@@ -105,7 +100,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                     number: 0,
                     is_last,
                 };
-                Input::Report { gateway: Some(gateway), message: report.to_message() }
+                Input::Report { gateway: Some(venue), message: report.to_message() }
             }
             10 if *kind < 3 => {
                 dead[owner] = (dead[owner] + 1) % 4;
@@ -123,18 +118,18 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 }
             }
             10 if *kind < 5 => {
-                let session = &mut gateways[usize::from(gateway)];
+                let session = &mut gateways[usize::from(venue)];
                 session.1 = (session.1 + 1) % 3;
                 match session.1 {
                     1 => {
                         let life = Incarnation { epoch: session.0, fenced: true };
-                        Input::GatewayLife { gateway, life }
+                        Input::GatewayLife { gateway: venue, life }
                     }
-                    2 => Input::GatewayDrained { gateway },
+                    2 => Input::GatewayDrained { gateway: venue },
                     _ => {
                         session.0 += 1;
                         let life = Incarnation { epoch: session.0, fenced: false };
-                        Input::GatewayLife { gateway, life }
+                        Input::GatewayLife { gateway: venue, life }
                     }
                 }
             }
@@ -148,7 +143,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                     0 => Scope::Strategy(*strategy),
                     1 => Scope::Venue(venue),
                     2 => Scope::Instrument(venue),
-                    _ => Scope::Credential(strategy % 2),
+                    _ => Scope::All,
                 };
                 let limit =
                     LimitSetting { scope: Scope::All, control: RiskControl::MaxOrderVolume, value: 1 << 19 };
@@ -256,12 +251,14 @@ fn forgetful_snapshot_is_detected() {
         ("positions", |saved, _| saved.core.0.positions.accounts.fill(Default::default())),
         ("kill switches", |saved, fresh| saved.core.0.risk.switches = fresh.0.risk.switches),
         ("whom it tells of them", |saved, _| saved.core.0.kills.clear()),
-        ("message rates", |saved, _| saved.core.0.risk.credentials.fill(Default::default())),
+        ("message rates", |saved, _| {
+            saved.core.0.risk.strategies.iter_mut().for_each(|row| row.messages = Default::default());
+        }),
         ("the reference price", |saved, fresh| saved.core.0.risk.traded = fresh.0.risk.traded),
         ("exposures", |saved, fresh| saved.core.0.risk.exposures = fresh.0.risk.exposures),
         ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
         ("which order is next", |saved, fresh| saved.core.0.sessions = fresh.0.sessions),
-        ("orders at gateways", |saved, _| saved.core.0.gateways.iter_mut().for_each(|of| of.open = 0)),
+        ("orders at gateways", |saved, fresh| saved.core.0.gateways = fresh.0.gateways),
         ("rejections", |saved, fresh| saved.core.0.rejected_by_reason = fresh.0.rejected_by_reason),
         ("checksums", |saved, _| saved.core.0.reported = Default::default()),
         ("how much was sent", |saved, _| {

@@ -41,7 +41,7 @@ pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// Offset of the process ids (words), one word for each process. The process id is in the lower
 /// half, the lower half of its start time (clock ticks since boot) in the upper half; 0 while the
 /// process is not started.
-pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_GATEWAYS;
+pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
 /// Offset of the plan (words): its length in bytes, then its bytes.
@@ -315,6 +315,10 @@ mod plan_bytes {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::codec;
+    use crate::kill::Scope;
+    use crate::limits::{LimitSetting, RiskControl};
+    use crate::plan::Plan;
     use crate::plan::tests::small_plan;
     use proptest::prelude::*;
     use shm::memory::Region;
@@ -322,9 +326,16 @@ mod tests {
     #[test]
     fn plan_round_trips_through_segment() {
         let launching = ControlWriter::new(Region::heap(1024).words());
-        let plan = small_plan();
+        let mut plan = small_plan();
+        let limit = LimitSetting { scope: Scope::Strategy(1), control: RiskControl::MaxPosition, value: 5 };
+        plan.trading_mut().limits.push(limit);
         launching.write_plan(&plan).unwrap();
         assert_eq!(launching.control().read_plan().unwrap(), plan);
+        // The version is first.
+        let mut other = codec::encode(&plan).unwrap();
+        other[0] = 2;
+        let error = codec::decode::<Plan>(&other).unwrap_err().to_string();
+        assert!(error.contains("a plan of version 2"), "{error}");
     }
 
     #[test]

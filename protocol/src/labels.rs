@@ -188,8 +188,6 @@ counters! {
         Refused = "refused", Orders, Total;
         /// Number of times the session went down.
         Disconnects = "disconnects", Sessions, Total;
-        /// Orders that were rejected because the venue's message limit was reached.
-        Throttled = "throttled", Orders, Total;
     }
 }
 

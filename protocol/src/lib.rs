@@ -48,7 +48,6 @@ pub mod supervision;
 pub mod tape;
 #[cfg(all(test, not(loom)))]
 mod tests;
-pub mod token_bucket;
 #[cfg(not(loom))]
 pub mod topology;
 #[cfg(not(loom))]

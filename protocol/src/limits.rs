@@ -3,7 +3,8 @@
 
 use crate::kill::Scope;
 use crate::reject::Reject;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 /// The value of a limit that is switched off.
@@ -61,8 +62,8 @@ impl LimitUnit {
 pub enum LimitDomain {
     /// Each strategy has its own.
     Strategy,
-    /// Each credential has its own.
-    Credential,
+    /// The run has one.
+    Run,
     /// Each instrument has its own.
     Instrument,
     /// Each account (a strategy in an instrument) has its own; set for a strategy, for an
@@ -76,7 +77,6 @@ impl LimitDomain {
         match scope {
             Scope::All => true,
             Scope::Strategy(_) => matches!(self, LimitDomain::Strategy | LimitDomain::Account),
-            Scope::Credential(_) => matches!(self, LimitDomain::Credential),
             Scope::Instrument(_) => matches!(self, LimitDomain::Instrument | LimitDomain::Account),
             Scope::Venue(_) => false,
         }
@@ -86,7 +86,7 @@ impl LimitDomain {
     pub const fn scopes(self) -> &'static str {
         match self {
             LimitDomain::Strategy => "all or a strategy",
-            LimitDomain::Credential => "all or a credential",
+            LimitDomain::Run => "all",
             LimitDomain::Instrument => "all or an instrument",
             LimitDomain::Account => "all, a strategy or an instrument",
         }
@@ -114,13 +114,18 @@ pub struct RiskControlInfo {
 }
 
 macro_rules! controls {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal: $domain:ident, $unit:ident, $min:literal to $max:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal: $domain:ident, $unit:ident, $min:literal to $max:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
         system::named_enum! {
             /// A pre-trade risk control, or a parameter of one.
             RiskControl { $($(#[$doc])* $variant = $name,)+ }
         }
 
         impl RiskControl {
+            /// Returns the code of the risk control in commands and logs.
+            pub const fn code(self) -> u8 {
+                match self { $(RiskControl::$variant => $code,)+ }
+            }
+
             /// Returns domain, unit and valid range of the control.
             pub const fn info(self) -> &'static RiskControlInfo {
                 match self {
@@ -147,78 +152,68 @@ const QUANTITY: u64 = crate::instrument::MAX_VALUE;
 const WINDOW: u64 = 3_600_000_000_000;
 const MANY: u64 = u32::MAX as u64;
 
+// The codes 7 and 8 belonged to limits of version 0.2 and are not given again.
 controls! {
     /// Maximum number of open orders of a strategy.
-    MaxOpenOrders = "max-open-orders": Strategy, Orders, 0 to MANY, Some(Reject::TooManyOpen),
+    MaxOpenOrders = 0, "max-open-orders": Strategy, Orders, 0 to MANY, Some(Reject::TooManyOpen),
         "", "orders that a strategy may have at its venues; never more than the plan has room for";
     /// The largest quantity of an order.
-    MaxOrderVolume = "max-order-volume": Account, Quantity, 0 to QUANTITY, Some(Reject::TooLarge),
+    MaxOrderVolume = 1, "max-order-volume": Account, Quantity, 0 to QUANTITY, Some(Reject::TooLarge),
         "RTS 6 Art. 15(1)(c)", "the largest quantity of an order";
     /// The largest value of an order.
-    MaxOrderValue = "max-order-value": Account, Cents, 0 to MONEY, Some(Reject::OrderValue),
+    MaxOrderValue = 2, "max-order-value": Account, Cents, 0 to MONEY, Some(Reject::OrderValue),
         "RTS 6 Art. 15(1)(b)", "the largest price times quantity; a market order counts at the reference price";
     /// The price collar, relative.
-    PriceCollar = "price-collar": Instrument, BasisPoints, 0 to 1_000_000, Some(Reject::PriceCollar),
+    PriceCollar = 3, "price-collar": Instrument, BasisPoints, 0 to 1_000_000, Some(Reject::PriceCollar),
         "RTS 6 Art. 15(1)(a)", "how far a price may be from the reference price, in basis points of it";
     /// The price collar, absolute.
-    PriceCollarTicks = "price-collar-ticks": Instrument, Ticks, 0 to 1_000_000_000, Some(Reject::PriceCollar),
+    PriceCollarTicks = 4, "price-collar-ticks": Instrument, Ticks, 0 to 1_000_000_000, Some(Reject::PriceCollar),
         "RTS 6 Art. 15(1)(a)", "the same in ticks; with both the narrower one counts";
     /// Messages a second of a strategy.
-    MessageRate = "message-rate": Strategy, PerSecond, 1 to 1_000_000_000, Some(Reject::MessageRate),
+    MessageRate = 5, "message-rate": Strategy, PerSecond, 1 to 1_000_000_000, Some(Reject::MessageRate),
         "RTS 6 Art. 15(1)(d)", "messages a second of a strategy in the long run";
     /// The burst of a strategy.
-    MessageBurst = "message-burst": Strategy, Messages, 1 to 1_000_000, None,
+    MessageBurst = 6, "message-burst": Strategy, Messages, 1 to 1_000_000, None,
         "", "messages that a strategy may send at once; off: a tenth of a second's";
-    /// Messages a second of a credential.
-    CredentialRate = "credential-rate": Credential, PerSecond, 1 to 1_000_000_000, Some(Reject::CredentialRate),
-        "RTS 6 Art. 15(1)(d)", "messages a second of all strategies of a credential";
-    /// The burst of a credential.
-    CredentialBurst = "credential-burst": Credential, Messages, 1 to 1_000_000, None,
-        "", "messages that they may send at once; off: a tenth of a second's";
     /// The repeated-execution throttle.
-    MaxExecutions = "max-executions": Account, Executions, 0 to MANY, Some(Reject::ExecutionThrottle),
+    MaxExecutions = 9, "max-executions": Account, Executions, 0 to MANY, Some(Reject::ExecutionThrottle),
         "RTS 6 Art. 15(3)", "executions after which an account is off until somebody revives its strategy, its instrument or all";
     /// The window of the duplicate check.
-    DuplicateWindow = "duplicate-window": Strategy, Nanoseconds, 1 to WINDOW, Some(Reject::Duplicate),
+    DuplicateWindow = 10, "duplicate-window": Strategy, Nanoseconds, 1 to WINDOW, Some(Reject::Duplicate),
         "SEC 15c3-5(c)(1)(ii)", "how long the same instrument, side, price and quantity counts as a duplicate of one of the strategy's last eight orders";
     /// The largest position.
-    MaxPosition = "max-position": Account, Quantity, 0 to QUANTITY, Some(Reject::Position),
+    MaxPosition = 11, "max-position": Account, Quantity, 0 to QUANTITY, Some(Reject::Position),
         "SEC 15c3-5(c)(1)(i)", "the largest position, long or short, with all that is open on one side filled";
-    /// The largest gross exposure of a credential.
-    GrossExposure = "max-gross-exposure": Credential, Cents, 0 to MONEY, Some(Reject::GrossExposure),
+    /// The largest gross exposure of the run.
+    GrossExposure = 12, "max-gross-exposure": Run, Cents, 0 to MONEY, Some(Reject::GrossExposure),
         "SEC 15c3-5(c)(1)(i)", "the sum over the instruments of the largest position that can come of what is open, at reference prices";
-    /// The largest net exposure of a credential.
-    NetExposure = "max-net-exposure": Credential, Cents, 0 to MONEY, Some(Reject::NetExposure),
+    /// The largest net exposure of the run.
+    NetExposure = 13, "max-net-exposure": Run, Cents, 0 to MONEY, Some(Reject::NetExposure),
         "SEC 15c3-5(c)(1)(i)", "the same with long and short instruments set off against each other";
     /// A restricted instrument.
-    Restricted = "restricted": Account, Switch, 1 to 1, Some(Reject::Restricted),
+    Restricted = 14, "restricted": Account, Switch, 1 to 1, Some(Reject::Restricted),
         "SEC 15c3-5(c)(2)(ii)", "no new orders in the instrument, or none of the strategy";
     /// The loss above which a strategy is killed.
-    MaxLoss = "max-loss": Strategy, Cents, 0 to MONEY, None,
+    MaxLoss = 15, "max-loss": Strategy, Cents, 0 to MONEY, None,
         "RTS 6 Art. 12 and 15(4)", "a loss, realised and not, at reference prices: above it the strategy's kill switch is turned on";
     /// The message rate above which a strategy is killed.
-    KillMessageRate = "kill-message-rate": Strategy, PerSecond, 1 to 1_000_000_000, None,
+    KillMessageRate = 16, "kill-message-rate": Strategy, PerSecond, 1 to 1_000_000_000, None,
         "RTS 6 Art. 12", "messages a second, refused ones too, above which the strategy's kill switch is turned on";
     /// The number of rejections above which a strategy is killed.
-    MaxRejections = "max-rejections": Strategy, Rejections, 0 to MANY, None,
+    MaxRejections = 17, "max-rejections": Strategy, Rejections, 0 to MANY, None,
         "RTS 6 Art. 12", "rejections within a window, above which the strategy's kill switch is turned on";
     /// The window in which rejections are counted.
-    RejectionWindow = "rejection-window": Strategy, Nanoseconds, 1 to WINDOW, None,
+    RejectionWindow = 18, "rejection-window": Strategy, Nanoseconds, 1 to WINDOW, None,
         "", "the window in which rejections are counted, from the first of them on; off: a second";
     /// Whether the death of a strategy turns its kill switch on.
-    KillOnDeath = "kill-on-death": Strategy, Switch, 1 to 1, None,
+    KillOnDeath = 19, "kill-on-death": Strategy, Switch, 1 to 1, None,
         "RTS 6 Art. 12", "the death of the strategy turns its kill switch on: the next incarnation is refused until it is revived";
 }
 
 impl RiskControl {
-    /// Returns the code of the risk control in commands and logs, from 0.
-    pub const fn code(self) -> u8 {
-        self as u8
-    }
-
     /// Returns the risk control with this code.
     pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+        Self::ALL.iter().copied().find(|control| control.code() == code)
     }
 }
 
@@ -274,6 +269,29 @@ impl LimitSetting {
     }
 }
 
+/// Deserializes the limits of a plan. Leaves out those that only version 0.2 had in a saved one.
+pub(crate) fn without_retired<'de, D: Deserializer<'de>>(plan: D) -> Result<Vec<LimitSetting>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum SavedLimit {
+        Current(LimitSetting),
+        Other { control: String },
+    }
+    // Limits of a credential.
+    const RETIRED: [&str; 4] = ["credential-rate", "credential-burst", "gross-exposure", "net-exposure"];
+    if !plan.is_human_readable() {
+        return Vec::deserialize(plan);
+    }
+    let current = |saved| match saved {
+        SavedLimit::Current(limit) => Some(Ok(limit)),
+        SavedLimit::Other { control } if RETIRED.contains(&control.as_str()) => None,
+        SavedLimit::Other { control } => {
+            Some(Err(D::Error::custom(format!("an invalid limit of {control:?}"))))
+        }
+    };
+    Vec::deserialize(plan)?.into_iter().filter_map(current).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,7 +304,9 @@ mod tests {
             let record = control.info();
             assert!(record.min <= record.max && record.max < OFF && !record.meaning.is_empty());
         }
-        assert_eq!(RiskControl::from_code(RiskControl::ALL.len() as u8), None);
+        for code in [7, 8, 20] {
+            assert_eq!(RiskControl::from_code(code), None);
+        }
     }
 
     #[test]
@@ -296,7 +316,7 @@ mod tests {
         assert_eq!(setting(Scope::Strategy(3), rate, 1), Ok(()));
         assert_eq!(setting(Scope::All, rate, OFF), Ok(()));
         assert_eq!(setting(Scope::All, rate, 0), Err(LimitError::Value { control: rate, value: 0 }));
-        let scope = Scope::Credential(1);
+        let scope = Scope::Instrument(1);
         assert_eq!(setting(scope, rate, 5), Err(LimitError::Scope { control: rate, scope }));
         for control in RiskControl::ALL {
             let record = control.info();

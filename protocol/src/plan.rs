@@ -10,7 +10,7 @@ mod version;
 use crate::gaps::MAX_SLEEPS;
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
-use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
+use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{ExchangePlacement, Journaling, OrderSequence, Pacing, Trading, Workload};
 use core::fmt;
 pub use fault::FaultKind;
@@ -259,8 +259,8 @@ pub enum PlanError {
     Venues(u64),
     /// No gateway, or too many gateways and exchanges.
     #[error(
-        "{0} gateways and exchanges: a run holds 1 to {MAX_GATEWAYS}, a gateway for each venue and credential, an exchange for \
-         each venue that is a book"
+        "{0} gateways and exchanges: a run holds 1 to {MAX_VENUES}, a gateway for each venue, an exchange for each venue that \
+         is a book"
     )]
     Gateways(u64),
     /// An invalid capacity of a ring.
@@ -334,13 +334,10 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue, or a
-    /// message limit. Such a gateway closes orders that the venue does not answer, and rejects
-    /// orders above the limit.
-    pub fn validates_venue(&self, gateway: u16) -> bool {
-        let trading = self.trading();
-        let venue = FaultTarget::Venue(trading.venue_of(gateway));
-        trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
+    /// Returns `true` if a gateway validates its venue: the plan has a fault for the venue. Such a
+    /// gateway closes orders that the venue does not answer.
+    pub fn validates_venue(&self, venue: u16) -> bool {
+        self.faults.iter().any(|fault| fault.target == FaultTarget::Venue(venue))
     }
 
     /// Returns the link of the plan with this name.
@@ -457,10 +454,12 @@ pub(crate) mod tests {
             serde_json::from_value::<Plan>(saved).unwrap_err().to_string()
         };
         let old = refused(&|plan| plan["version"] = 1.into());
-        assert!(old.contains("a plan of version 1, and this program reads version 2"), "{old}");
+        assert!(old.contains("a plan of version 1, and this program reads version 3"), "{old}");
         let mut earlier = saved.clone();
+        earlier["version"] = 2.into();
         earlier["group"] = serde_json::Value::Null;
         earlier["workload"]["trading"]["laps"] = 1.into();
+        earlier["workload"]["trading"]["credentials"] = 1.into();
         assert_eq!(serde_json::from_value::<Plan>(earlier).unwrap(), small_plan(), "keys that are gone");
         let other = refused(&|plan| plan["workload"] = serde_json::json!({ "chess": {} }));
         assert!(other.contains("unknown variant `chess`"), "{other}");

@@ -47,16 +47,15 @@ reasons! {
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     /// The price is negative.
     BadPrice = 4, 99, "bad-price", "the price is negative";
-    /// A kill switch is on for the strategy, its credential, the venue, the instrument or all
-    /// orders.
+    /// A kill switch is on for the strategy, the venue, the instrument or all orders.
     Killed = 5, 21, "killed", "a kill switch is on";
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
     /// The strategy has already sent all orders that the plan has for that venue.
     NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
-    /// The venue's gateway accepts no orders now, and the pending queue is full.
+    /// Last used by version 0.2: too many orders were open at the venue's gateway.
     VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
-    /// The gateway has reached the venue's message limit.
+    /// Last used by version 0.2: the gateway had reached the venue's message limit.
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
     /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
@@ -82,7 +81,7 @@ reasons! {
     OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
     /// The strategy sends faster than it may.
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
-    /// The strategies of its credential together send faster than they may.
+    /// Last used by version 0.2: the strategies of a credential together sent too fast.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
     /// The maximum number of executions is reached: off until re-enabled.
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
@@ -90,10 +89,10 @@ reasons! {
     Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";
     /// If all open orders were filled, the position would exceed its limit.
     Position = 25, 3, "position", "the position could exceed its limit";
-    /// If all open orders were filled, the credential's gross exposure would exceed its limit.
-    GrossExposure = 26, 25, "gross-exposure", "the credential's gross exposure could exceed its limit";
-    /// If all open orders were filled, the credential's net exposure would exceed its limit.
-    NetExposure = 27, 25, "net-exposure", "the credential's net exposure could exceed its limit";
+    /// If all open orders were filled, the run's gross exposure would exceed its limit.
+    GrossExposure = 26, 25, "gross-exposure", "the gross exposure could exceed its limit";
+    /// If all open orders were filled, the run's net exposure would exceed its limit.
+    NetExposure = 27, 25, "net-exposure", "the net exposure could exceed its limit";
     /// Price, quantity or the open quantity are too large to be added.
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
     /// A replace with another instrument than that of its target.

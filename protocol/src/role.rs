@@ -18,9 +18,9 @@ named_enum! {
         Strategy = "strategy",
         /// The central event loop of the engine.
         Orchestrator = "orchestrator",
-        /// Trades with a venue, for one credential.
+        /// Trades with a venue.
         Gateway = "gateway",
-        /// Matches orders: the venue's side of its gateways.
+        /// Matches orders: the venue's side of its gateway.
         Exchange = "exchange",
     }
 }
@@ -32,8 +32,7 @@ pub enum Role {
     Strategy(u16),
     /// The central event loop of the engine.
     Orchestrator,
-    /// The gateway with this index: of a venue and a credential, see
-    /// [`Trading::gateway`](crate::workload::Trading::gateway).
+    /// The gateway of the venue with this index.
     Gateway(u16),
     /// The exchange that is the venue with this index.
     Exchange(u16),

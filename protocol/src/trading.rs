@@ -8,7 +8,7 @@ use crate::plan::{
     Technique, ThreadPlan, Threading, Trading, Workload, ensure,
 };
 use crate::role::Role;
-use crate::wire::{MAX_GATEWAYS, MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
+use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
 use crate::workload::ExchangePlacement;
 
 /// The name of the submit hand-off: strategies to orchestrator.
@@ -32,7 +32,7 @@ pub fn session_out(gateway: u16) -> String {
     format!("session-out-{gateway}")
 }
 
-/// Returns the name of the 1→1 link from an exchange to one of its gateways.
+/// Returns the name of the 1→1 link from an exchange to its gateway.
 pub fn session_in(gateway: u16) -> String {
     format!("session-in-{gateway}")
 }
@@ -95,22 +95,19 @@ impl Plan {
     fn trading_links(&self) -> Vec<LinkPlan> {
         let trading = self.trading();
         let strategies = (0..trading.strategies).map(Role::Strategy);
-        let gateways = (0..trading.gateways()).map(Role::Gateway);
+        let gateways = (0..trading.venues).map(Role::Gateway);
         let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
         let inboxes =
-            (0..trading.gateways()).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+            (0..trading.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
         for venue in trading.books() {
-            let exchange = Role::Exchange(venue);
-            for gateway in trading.gateways_of(venue) {
-                let role = Role::Gateway(gateway);
-                links.push(LinkPlan::one_to_one(session_out(gateway), role, exchange, slots));
-                links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
-            }
+            let (gateway, exchange) = (Role::Gateway(venue), Role::Exchange(venue));
+            links.push(LinkPlan::one_to_one(session_out(venue), gateway, exchange, slots));
+            links.push(LinkPlan::one_to_one(session_in(venue), exchange, gateway, slots));
         }
         let returns = (0..trading.strategies)
             .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
@@ -122,7 +119,7 @@ impl Plan {
     /// processes in the order of their threads.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
-        let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
+        let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();
         let one = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(one).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
@@ -142,8 +139,7 @@ impl Plan {
             }
         }
         for venue in trading.books() {
-            let first = Role::Gateway(trading.gateway(venue, 0));
-            let host = threads.iter_mut().find(|(_, roles)| roles.contains(&first));
+            let host = threads.iter_mut().find(|(_, roles)| roles.contains(&Role::Gateway(venue)));
             match (trading.exchange, host) {
                 (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
                 _ => threads.push(one(Role::Exchange(venue))),
@@ -172,9 +168,10 @@ impl Plan {
             let roles = &self.threads[thread as usize].roles;
             let name = match (roles[0], self.placement) {
                 (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
-                    // In the process of its venue's first gateway.
-                    let first = Role::Gateway(trading.gateway(venue, 0));
-                    let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
+                    // In the process of its venue's gateway.
+                    let holds = |process: &&ProcessPlan| {
+                        self.roles_of(process).any(|role| role == Role::Gateway(venue))
+                    };
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some("engine".into()),
@@ -199,9 +196,8 @@ impl Plan {
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));
         }
-        let gateways = usize::from(trading.venues) * usize::from(trading.credentials);
-        let gateways = gateways + trading.books().count();
-        if trading.credentials == 0 || !(1..=MAX_GATEWAYS).contains(&gateways) {
+        let gateways = venues + trading.books().count();
+        if gateways > MAX_VENUES {
             return Err(PlanError::Gateways(gateways as u64));
         }
         if !trading.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&trading.capacity) {
@@ -224,7 +220,7 @@ impl Plan {
         )?;
         ensure(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
         let mut wanted =
-            (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
+            (0..trading.strategies).map(Role::Strategy).chain((0..trading.venues).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         let mut exchanges = trading.books().map(Role::Exchange);
         ensure(
@@ -289,7 +285,7 @@ mod tests {
     #[test]
     fn exchange_runs_where_it_is_placed() {
         let plan = |exchange, placement, isolation| {
-            let mut trading = Trading { credentials: 2, exchange, ..Trading::new(3, 2) };
+            let mut trading = Trading { exchange, ..Trading::new(3, 2) };
             trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
             Plan { threading: Threading::Shared, placement, isolation, ..Plan::for_trading(trading) }
                 .arranged()
@@ -307,8 +303,7 @@ mod tests {
             (
                 ExchangePlacement::Thread,
                 Placement::EachGateway,
-                "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1] gateway-2[gateway-2 exchange-1] \
-                 gateway-3[gateway-3]",
+                "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1 exchange-1]",
             ),
         ] {
             let plan = plan(exchange, placement, Isolation::Process);
@@ -317,10 +312,10 @@ mod tests {
         }
         let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process);
         let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
-        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-2", None));
+        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-1", None));
         let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
-        assert!(links.contains(&"session-out-2") && links.contains(&"session-in-3"), "{links:?}");
-        assert!(!links.contains(&"session-out-1"), "{links:?}");
+        assert!(links.contains(&"session-out-1") && links.contains(&"session-in-1"), "{links:?}");
+        assert!(!links.contains(&"session-out-0"), "{links:?}");
     }
 
     #[test]

@@ -10,9 +10,9 @@ use system::named_enum;
 named_enum! {
     /// The thread and process in which an exchange runs.
     ExchangePlacement {
-        /// On the thread of its venue's first gateway.
+        /// On the thread of its venue's gateway.
         Gateway = "gateway",
-        /// On a thread of its own, in the process of its venue's first gateway.
+        /// On a thread of its own, in the process of its venue's gateway.
         Thread = "thread",
         /// In a process of its own.
         Process = "process",
@@ -81,10 +81,6 @@ pub struct Trading {
     /// The kinds of venues by name, at least one, assigned round-robin: [`Trading::DELAY_VENUE`],
     /// [`Trading::BOOK`], or kinds that the program has registered.
     pub venue_kinds: Vec<String>,
-    /// Number of credentials, at least one, assigned to strategies round-robin. Each venue has a
-    /// gateway for each credential, at most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in
-    /// all.
-    pub credentials: u16,
     /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
     /// The journaling of exchanges and engine.
@@ -106,10 +102,6 @@ pub struct Trading {
     pub capacity: u32,
     /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// Maximum number of open orders at one gateway; further ones are rejected. `None`: only the
-    /// strategies' limits apply.
-    #[serde(default)]
-    pub max_waiting: Option<u32>,
     /// Maximum number of orders that a gateway holds at once; beyond that it reads no more from its
     /// inbox.
     pub max_held: u32,
@@ -117,12 +109,6 @@ pub struct Trading {
     /// nanoseconds, if there is a session. 0: the longest delay plus one second.
     #[serde(default)]
     pub venue_timeout_ns: u64,
-    /// Maximum number of messages per second that a venue accepts; 0: unlimited.
-    #[serde(default)]
-    pub venue_limit: u32,
-    /// `true` if orders above that limit are rejected; otherwise they are queued.
-    #[serde(default)]
-    pub venue_limit_rejects: bool,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
     /// Number of orders scheduled for each strategy.
@@ -148,7 +134,7 @@ pub struct Trading {
     pub instruments: Vec<Instrument>,
     /// The limits in the order in which they apply: a later one overrides an earlier one. Limits
     /// set by commands apply after them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::limits::without_retired")]
     pub limits: Vec<LimitSetting>,
 }
 
@@ -180,7 +166,6 @@ impl Trading {
             venues,
             strategy_kinds: vec![Self::PLAYER.into()],
             venue_kinds: vec![Self::DELAY_VENUE.into()],
-            credentials: 1,
             exchange: ExchangePlacement::Gateway,
             journal: Journaling::None,
             opening_book: None,
@@ -189,10 +174,7 @@ impl Trading {
             market_data: false,
             capacity: 64,
             max_open: 64,
-            max_waiting: None,
             venue_timeout_ns: 0,
-            venue_limit: 0,
-            venue_limit_rejects: false,
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
@@ -262,31 +244,6 @@ impl Trading {
         kind_at(&self.venue_kinds, index)
     }
 
-    /// Returns the number of gateways: one for each venue and credential.
-    pub const fn gateways(&self) -> u16 {
-        self.venues.saturating_mul(self.credentials)
-    }
-
-    /// Returns the number of the credential with which a strategy's orders are sent to venues.
-    pub const fn credential_of(&self, strategy: u16) -> u16 {
-        strategy % if self.credentials == 0 { 1 } else { self.credentials }
-    }
-
-    /// Returns the index of the gateway to a venue for a credential.
-    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
-        venue * self.credentials + credential
-    }
-
-    /// Returns the venue that a gateway trades at.
-    pub const fn venue_of(&self, gateway: u16) -> u16 {
-        gateway / if self.credentials == 0 { 1 } else { self.credentials }
-    }
-
-    /// Returns the gateways that trade at a venue.
-    pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
-        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
-    }
-
     /// Returns `true` if the venue is an exchange.
     pub fn is_book(&self, venue: u16) -> bool {
         self.venue_kind(venue) == Self::BOOK
@@ -308,14 +265,12 @@ impl Trading {
     }
 
     /// Returns the number of orders to one gateway for which the orchestrator allocates queue
-    /// memory. That is all open orders of its credential's strategies, and at most
-    /// [`Trading::MAX_WAITING_ORDERS`] for all gateways together.
-    pub fn pending_capacity(&self, gateway: u16) -> usize {
-        let is_its = |strategy: &u16| self.credential_of(*strategy) == gateway % self.credentials.max(1);
-        let strategies = (0..self.strategies).filter(is_its).map(usize::from);
-        let open = strategies.filter_map(|strategy| self.orders.get(strategy));
+    /// memory. That is all open orders, and at most [`Trading::MAX_WAITING_ORDERS`] for all
+    /// gateways together.
+    pub fn pending_capacity(&self) -> usize {
+        let open = self.orders.iter().take(self.strategies.into());
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
-        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
+        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.venues.max(1))) as usize
     }
 
     /// Returns the number of orders of all strategies together (saturating).

@@ -43,13 +43,13 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
-    let Some(resume_point) = recovered::gateway_resume_point(parts.attached, context.gateway) else {
-        let out = parts.attached.sender(&session_out(context.gateway))?;
-        let reports = parts.attached.receiver(&session_in(context.gateway))?;
+    let Some(resume_point) = recovered::gateway_resume_point(parts.attached, context.venue) else {
+        let out = parts.attached.sender(&session_out(context.venue))?;
+        let reports = parts.attached.receiver(&session_in(context.venue))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
-    let out = parts.attached.resume_sender(&session_out(context.gateway))?;
-    let mut reports = parts.attached.resume_receiver(&session_in(context.gateway))?;
+    let out = parts.attached.resume_sender(&session_out(context.venue))?;
+    let mut reports = parts.attached.resume_receiver(&session_in(context.venue))?;
     reports.skip_to(resume_point.completed);
     Ok(SessionVenue::new(out, bell, reports)
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
@@ -62,14 +62,11 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let capacity = trading.max_held as usize;
     let takeover = Takeover::from_attached(parts.attached);
     let kept = standby_slot(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut sessions = Vec::new();
-    for gateway in trading.gateways_of(venue) {
-        // In the place of a predecessor, if there was one; else the same as a first one.
-        let orders = parts.attached.resume_receiver(&session_out(gateway))?;
-        let reports = parts.attached.resume_sender(&session_in(gateway))?;
-        let bell = bell_of(parts.attached, plan, thread, Role::Gateway(gateway))?;
-        sessions.push(SessionEnd::new(orders, reports, bell, capacity));
-    }
+    // In the place of a predecessor, if there was one; else the same as a first one.
+    let orders = parts.attached.resume_receiver(&session_out(venue))?;
+    let reports = parts.attached.resume_sender(&session_in(venue))?;
+    let bell = bell_of(parts.attached, plan, thread, Role::Gateway(venue))?;
+    let session = SessionEnd::new(orders, reports, bell, capacity);
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let trades = tape.0.total_trades();
@@ -79,7 +76,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
         false => None,
     };
     let Some(options) = journal_options(trading) else {
-        return Ok(ExchangeAgent::new(market(parts, venue)?, sessions, tape).with_market_board(board));
+        return Ok(ExchangeAgent::new(market(parts, venue)?, session, tape).with_market_board(board));
     };
     totals.scan(&segments::log(parts.attached, &thread.name)?);
     let mut watermarks = log_watermarks(&totals, trades);
@@ -94,7 +91,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
         None => (ExchangeReplica::new(market(parts, venue)?, time), None),
     };
     let journal = (folder.as_path(), &takeover.journal_options(options));
-    let agent = replica.promote(reader, journal, &watermarks, (sessions, tape, board));
+    let agent = replica.promote(reader, journal, &watermarks, (session, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
     takeover.on_journal_open(&folder, agent.watermark());
     Ok(agent)
@@ -117,7 +114,7 @@ pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
 }
 
-/// Creates what an exchange needs from the plan: instruments, capacity, sessions and board.
+/// Creates what an exchange needs from the plan: instruments, capacity and recorded flow.
 pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<MarketSetup> {
     let trading = parts.plan.trading();
     let capacity = trading.max_held as usize;
@@ -127,17 +124,15 @@ pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Mark
         OrderSequence::Arrival => None,
         OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(parts, venue)?)),
     };
-    let (instruments, sessions) = (instruments.len() as u16, trading.gateways_of(venue).count());
-    Ok(MarketSetup { venue, exchange, instruments, sessions, capacity, sequencer: script })
+    let instruments = instruments.len() as u16;
+    Ok(MarketSetup { venue, exchange, instruments, capacity, sequencer: script })
 }
 
 /// Maps the segments that a venue's exchange will use.
 pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
-    for gateway in parts.plan.trading().gateways_of(venue) {
-        // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
-        parts.attached.receiver(&session_out(gateway))?;
-        parts.attached.sender(&session_in(gateway))?;
-    }
+    // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
+    parts.attached.receiver(&session_out(venue))?;
+    parts.attached.sender(&session_in(venue))?;
     parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if parts.plan.trading().market_data {
         segments::market_writer(parts.attached, parts.plan, venue)?;

@@ -238,16 +238,13 @@ fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsW
 pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
-    let resumable: Vec<bool> =
-        (0..trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
+    let resumable: Vec<bool> = (0..trading.venues).map(|gateway| plan.can_resume_gateway(gateway)).collect();
     let setup = RiskSetup {
-        credentials: trading.credentials.into(),
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
         orders: &trading.orders,
         venue_orders: &trading.venue_orders,
-        gateway_limit: trading.max_waiting.map(u64::from),
         resumable_gateways: &resumable,
         ..RiskSetup::open_orders(strategies, venues, trading.max_open.into())
     };
@@ -265,10 +262,10 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
         false => attached.sender(&what),
     };
     let mut inboxes = Vec::new();
-    for gateway in 0..trading.gateways() {
+    for gateway in 0..trading.venues {
         let ring = end(inbox(gateway), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
-        inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
+        inboxes.push(Sender::new(ring, bell, trading.pending_capacity()));
     }
     let mut returns = Vec::new();
     for index in 0..trading.strategies {
@@ -308,8 +305,7 @@ fn gateway_through<P: Producer, V: Venue>(
     let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let context = VenueContext {
-        venue: trading.venue_of(index),
-        gateway: index,
+        venue: index,
         venues: trading.venues,
         strategies: trading.strategies,
         max_held: trading.max_held as usize,

@@ -46,7 +46,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let (followed, mut totals) = recovered::take_standby(attached).unwrap_or_default();
     totals.scan(&logged);
     let mut watermarks = recovered::watermarks_in_log(&totals);
-    for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
+    for gateway in (0..plan.trading().venues).filter(|_| is_restartable) {
         watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
         let left = attached.resume_sender(&inbox(gateway))?.published();
@@ -93,7 +93,7 @@ pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Resu
 /// Maps the segments that the engine's threads will use.
 pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
-    for gateway in 0..trading.gateways() {
+    for gateway in 0..trading.venues {
         // Not as a successor, which repairs the ring: the running engine uses it.
         attached.sender(&session_out(gateway))?;
         attached.receiver(&session_in(gateway))?;

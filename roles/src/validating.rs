@@ -4,7 +4,7 @@
 use super::role_context::{RoleContext, VenueBuilder};
 use crate::faults::venue::FaultyVenue;
 use anyhow::Result;
-use gateway::{MessageLimit, ValidatingSession, ValidationRules, Venue, VenueContext};
+use gateway::{ValidatingSession, ValidationRules, Venue, VenueContext};
 
 /// Maximum silence of a venue about an order beyond the longest delay, in nanoseconds.
 const SILENCE_NS: u64 = 1_000_000_000;
@@ -22,9 +22,7 @@ pub(super) fn validating_session<V: Venue>(
         0 => trading.max_delay_ns.saturating_add(SILENCE_NS),
         ns => ns,
     };
-    let limit = (trading.venue_limit > 0)
-        .then_some(MessageLimit { per_second: trading.venue_limit, rejects: trading.venue_limit_rejects });
     let max_held = context.max_held;
     let venue = FaultyVenue::new(make(parts, context)?, context, &plan.faults, max_held);
-    Ok(ValidatingSession::new(venue, ValidationRules { silence_ns, limit, max_held }))
+    Ok(ValidatingSession::new(venue, ValidationRules { silence_ns, max_held }))
 }

@@ -29,7 +29,7 @@ fn setup(open: usize) -> MarketSetup {
     let capacity = open + 1000;
     let exchange =
         Exchange::new(&[Instrument::default()], Capacity::for_orders(capacity)).expect("a plain exchange");
-    MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, capacity, sequencer: None }
+    MarketSetup { venue: 0, exchange, instruments: 1, capacity, sequencer: None }
 }
 
 /// Returns `true` if a record is a cancel: after the first `open` orders, eight cancels of the
@@ -97,7 +97,7 @@ fn comes_back(case: RecoveryCase<'_>) -> (Duration, u64) {
     write(&case);
     let world = World::new(case.records, case.open);
     let follower = case.followed(|| replica(open)).map(|mut follower| {
-        follower.state.confirm_sent(&[u64::MAX]);
+        follower.state.confirm_sent(u64::MAX);
         follower
     });
     let begun = Instant::now();
@@ -106,7 +106,7 @@ fn comes_back(case: RecoveryCase<'_>) -> (Duration, u64) {
         None => (self::replica(open), None),
     };
     let watermarks = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
-    let ends = (vec![world.session(open)], NoTape, None);
+    let ends = (world.session(open), NoTape, None);
     let agent = replica.promote(reader, (case.folder, &options()), &watermarks, ends).expect("it comes back");
     let took = begun.elapsed();
     (took, agent.open_orders() as u64)
@@ -118,7 +118,7 @@ fn write(case: &RecoveryCase<'_>) {
     for number in 0..case.records {
         writer.append(&record(number, case.open)).expect("room");
         if case.snapshot == Some(number + 1) {
-            case.snapshot(replica(case.open as usize), |state| state.confirm_sent(&[u64::MAX]));
+            case.snapshot(replica(case.open as usize), |state| state.confirm_sent(u64::MAX));
         }
     }
     writer.close().expect("written");

@@ -1,4 +1,5 @@
-//! The agent of an exchange: sessions with gateways around a market, with a write-ahead journal.
+//! The agent of an exchange: a session with its gateway around a market, with a write-ahead
+//! journal.
 //!
 //! ```text
 //!  take ─▶ stamp ─▶ journal ─▶ release slot ─▶ match ─▶ (await group commit) ─▶ stamp ─▶ send
@@ -7,7 +8,7 @@
 //! journal is still in the session's ring, and the journal is replayed by the successor
 //! ([`crate::recovery`]), which sends only what the predecessor has not sent.
 
-use crate::apply::{SessionCounters, apply_message};
+use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
 use crate::market_board::{MarketBoard, WrittenVersion};
@@ -24,7 +25,7 @@ use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
 
-/// Maximum number of instructions that one duty cycle takes from each session.
+/// Maximum number of instructions that one duty cycle takes from the session.
 const BATCH: usize = 16;
 
 /// The receiver of an exchange's trades, and of its books at the end of trading. It gets the books
@@ -37,7 +38,7 @@ pub trait TradeTape: Send {
     fn close(&mut self, exchange: &Exchange);
 }
 
-/// The agent of an exchange, with its market, its sessions with gateways and its journal.
+/// The agent of an exchange, with its market, its session with its gateway and its journal.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
     pub(crate) outputs: Outputs<T>,
@@ -50,16 +51,14 @@ pub struct ExchangeAgent<T> {
     failed: Option<String>,
 }
 
-/// The outputs of an exchange: reports to sessions, trades to the tape, and market data.
+/// The outputs of an exchange: reports to its gateway, trades to the tape, and market data.
 pub(crate) struct Outputs<T> {
-    /// The sessions, by credential.
-    pub sessions: Vec<SessionEnd>,
+    pub session: SessionEnd,
     pub tape: T,
     /// Reports that await durability, in order.
     pub deferred: VecDeque<DeferredReport>,
     pub completed: u64,
     pub traded: u64,
-    pub faults: u64,
     pub venue: u16,
     /// Market data, if the run has any.
     pub board: Option<MarketBoard>,
@@ -80,24 +79,19 @@ pub(crate) struct DeferredReport {
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent of an exchange for its sessions with gateways. `sessions` has one per
-    /// credential; `tape` receives trades and the last books.
-    ///
-    /// # Panics
-    /// If the market is for another number of sessions.
-    pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        Self::with_market(Market::new(setup), sessions, tape)
+    /// Creates the agent of an exchange for its session with its gateway. `tape` receives trades
+    /// and the last books.
+    pub fn new(setup: MarketSetup, session: SessionEnd, tape: T) -> Self {
+        Self::with_market(Market::new(setup), session, tape)
     }
 
-    pub(crate) fn with_market(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        assert_eq!(market.sessions(), sessions.len());
+    pub(crate) fn with_market(market: Market, session: SessionEnd, tape: T) -> Self {
         let outputs = Outputs {
-            sessions,
+            session,
             tape,
             deferred: VecDeque::new(),
             completed: 0,
             traded: 0,
-            faults: 0,
             venue: market.venue(),
             board: None,
             touches: 0,
@@ -134,14 +128,12 @@ impl<T: TradeTape> ExchangeAgent<T> {
         self.failed = Some(format!("stops: its journal fails: {error}"));
     }
 
-    /// Takes the next message of a session and applies it.
+    /// Takes the next message of the session and applies it.
     #[inline]
-    fn take_message<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
-        let Some(message) = self.outputs.sessions[session].take() else { return };
+    fn take_message<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        let Some(message) = self.outputs.session.take() else { return };
         let order = match Instruction::from_message(message) {
-            Ok(Instruction::Order(order)) if self.market.session_of(order.id.strategy()) == session => {
-                Some(order)
-            }
+            Ok(Instruction::Order(order)) => Some(order),
             _ => None,
         };
         if let Some(order) = &order
@@ -150,26 +142,15 @@ impl<T: TradeTape> ExchangeAgent<T> {
             cycle.stamp(Point::ExchangeRecv, order.id);
         }
         // Before its slot is released: a successor takes again what is not in the journal.
-        if !self.try_journal(&JournalEntry::Message(session, message), cycle.now) {
+        if !self.try_journal(&JournalEntry::Message(message), cycle.now) {
             return;
         }
-        self.outputs.sessions[session].release();
+        self.outputs.session.release();
         let at = InputTime { now: cycle.now, time: cycle.time };
         let Self { market, outputs, journal, received, .. } = self;
         let mut out = CycleOutputs { outputs, journal: journal.as_ref(), cycle };
-        *received += apply_message(market, session, message, at, &mut out);
+        *received += apply_message(market, message, at, &mut out);
         outputs.publish_market_data(market.exchange(), order.as_ref(), cycle);
-    }
-}
-
-impl<T> SessionCounters for Outputs<T> {
-    #[inline(always)]
-    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
-        &mut self.sessions[session].counts
-    }
-
-    fn count_fault(&mut self) {
-        self.faults += 1;
     }
 }
 
@@ -180,10 +161,10 @@ struct CycleOutputs<'a, T, C> {
     cycle: &'a mut Cycle<C>,
 }
 
-impl<T, C> AsMut<Outputs<T>> for CycleOutputs<'_, T, C> {
+impl<T, C> AsMut<SessionCounts> for CycleOutputs<'_, T, C> {
     #[inline(always)]
-    fn as_mut(&mut self) -> &mut Outputs<T> {
-        self.outputs
+    fn as_mut(&mut self) -> &mut SessionCounts {
+        &mut self.outputs.session.counts
     }
 }
 
@@ -195,8 +176,7 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
         }
     }
 
-    /// Sends or defers the reports, each to the session of its order's strategy, and records the
-    /// trades.
+    /// Sends or defers the reports, and records the trades.
     #[inline]
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { outputs, journal, cycle } = self;
@@ -260,11 +240,10 @@ impl<T> Outputs<T> {
 
     #[inline]
     fn send<C: Clock>(&mut self, report: &Report, is_stamped: bool, cycle: &mut Cycle<C>) {
-        let session = usize::from(report.id.strategy()) % self.sessions.len();
         if !is_stamped {
             cycle.stamp_with(Point::ExchangeDone, report.id, report.number);
         }
-        self.sessions[session].send(report);
+        self.session.send(report);
     }
 
     /// Sends the deferred reports of durable records. Returns the number sent.
@@ -314,17 +293,15 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
         }
         // Also publishes the opening books.
         self.outputs.publish_market_data(self.market.exchange(), None, cycle);
-        for session in 0..self.outputs.sessions.len() {
-            if self.outputs.sessions[session].is_waiting() {
-                work += self.outputs.sessions[session].flush();
-            }
-            let mut taken = 0;
-            while taken < BATCH && self.outputs.sessions[session].has_message() && self.failed.is_none() {
-                taken += 1;
-                self.take_message(session, cycle);
-            }
-            work += taken;
+        if self.outputs.session.is_waiting() {
+            work += self.outputs.session.flush();
         }
+        let mut taken = 0;
+        while taken < BATCH && self.outputs.session.has_message() && self.failed.is_none() {
+            taken += 1;
+            self.take_message(cycle);
+        }
+        work += taken;
         if cycle.draining
             && work == 0
             && !self.market.is_over()
@@ -337,8 +314,8 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
     }
 
     fn next_deadline(&self, _: bool) -> u64 {
-        let at_once =
-            self.outputs.sessions.iter().any(|session| session.is_waiting() || session.has_message());
+        let Outputs { session, .. } = &self.outputs;
+        let at_once = session.is_waiting() || session.has_message();
         if at_once || !self.outputs.deferred.is_empty() { 0 } else { self.market.next_expiry() }
     }
 
@@ -348,16 +325,15 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
-        let Outputs { sessions, completed, traded, faults, .. } = &self.outputs;
-        let sum = |of: fn(&SessionEnd) -> u64| sessions.iter().map(of).sum::<u64>();
+        let Outputs { session, completed, traded, .. } = &self.outputs;
         let slot = slots.next_agent();
         slot.set(ExchangeCounter::Received, self.received);
         slot.set(ExchangeCounter::Completed, *completed);
         slot.set(ExchangeCounter::Trades, *traded);
         slot.set(ExchangeCounter::OpenPeak, self.market.open_peak());
         slot.set(ExchangeCounter::Refused, self.market.refused());
-        slot.set(ExchangeCounter::Full, sum(|session| session.full));
-        slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.counts.faults));
+        slot.set(ExchangeCounter::Full, session.full);
+        slot.set(ExchangeCounter::ProtocolErrors, session.counts.faults);
         slot.set(ExchangeCounter::Journaled, self.journal.as_ref().map_or(0, Writer::last));
         slot.set(
             ExchangeCounter::Recovered,

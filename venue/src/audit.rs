@@ -1,6 +1,6 @@
 //! Replays an exchange's journal after its run, to derive what it must have sent.
 
-use crate::apply::{SessionCounters, apply_message};
+use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
 use crate::reports::Trade;
@@ -20,24 +20,12 @@ pub struct Audit {
     pub reports: Vec<Report>,
     /// Trades in order.
     pub trades: Vec<Trade>,
-    /// Invalid messages from gateways.
-    pub faults: u64,
-    counts: Vec<SessionCounts>,
+    counts: SessionCounts,
 }
 
-impl AsMut<Audit> for Audit {
-    fn as_mut(&mut self) -> &mut Audit {
-        self
-    }
-}
-
-impl SessionCounters for Audit {
-    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
-        &mut self.counts[session]
-    }
-
-    fn count_fault(&mut self) {
-        self.faults += 1;
+impl AsMut<SessionCounts> for Audit {
+    fn as_mut(&mut self) -> &mut SessionCounts {
+        &mut self.counts
     }
 }
 
@@ -58,15 +46,19 @@ impl Audit {
     /// See [`RecoveryError`]; also a journal that begins with a snapshot, because earlier records
     /// are missing.
     pub fn from_journal(folder: &Path, setup: MarketSetup, time: Timebase) -> Result<Self, RecoveryError> {
-        let mut audit = Self { counts: vec![SessionCounts::default(); setup.sessions], ..Self::default() };
+        let mut audit = Self::default();
         let (mut market, mut failed) = (Market::new(setup), None);
         journal::recover(folder, |part| {
             if failed.is_none() {
                 failed = audit.apply_part(&mut market, part, time).err();
             }
         })?;
-        audit.faults += audit.counts.iter().map(|counts| counts.faults).sum::<u64>();
         failed.map_or(Ok(audit), Err)
+    }
+
+    /// Returns the number of invalid messages from the gateway.
+    pub const fn faults(&self) -> u64 {
+        self.counts.faults
     }
 
     fn apply_part(
@@ -84,11 +76,8 @@ impl Audit {
         match entry {
             JournalEntry::Time => market.advance_time(at, self),
             JournalEntry::Close => drop(market.close(at, self)),
-            JournalEntry::Message(session, _) if session >= self.counts.len() => {
-                return Err(RecoveryError::Foreign(sequence));
-            }
-            JournalEntry::Message(session, message) => {
-                if apply_message::<Self>(market, session, message, at, self) > 0
+            JournalEntry::Message(message) => {
+                if apply_message(market, message, at, self) > 0
                     && let Ok(Instruction::Order(order)) = Instruction::from_message(message)
                 {
                     self.orders.push(order.id);

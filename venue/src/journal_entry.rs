@@ -1,7 +1,7 @@
 //! The records of an exchange's journal: its inputs, recorded before they are applied.
 //!
 //! ```text
-//! word 0  kind: 0 time passed, 1 resting orders expire, 2 a message; from bit 8 on its session
+//! word 0  kind: 0 time passed, 1 resting orders expire, 2 a message
 //!      1  time of the duty cycle in ticks
 //!      2… the message, as it came through the session
 //! ```
@@ -18,8 +18,8 @@ pub enum JournalEntry {
     Time,
     /// Trading has ended: some of the resting orders expire.
     Close,
-    /// A message came through a session.
-    Message(usize, Message),
+    /// A message came through the session.
+    Message(Message),
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -33,8 +33,8 @@ impl JournalEntry {
                 words[0] = 1;
                 2
             }
-            Self::Message(session, message) => {
-                words[0] = 2 | (*session as u64) << 8;
+            Self::Message(message) => {
+                words[0] = 2;
                 words[2..].copy_from_slice(message);
                 WORDS
             }
@@ -58,15 +58,15 @@ impl JournalEntry {
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut words = codec::words(bytes)?;
         let (what, now) = (words.next()?, words.next()?);
-        let entry = match (what & 0xFF, what >> 8) {
-            (0, 0) => Self::Time,
-            (1, 0) => Self::Close,
-            (2, session) => {
+        let entry = match what {
+            0 => Self::Time,
+            1 => Self::Close,
+            2 => {
                 let mut message = Message::default();
                 for word in &mut message {
                     *word = words.next()?;
                 }
-                Self::Message(usize::try_from(session).ok()?, message)
+                Self::Message(message)
             }
             _ => return None,
         };
@@ -81,12 +81,7 @@ mod tests {
     #[test]
     fn journal_entry_round_trips_and_garbage_is_refused() {
         let message = [1, 2, 3, 4, 5, 6, 7];
-        for entry in [
-            JournalEntry::Time,
-            JournalEntry::Close,
-            JournalEntry::Message(0, message),
-            JournalEntry::Message(63, message),
-        ] {
+        for entry in [JournalEntry::Time, JournalEntry::Close, JournalEntry::Message(message)] {
             let bytes = entry.encode(u64::MAX - 3, <[u8]>::to_vec);
             let length = bytes.len();
             assert_eq!(JournalEntry::decode(&bytes), Some((entry, u64::MAX - 3)));

@@ -21,7 +21,7 @@ const MAX_LEVELS: usize = MAX_REPORTS - 8;
 /// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// The parameters of an exchange: matching engine, sessions, capacity and recorded flow.
+/// The parameters of an exchange: matching engine, capacity and recorded flow.
 pub struct MarketSetup {
     /// Index of the venue.
     pub venue: u16,
@@ -29,8 +29,6 @@ pub struct MarketSetup {
     pub exchange: Exchange,
     /// Number of instruments.
     pub instruments: u16,
-    /// Number of sessions: one per credential.
-    pub sessions: usize,
     /// Maximum number of strategies' orders open at once.
     pub capacity: usize,
     /// Sequences the orders of a recorded flow; `None`: orders are applied as they arrive.
@@ -113,11 +111,6 @@ impl Market {
         self.setup.venue
     }
 
-    /// Returns the number of sessions with gateways.
-    pub const fn sessions(&self) -> usize {
-        self.setup.sessions
-    }
-
     /// Returns the number of instruments that are traded.
     pub const fn instruments(&self) -> u16 {
         self.setup.instruments
@@ -149,12 +142,6 @@ impl Market {
         self.setup.exchange.next_expiry()
     }
 
-    /// Returns the session through which a strategy's orders come.
-    #[inline]
-    pub fn session_of(&self, strategy: u16) -> usize {
-        usize::from(strategy) % self.setup.sessions
-    }
-
     /// Applies an order to the matching engine, or queues it until its turn in a recorded flow.
     #[inline]
     pub fn apply_order(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
@@ -177,18 +164,14 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders in a scope that came through one session.
+    /// Cancels the orders in a scope.
     #[cold]
-    pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
+    pub fn cancel_scope(&mut self, scope: CancelScope, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
             Some(dead) => dead.strategy()..dead.strategy() + 1,
             None => 0..MAX_STRATEGIES as u16,
         };
-        // Only owners with the session's credential.
         for owner in owners {
-            if self.session_of(owner) != session {
-                continue;
-            }
             let command = Command::MassCancel { owner: owner.into(), instrument: scope.instrument };
             self.apply(command, Cause::Withdrawal, sink);
         }

@@ -5,9 +5,9 @@
 //!
 //! | found | meaning |
 //! |---|---|
-//! | messages in a session's inbound ring | journaled ones are skipped, the others are taken |
-//! | messages in a session's outbound ring | number of reports sent in that session |
-//! | stamps of reports in the log | number of reports stamped, of all sessions |
+//! | messages in the session's inbound ring | journaled ones are skipped, the others are taken |
+//! | messages in the session's outbound ring | number of reports sent |
+//! | stamps of reports in the log | number of reports stamped |
 //! | stamps of orders in the log | one more than journaled: the last was about to be journaled |
 //! | trades on the tape | number of trades recorded |
 //! | versions on the board | the log may lack an instrument's last one, which is then logged |
@@ -15,7 +15,7 @@
 
 use crate::agent::{DeferredReport, ExchangeAgent, TradeTape, touch_record};
 use crate::market_board::MarketBoard;
-use crate::replica::{ConfirmedOutput, ExchangeReplica, SessionOutput};
+use crate::replica::{ConfirmedOutput, ExchangeReplica};
 use crate::session::SessionEnd;
 use exchange::Exchange;
 use journal::{Options, Reader, Record as Written, Recovered, RecoveryError, State, Watermark, Writer};
@@ -49,18 +49,15 @@ impl ExchangeReplica {
     ///
     /// # Errors
     /// See [`RecoveryError`].
-    ///
-    /// # Panics
-    /// If the market has another number of sessions.
     pub fn promote<T: TradeTape>(
         mut self,
         followed: Option<Reader>,
         (folder, options): (&Path, &Options),
         watermarks: &OutputWatermarks,
-        (mut sessions, mut tape, mut board): (Vec<SessionEnd>, T, Option<MarketBoard>),
+        (mut session, mut tape, mut board): (SessionEnd, T, Option<MarketBoard>),
     ) -> Result<ExchangeAgent<T>, RecoveryError> {
-        let published = sessions.iter().map(SessionEnd::published).collect();
-        self.output.confirmed = Some(ConfirmedOutput { published, trades: watermarks.trades });
+        self.output.confirmed =
+            Some(ConfirmedOutput { published: session.published(), trades: watermarks.trades });
         self.output.confirm_known();
         let mut close = |books: &Exchange| tape.close(books);
         if let Some((sequence, payload)) = self.closing.take() {
@@ -73,14 +70,9 @@ impl ExchangeReplica {
             snapshot => self.recover(snapshot),
         })?;
         let Self { market, output, .. } = self;
-        let mut held = Vec::new();
-        for (session, (end, SessionOutput { counts, reports })) in
-            sessions.iter_mut().zip(output.sessions).enumerate()
-        {
-            end.resume_from(session, counts, &reports)?;
-            held.extend(reports.into_unconfirmed());
-        }
-        held.sort_unstable_by_key(|(index, _)| *index);
+        session.resume_from(output.counts, &output.reports)?;
+        let completed = output.reports.produced();
+        let held = (output.reports.confirmed()..).zip(output.reports.into_unconfirmed());
         let traded = output.trades.produced();
         output.trades.into_unconfirmed().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
         if let Some(board) = &mut board {
@@ -93,12 +85,10 @@ impl ExchangeReplica {
             Ok(Instruction::Order(order)) => Some(order),
             _ => None,
         });
-        let mut agent = ExchangeAgent::with_market(market, sessions, tape);
+        let mut agent = ExchangeAgent::with_market(market, session, tape);
         agent.outputs.unlogged = watermarks.unlogged(agent.outputs.venue, board.as_ref(), order);
-        agent.outputs.deferred =
-            held.into_iter().filter_map(|held| watermarks.deferred_report(held)).collect();
-        (agent.outputs.completed, agent.outputs.traded, agent.outputs.faults) =
-            (output.completed, traded, output.faults);
+        agent.outputs.deferred = held.filter_map(|held| watermarks.deferred_report(held)).collect();
+        (agent.outputs.completed, agent.outputs.traded) = (completed, traded);
         agent.outputs.is_closed = agent.market.is_closed();
         agent.received = output.received;
         agent.stamped_order = watermarks.last_stamped.filter(|_| watermarks.orders_stamped > output.received);

@@ -5,7 +5,7 @@
 //! writes the snapshots, so that the exchange never pauses for one; a successor is promoted from
 //! it.
 
-use crate::apply::{SessionCounters, apply_message};
+use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup, MarketState};
 use crate::reports::Trade;
@@ -17,21 +17,12 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use system::clock::Timebase;
 
-/// The messages and reports of one session, according to the journal.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SessionOutput {
-    pub counts: SessionCounts,
-    /// Reports, each with its index among all reports.
-    pub reports: Outbox<(u64, Message)>,
-}
-
 /// The outputs of an exchange up to a journal record, with those that may not have been sent.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplayedOutput {
-    pub sessions: Vec<SessionOutput>,
+    pub counts: SessionCounts,
+    pub reports: Outbox<Message>,
     pub received: u64,
-    pub completed: u64,
-    pub faults: u64,
     /// Time of the last record in ticks.
     pub now: u64,
     /// The last record's message, if it was an order.
@@ -45,49 +36,29 @@ pub(crate) struct ReplayedOutput {
     pub confirmed: Option<ConfirmedOutput>,
 }
 
-/// Outputs that were certainly sent: numbers of reports by session, and of trades on the tape.
+/// Outputs that were certainly sent: numbers of reports, and of trades on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfirmedOutput {
-    pub published: Vec<u64>,
+    pub published: u64,
     pub trades: u64,
 }
 
 impl ReplayedOutput {
     pub fn confirm_known(&mut self) {
         if let Some(known) = &self.confirmed {
-            let sessions = self.sessions.iter_mut().zip(&known.published);
-            sessions.for_each(|(session, published)| session.reports.confirm(*published));
+            self.reports.confirm(known.published);
             self.trades.confirm(known.trades);
         }
-    }
-}
-
-impl AsMut<ReplayedOutput> for ReplayedOutput {
-    fn as_mut(&mut self) -> &mut ReplayedOutput {
-        self
-    }
-}
-
-impl SessionCounters for ReplayedOutput {
-    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
-        &mut self.sessions[session].counts
-    }
-
-    fn count_fault(&mut self) {
-        self.faults += 1;
     }
 }
 
 impl ExecutionSink for ReplayedOutput {
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
-            let session = usize::from(report.id.strategy()) % self.sessions.len();
-            let outbox = &mut self.sessions[session].reports;
-            outbox.push((self.completed, report.to_message()));
+            self.reports.push(report.to_message());
             if let Some(known) = &self.confirmed {
-                outbox.confirm(known.published[session]);
+                self.reports.confirm(known.published);
             }
-            self.completed += 1;
         }
         for trade in trades {
             self.trades.push((self.now, *trade));
@@ -109,9 +80,9 @@ struct ReplaySink<'a, F> {
     close: F,
 }
 
-impl<F> AsMut<ReplayedOutput> for ReplaySink<'_, F> {
-    fn as_mut(&mut self) -> &mut ReplayedOutput {
-        self.output
+impl<F> AsMut<SessionCounts> for ReplaySink<'_, F> {
+    fn as_mut(&mut self) -> &mut SessionCounts {
+        &mut self.output.counts
     }
 }
 
@@ -146,7 +117,6 @@ impl ExchangeReplica {
     /// Creates a replica that has applied no record of the exchange's journal. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let output = ReplayedOutput {
-            sessions: vec![SessionOutput::default(); setup.sessions],
             touches: vec![(None, 0); setup.instruments.into()],
             ..ReplayedOutput::default()
         };
@@ -155,13 +125,12 @@ impl ExchangeReplica {
 
     /// Returns `true` if the replica keeps reports that may not have been sent.
     pub fn has_unsent(&self) -> bool {
-        self.output.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
+        !self.output.reports.unconfirmed().is_empty()
     }
 
-    /// Drops reports that are known to be sent; `published` counts them by session.
-    pub fn confirm_sent(&mut self, published: &[u64]) {
-        let sessions = self.output.sessions.iter_mut().zip(published);
-        sessions.for_each(|(session, published)| session.reports.confirm(*published));
+    /// Drops the first `published` reports, which are known to be sent.
+    pub fn confirm_sent(&mut self, published: u64) {
+        self.output.reports.confirm(published);
     }
 
     /// Applies a record of the exchange's journal. `close` receives the books at the end of
@@ -180,11 +149,8 @@ impl ExchangeReplica {
         match entry {
             JournalEntry::Time => market.advance_time(at, out),
             JournalEntry::Close => drop(market.close(at, out)),
-            JournalEntry::Message(session, _) if session >= market.sessions() => {
-                return Err(RecoveryError::Foreign(record.sequence));
-            }
-            JournalEntry::Message(session, message) => {
-                let orders = apply_message(market, session, message, at, out);
+            JournalEntry::Message(message) => {
+                let orders = apply_message(market, message, at, out);
                 output.order = (orders > 0).then_some(message);
                 output.received += orders;
             }
@@ -194,7 +160,7 @@ impl ExchangeReplica {
 }
 
 impl State for ExchangeReplica {
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     type Saved = ExchangeSnapshot;
 
     fn save(&self) -> impl Serialize {
@@ -203,15 +169,13 @@ impl State for ExchangeReplica {
 
     fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ExchangeSnapshot { output, market } = saved;
-        let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
-        let is_sound =
-            |of: &SessionOutput| of.reports.is_sound() && of.reports.unconfirmed().iter().all(is_report);
-        if output.sessions.len() != self.market.sessions()
-            || output.touches.len() != usize::from(self.market.instruments())
-            || !output.sessions.iter().all(is_sound)
+        let is_report = |message: &Message| Report::from_message(*message).is_ok();
+        if output.touches.len() != usize::from(self.market.instruments())
+            || !output.reports.is_sound()
+            || !output.reports.unconfirmed().iter().all(is_report)
             || !output.trades.is_sound()
         {
-            return Err("other sessions or instruments".into());
+            return Err("other reports, trades or instruments".into());
         }
         self.market.restore(market)?;
         self.output = ReplayedOutput { confirmed: self.output.confirmed.take(), ..output };

@@ -87,12 +87,11 @@ impl SessionEnd {
     /// If more messages went through the session than the journal accounts for.
     pub(crate) fn resume_from(
         &mut self,
-        session: usize,
         counts: SessionCounts,
-        reports: &Outbox<(u64, Message)>,
+        reports: &Outbox<Message>,
     ) -> Result<(), RecoveryError> {
-        RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
-        reports.check("reports of session", session, self.published())?;
+        RecoveryError::check_count("messages of the session", 0, counts.taken, self.orders.taken())?;
+        reports.check("reports of the session", 0, self.published())?;
         self.orders.skip_to(counts.taken);
         (self.counts, self.numbered) = (counts, reports.confirmed());
         Ok(())

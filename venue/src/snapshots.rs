@@ -16,12 +16,11 @@ use protocol::wire::{
 use system::clock::Timebase;
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-const SESSIONS: usize = 2;
 
 fn setup() -> MarketSetup {
     let instruments = [Instrument::default(), Instrument::default()];
     let exchange = Exchange::new(&instruments, Capacity::for_orders(256)).unwrap();
-    MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, capacity: 256, sequencer: None }
+    MarketSetup { venue: 0, exchange, instruments: 2, capacity: 256, sequencer: None }
 }
 
 /// The random values of one record.
@@ -30,13 +29,13 @@ type Drawn = (u16, u8, u8, i64, u64, bool);
 /// Orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
 fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
     let mut next = [0u64; 4];
-    let mut numbers = [0u32; SESSIONS];
+    let mut number = 0u32;
     let one = |(place, (strategy, what, kind, price, quantity, buys)): (usize, &Drawn)| {
         let now = 10 * place as u64;
         if *what == 0 {
             return (JournalEntry::Time, now);
         }
-        let (owner, session) = (usize::from(*strategy), usize::from(*strategy) % SESSIONS);
+        let owner = usize::from(*strategy);
         let sequence = next[owner];
         next[owner] += 1;
         let mut order = Order::new(OrderId::new(*strategy, 0, sequence), 0);
@@ -69,9 +68,9 @@ fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
         };
         let mut message = instruction.to_message();
         // One in a while has a wrong number.
-        number_instruction(&mut message, numbers[session] + u32::from(*kind == 8));
-        numbers[session] += 1;
-        (JournalEntry::Message(session, message), now)
+        number_instruction(&mut message, number + u32::from(*kind == 8));
+        number += 1;
+        (JournalEntry::Message(message), now)
     };
     drawn.iter().enumerate().map(one).collect()
 }
@@ -157,9 +156,9 @@ fn forgetful_snapshot_is_detected() {
     type Forgets = fn(&mut ReplayedOutput);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
-        ("reports that were not sent", |past| past.sessions.iter_mut().for_each(|of| of.reports.clear())),
-        ("how many reports were given", |past| past.sessions[0].reports.push((0, [0; 7]))),
-        ("which number an instruction has", |past| past.sessions[1].counts.received += 1),
+        ("reports that were not sent", |past| past.reports.clear()),
+        ("how many reports were given", |past| past.reports.push([0; 7])),
+        ("which number an instruction has", |past| past.counts.received += 1),
         ("how many trades there were", |past| past.trades.push((0, trade()))),
         ("how often an instrument was traded", |past| past.touches.iter_mut().for_each(|touch| touch.1 += 1)),
         ("how many orders it has taken", |past| past.received += 1),

@@ -105,7 +105,7 @@ pub(super) fn inspect(
             problems.push(problem);
         }
     }
-    if let Some(touch) = triggered_by(&record, &found)
+    if let Some(touch) = triggered_by(&found)
         && let Err(problem) = search_touch(folder, &record, touch, &mut found)
     {
         problems.push(format!("{}: {problem}", order_name(order)));
@@ -201,10 +201,9 @@ fn search(
 
 /// Returns the top-of-book version that triggered the order according to its strategy. The time of
 /// the write is not known yet.
-fn triggered_by(record: &RunRecord, found: &[FoundStamp]) -> Option<TopOfBookWritten> {
+fn triggered_by(found: &[FoundStamp]) -> Option<TopOfBookWritten> {
     let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
-    let venue = record.plan.trading().venue_of(gateway.into());
+    let venue = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail.into();
     let instrument = value(Point::Instrument).unwrap_or(0) as u16;
     Some(TopOfBookWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
 }

@@ -23,7 +23,7 @@ use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::{PATH, points_mask};
-use protocol::plan::{Pacing, Role, Trading};
+use protocol::plan::{Pacing, Role};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -42,7 +42,6 @@ pub(super) struct CheckContext<'a> {
     deaths: &'a Deaths,
     switches: &'a KillSwitches,
     chains: &'a FurtherReports,
-    trading: &'a Trading,
     /// Additional points that a completed order needs under this pacing.
     pacing_points: u64,
     /// Points that the run stamps.
@@ -94,7 +93,6 @@ impl<'a> CheckContext<'a> {
             deaths,
             switches,
             chains,
-            trading: plan.trading(),
             pacing_points: if plan.trading().overall_pacing() == Pacing::Scheduled {
                 bit(Point::Due)
             } else {
@@ -285,8 +283,7 @@ fn check_lane(
         let is_killed = || {
             let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
             let done = context.chains.last_pushed(id, row);
-            row.has(Point::Cancelled)
-                && context.switches.has_cancelled(id, row, done, instrument, context.trading)
+            row.has(Point::Cancelled) && context.switches.has_cancelled(id, row, done, instrument)
         };
         if is_retired && context.deaths.is_complete() && (!is_dead || was_given) && !is_killed() {
             broken(

@@ -84,7 +84,7 @@ impl Deaths {
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, RunOutcome::Failed { process, .. } if process == "launcher");
         let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
-        let gateways = 0..record.plan.trading().gateways();
+        let gateways = 0..record.plan.trading().venues;
         let is_lost = |gateway| {
             let is_resumed = record.plan.can_resume_gateway(gateway);
             let is_lost = |outage: &Outage| !is_resumed || outage.stayed_down.is_some();

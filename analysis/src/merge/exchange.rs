@@ -32,10 +32,8 @@ impl ExchangeContext<'_> {
     /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
-        let (gateway, _) = row.pushed()?;
-        let trading = self.plan.trading();
-        let venue = trading.venue_of(gateway as u16);
-        trading.is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
+        let venue = row.pushed()?.0 as u16;
+        self.plan.trading().is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
     }
 
     /// Returns `true` if a stamp must exist.
@@ -64,7 +62,7 @@ pub(super) fn check(
     let context = ExchangeContext {
         plan,
         has_broken_off: matches!(record.outcome, RunOutcome::Failed { .. }),
-        validating: (0..plan.trading().gateways()).map(|gateway| plan.validates_venue(gateway)).collect(),
+        validating: (0..plan.trading().venues).map(|venue| plan.validates_venue(venue)).collect(),
         gone,
     };
     let has_book = plan.trading().books().next().is_some();

@@ -197,7 +197,7 @@ impl FurtherReports {
             let is_killed = |row: &OrderRow| {
                 let lane = table.lane_of(id.strategy(), id.epoch());
                 let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
-                switches.has_cancelled(id, row, self.last_pushed(id, row), instrument, record.plan.trading())
+                switches.has_cancelled(id, row, self.last_pushed(id, row), instrument)
             };
             if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
                 let what = "cancels an order of the dead, yet it was given to its strategy";

@@ -65,7 +65,7 @@ impl<'a> Join<'a> {
         bounds: Vec<LaneBounds>,
         findings: &'a mut Findings,
     ) -> Self {
-        let gateways = 0..usize::from(plan.trading().gateways());
+        let gateways = 0..usize::from(plan.trading().venues);
         let dead = gateways.map(|gateway| deaths.is_lost_gateway(gateway)).collect();
         Self {
             plan,
@@ -74,10 +74,10 @@ impl<'a> Join<'a> {
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
             table: OrderTable::new(bounds),
-            gateway_threads: (0..plan.trading().gateways())
+            gateway_threads: (0..plan.trading().venues)
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
-            gateways: vec![GatewayOrder::default(); usize::from(plan.trading().gateways())],
+            gateways: vec![GatewayOrder::default(); usize::from(plan.trading().venues)],
             further_reports: FurtherReports::default(),
             gaps: ThreadGaps::for_plan(plan),
             newest: vec![NewestEpochs::default(); usize::from(plan.trading().strategies)],
@@ -85,7 +85,7 @@ impl<'a> Join<'a> {
             links: LinkChecksums::default(),
             accounts: Accounts::new(plan.trading().strategies, dead),
             switches: KillSwitches::default(),
-            touches: TouchVersions::new(plan),
+            touches: TouchVersions::default(),
             rejections: [0; MAX_REASONS],
             source: CurrentLog::default(),
         }
@@ -223,7 +223,7 @@ impl<'a> Join<'a> {
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
                 let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
-                self.switches.on_dispatch(record, row, instrument, self.plan.trading());
+                self.switches.on_dispatch(record, row, instrument);
             }
             _ => {}
         }

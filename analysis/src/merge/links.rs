@@ -60,12 +60,12 @@ impl LinkChecksums {
         }
         // After a restart both ends have the checksum of the last incarnation.
         let is_live = |gateway: &u16| !deaths.is_down(usize::from(*gateway));
-        let mut living = (0..plan.trading().gateways()).filter(is_live);
+        let mut living = (0..plan.trading().venues).filter(is_live);
         if !engine || !living.all(|gateway| has_final_checksum(plan, gateway, logs)) {
             return;
         }
         let mut reported = Some(0u64);
-        for gateway in (0..plan.trading().gateways()).filter(is_live) {
+        for gateway in (0..plan.trading().venues).filter(is_live) {
             let at = |end: LinkEnd| self.0.get(&end).copied();
             let (pushed, taken) = (
                 at(LinkEnd::sender(HandOff::Inbox, gateway, 0)),

@@ -24,22 +24,14 @@ pub struct Trigger {
 }
 
 /// All top-of-book versions that a run's exchanges wrote.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct TouchVersions {
-    /// Credentials of each venue.
-    credentials: u16,
     /// Times of the writes by venue and instrument, starting with version 1.
     written: HashMap<(u16, u16), Vec<u64>>,
     pub found: Violations,
 }
 
 impl TouchVersions {
-    /// Creates an empty list of top-of-book versions for a plan.
-    pub fn new(plan: &Plan) -> Self {
-        let credentials = plan.trading().credentials.max(1);
-        Self { credentials, written: HashMap::new(), found: Violations::default() }
-    }
-
     /// Adds a logged top-of-book version that an exchange has written to its board.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
@@ -73,8 +65,7 @@ impl TouchVersions {
     /// gateway had it.
     pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
         let version = lane.trigger(sequence)?;
-        let (gateway, _) = lane.rows.get(sequence as usize)?.pushed()?;
-        let venue = gateway as u16 / self.credentials;
+        let venue = lane.rows.get(sequence as usize)?.pushed()?.0 as u16;
         let all = self.written.get(&(venue, lane.instrument(sequence)));
         let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         let written = all.zip(index).and_then(|(all, index)| all.get(index).copied());

@@ -221,7 +221,7 @@ pub fn merge<L: LogStore + ?Sized>(
             let lane = table.lane_of(id.strategy(), id.epoch())?;
             Some((table.row(id)?, lane.instrument(id.sequence())))
         };
-        switches.check(row, plan.trading(), &mut findings);
+        switches.check(row, &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
             let is_new = deaths.can_be_hostile() && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))

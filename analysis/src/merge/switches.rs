@@ -8,7 +8,6 @@ use super::row::OrderRow;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
-use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
@@ -93,16 +92,14 @@ impl KillSwitches {
 
     /// Checks an order that is dispatched while a kill switch is on.
     #[cold]
-    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
+    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16) {
         if record.detail == NOT_NEW {
             return;
         }
         let needs_more = self.on.iter().any(|scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
         match row.pushed() {
             Some((gateway, _)) => {
-                if let Some(scope) =
-                    concerning(self.on.iter().copied(), record.id, gateway, instrument, trading)
-                {
+                if let Some(scope) = concerning(self.on.iter().copied(), record.id, gateway, instrument) {
                     add_killed(record.id, scope, &mut self.found);
                 }
             }
@@ -112,7 +109,7 @@ impl KillSwitches {
                     .iter()
                     .copied()
                     .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
-                match concerning(known, record.id, 0, 0, trading) {
+                match concerning(known, record.id, 0, 0) {
                     Some(scope) => add_killed(record.id, scope, &mut self.found),
                     None if needs_more => self.suspects.push((record.id, self.turn_count)),
                     None => {}
@@ -125,28 +122,16 @@ impl KillSwitches {
     /// order. That time is the t5 of its last report. The venue learned of it before a revival and
     /// may confirm afterwards.
     #[cold]
-    pub fn has_cancelled(
-        &self,
-        id: OrderId,
-        row: &OrderRow,
-        done: Option<u64>,
-        instrument: u16,
-        trading: &Trading,
-    ) -> bool {
+    pub fn has_cancelled(&self, id: OrderId, row: &OrderRow, done: Option<u64>, instrument: u16) -> bool {
         let (Some((gateway, _)), Some(done)) = (row.pushed(), done) else {
             return false;
         };
         let seen = self.kills.iter().filter(|kill| kill.seen <= done).map(|kill| kill.switch.scope);
-        concerning(seen, id, gateway, instrument, trading).is_some()
+        concerning(seen, id, gateway, instrument).is_some()
     }
 
     /// Checks the orders whose venue and instrument were unknown when they were dispatched.
-    pub fn check<'a>(
-        &self,
-        row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,
-        trading: &Trading,
-        findings: &mut Findings,
-    ) {
+    pub fn check<'a>(&self, row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((row, instrument)) = row(*id) else { continue };
             let Some((gateway, _)) = row.pushed() else { continue };
@@ -154,7 +139,7 @@ impl KillSwitches {
                 let was_on = from <= turns && until.is_none_or(|until| *turns < until);
                 was_on.then_some(kill.switch.scope)
             });
-            if let Some(scope) = concerning(on, *id, gateway, instrument, trading) {
+            if let Some(scope) = concerning(on, *id, gateway, instrument) {
                 add_killed(*id, scope, &mut findings.firm);
             }
         }
@@ -171,11 +156,8 @@ fn concerning(
     id: OrderId,
     gateway: usize,
     instrument: u16,
-    trading: &Trading,
 ) -> Option<Scope> {
-    let credential = trading.credential_of(id.strategy());
-    let venue = trading.venue_of(gateway as u16);
-    on.find(|scope| scope.contains(id.strategy(), credential, venue, instrument))
+    on.find(|scope| scope.contains(id.strategy(), gateway as u16, instrument))
 }
 
 #[cold]

@@ -84,7 +84,6 @@ pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
 
 /// Summarizes every restart of an engine role in a run. Linear in orders and restarts.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<RoleRestartSummary> {
-    let trading = record.plan.trading();
     let start = record.clock.start_ticks;
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
@@ -113,7 +112,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         };
         let (ends, mut first) = (role_span(*role), None);
         for (id, row) in merged.orders() {
-            let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
+            let venue = row.pushed().map(|(gateway, _)| gateway as u16);
             let is_its =
                 *role == Role::Orchestrator || venue.is_some_and(|venue| *role == Role::Exchange(venue));
             let Some((from, to)) = time_at_role(row, ends).filter(|_| is_its) else { continue };

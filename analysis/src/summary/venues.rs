@@ -97,7 +97,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     if windows.is_empty() {
         return Vec::new();
     }
-    let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
+    let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| gateway as u16);
     let mut all: Vec<VenueFaultTotals> = windows.iter().map(|_| VenueFaultTotals::default()).collect();
     for (_, row) in merged.measured() {
         let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
@@ -151,12 +151,11 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     windows.iter().zip(&all).map(incident).collect()
 }
 
-/// Returns the sum of a counter over the gateways of a venue.
+/// Returns a counter of a venue's gateway; 0 if it has no counters.
 fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
-    let of = |gateway| {
-        let thread = plan.thread_of(Role::Gateway(gateway))?;
-        let counters = &merged.threads.get(thread)?.counters;
-        Some(counters.agent_counters(&plan.threads[thread].roles, Role::Gateway(gateway)).get(counter))
-    };
-    plan.trading().gateways_of(venue).filter_map(of).sum()
+    let role = Role::Gateway(venue);
+    let thread = plan.thread_of(role).and_then(|thread| Some((thread, merged.threads.get(thread)?)));
+    thread.map_or(0, |(thread, merged)| {
+        merged.counters.agent_counters(&plan.threads[thread].roles, role).get(counter)
+    })
 }

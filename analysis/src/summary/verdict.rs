@@ -130,7 +130,7 @@ fn outages(summary: &Summary) -> Vec<String> {
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
         one_line(&format!(
             "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
-            outage.describe(&summary.plan)
+            outage.describe()
         ))
     };
     let mut all: Vec<String> = summary.outages.iter().take(MAX_NAMED).map(said).collect();

@@ -1,5 +1,5 @@
-//! A session that validates an untrusted venue: checks its reports, closes orders that it is silent
-//! about, and throttles messages to it.
+//! A session that validates an untrusted venue: checks its reports, and closes orders that it is
+//! silent about.
 //!
 //! A [`ValidatingSession`] wraps a venue. Only runs that request it have one; all other gateways
 //! use their venue directly.
@@ -20,7 +20,6 @@
 //! error.
 
 mod check;
-mod throttle;
 
 pub use check::VenueError;
 use check::{OpenOrder, OrderProgress};
@@ -28,8 +27,6 @@ use protocol::reject::Reject;
 use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
 use std::collections::{HashMap, VecDeque};
 use system::clock::Timebase;
-pub use throttle::MessageLimit;
-use throttle::Throttle;
 
 use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueInfo};
 
@@ -38,8 +35,6 @@ use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, Venu
 pub struct ValidationRules {
     /// Maximum silence of the venue about an open order, in nanoseconds.
     pub silence_ns: u64,
-    /// Message rate that the venue accepts; `None`: unlimited.
-    pub limit: Option<MessageLimit>,
     /// Maximum number of orders open at once.
     pub max_held: usize,
 }
@@ -50,7 +45,6 @@ pub struct ValidatingSession<V> {
     state: SessionState,
     /// Silence deadlines of orders, in ticks, ascending. A closed order stays until its deadline.
     watched: VecDeque<(u64, OrderId)>,
-    throttle: Option<Throttle>,
     is_up: bool,
 }
 
@@ -133,7 +127,6 @@ impl<V: Venue> ValidatingSession<V> {
                 cancels: VecDeque::with_capacity(MAX_CANCEL_SCOPES),
             },
             watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
-            throttle: rules.limit.map(Throttle::new),
             is_up: true,
         }
     }
@@ -252,16 +245,14 @@ impl<R: Reports> Reports for ReportValidator<'_, R> {
 
 impl<V: Venue> Venue for ValidatingSession<V> {
     const INFO: VenueInfo = VenueInfo {
-        // One more: a rejection by the message limit.
+        // One more: a rejection while the venue is disconnected.
         immediate_reports: V::INFO.immediate_reports + 1,
         announces_release: false,
         ..V::INFO
     };
 
     fn has_capacity(&self) -> bool {
-        self.state.open.len() < self.state.rules.max_held
-            && self.throttle.as_ref().is_none_or(Throttle::can_take)
-            && self.venue.has_capacity()
+        self.state.open.len() < self.state.rules.max_held && self.venue.has_capacity()
     }
 
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
@@ -270,13 +261,6 @@ impl<V: Venue> Venue for ValidatingSession<V> {
         if !self.is_up {
             self.state.counts.refused += 1;
             Self::refuse(&open, order.id, Reject::VenueDown, reports);
-            return None;
-        }
-        if let Some(throttle) = &mut self.throttle
-            && !throttle.try_count_message(now, time, order.operation == Operation::New)
-        {
-            self.state.counts.throttled += 1;
-            Self::refuse(&open, order.id, Reject::Throttled, reports);
             return None;
         }
         self.state.counts.sent += 1;
@@ -295,9 +279,6 @@ impl<V: Venue> Venue for ValidatingSession<V> {
     }
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
-        if let Some(throttle) = &mut self.throttle {
-            throttle.advance(now);
-        }
         if self.venue.next_deadline() <= now {
             self.venue.advance(now, &mut ReportValidator { reports, state: &mut self.state, now });
             self.update_connection();
@@ -309,8 +290,7 @@ impl<V: Venue> Venue for ValidatingSession<V> {
 
     fn next_deadline(&self) -> u64 {
         let watched = self.watched.front().map_or(u64::MAX, |(due, _)| *due);
-        let throttle = self.throttle.as_ref().map_or(u64::MAX, Throttle::next_deadline);
-        self.venue.next_deadline().min(watched).min(throttle)
+        self.venue.next_deadline().min(watched)
     }
 
     fn prefetch_hot(&self) {

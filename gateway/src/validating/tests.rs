@@ -1,4 +1,4 @@
-//! Sessions with venues that misbehave, stay silent or accept a limited message rate.
+//! Sessions with venues that misbehave or stay silent.
 
 use super::*;
 use protocol::wire::Side;
@@ -94,16 +94,13 @@ fn partial_of(sequence: u64, filled: u64) -> Report {
     Report { filled, is_last: false, ..fill(sequence) }
 }
 
-fn session(limit: Option<MessageLimit>) -> ValidatingSession<ScriptedVenue> {
-    ValidatingSession::new(
-        ScriptedVenue::default(),
-        ValidationRules { silence_ns: 1_000, limit, max_held: 8 },
-    )
+fn session() -> ValidatingSession<ScriptedVenue> {
+    ValidatingSession::new(ScriptedVenue::default(), ValidationRules { silence_ns: 1_000, max_held: 8 })
 }
 
 /// Returns the reports and counters when the venue sends these reports of order 0.
 fn said(script: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts) {
-    let (mut session, mut out) = (session(None), ReportList::default());
+    let (mut session, mut out) = (session(), ReportList::default());
     session.accept(&order(0), 5, &mut out);
     session.venue.says = script.to_vec();
     session.advance(10, &mut out);
@@ -177,7 +174,7 @@ fn impossible_number_is_protocol_error() {
     // One message was sent, so at most its reports may have been lost.
     let max = 1 + protocol::wire::MAX_REPORTS as u64;
     for number in [max + 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
-        let (mut session, mut out) = (session(None), ReportList::default());
+        let (mut session, mut out) = (session(), ReportList::default());
         session.accept(&order(0), 5, &mut out);
         session.venue.says = vec![(Some(number), part)];
         session.advance(10, &mut out);
@@ -192,7 +189,7 @@ fn impossible_number_is_protocol_error() {
     assert_eq!((reports[0], counts.errors, counts.received), (part, 1, max), "it can have come to that");
     // At the end of all numbers, which a session can only be put at: the last one repeats, and
     // nothing overflows.
-    let (mut session, mut out) = (session(None), ReportList::default());
+    let (mut session, mut out) = (session(), ReportList::default());
     session.accept(&order(0), 5, &mut out);
     session.state.counts.received = u64::MAX - 1;
     session.venue.says = vec![(Some(u64::MAX), part), (None, rest), (Some(0), rest)];
@@ -203,7 +200,7 @@ fn impossible_number_is_protocol_error() {
 
 #[test]
 fn venue_reporting_on_order_is_not_silent() {
-    let (mut session, mut out) = (session(None), ReportList::default());
+    let (mut session, mut out) = (session(), ReportList::default());
     session.accept(&order(0), 0, &mut out);
     for number in 0..3 {
         session.venue.says = vec![(
@@ -228,53 +225,12 @@ fn venue_reporting_on_order_is_not_silent() {
 }
 
 #[test]
-fn messages_above_limit_wait_or_are_rejected() {
-    // One message a millisecond, ten of them at once.
-    let limit = |rejects| Some(MessageLimit { per_second: 1_000, rejects });
-    let rules =
-        |rejects| ValidationRules { silence_ns: u64::MAX / 4, limit: limit(rejects), max_held: 1_000 };
-    let mut out = ReportList::default();
-    let mut session = ValidatingSession::new(ScriptedVenue::default(), rules(false));
-    let (mut now, mut sent) = (0, Vec::new());
-    for n in 0..50 {
-        while !session.has_capacity() {
-            now = session.throttle.as_ref().unwrap().next_deadline();
-            session.advance(now, &mut out);
-        }
-        session.accept(&order(n), now, &mut out);
-        sent.push(now);
-    }
-    assert!(out.0.is_empty());
-    for (index, window) in sent.windows(13).enumerate() {
-        assert!(
-            window[12] - window[0] >= 1_000_000,
-            "13 messages within {} from {index}",
-            window[12] - window[0]
-        );
-    }
-    assert!(sent[49] <= 50_000_000, "it goes on at the limit: {}", sent[49]);
-
-    let mut session = ValidatingSession::new(ScriptedVenue::default(), rules(true));
-    for n in 0..50 {
-        assert!(session.has_capacity());
-        session.accept(&order(n), 0, &mut out);
-    }
-    let throttled = session.session().throttled;
-    assert!((35..=41).contains(&throttled), "{throttled}");
-    assert_eq!(out.0.len() as u64, throttled);
-    assert!(out.0.iter().all(|report| report.reason == Reject::Throttled.code() && report.is_last));
-    let cancel = Order { operation: Operation::Cancel, ..order(60) };
-    session.accept(&cancel, 0, &mut out);
-    assert_eq!(session.session().throttled, throttled, "a cancel is never rejected");
-}
-
-#[test]
 fn a_replace_is_believed_where_it_was_asked_for() {
     let accepted = accepted(0);
     let replaced = Report { status: OrderStatus::Replaced, price: 105, leaves: 20, number: 1, ..accepted };
     let filled = Report { price: 104, filled: 20, cumulative: 20, number: 2, ..fill(0) };
     for asked in [false, true] {
-        let (mut session, mut out) = (session(None), ReportList::default());
+        let (mut session, mut out) = (session(), ReportList::default());
         session.accept(&order(0), 5, &mut out);
         if asked {
             let replace =
@@ -292,7 +248,7 @@ fn a_replace_is_believed_where_it_was_asked_for() {
 fn resting_order_survives_while_venue_reports() {
     let accepted = accepted(0);
     for acknowledges in [false, true] {
-        let (mut session, mut out) = (session(None), ReportList::default());
+        let (mut session, mut out) = (session(), ReportList::default());
         session.accept(&order(0), 0, &mut out);
         if acknowledges {
             session.venue.says = vec![(None, accepted)];
@@ -315,7 +271,7 @@ fn resting_order_survives_while_venue_reports() {
 #[test]
 fn requested_cancel_without_report_counts_as_silence() {
     for is_told in [false, true] {
-        let (mut session, mut out) = (session(None), ReportList::default());
+        let (mut session, mut out) = (session(), ReportList::default());
         session.accept(&order(0), 0, &mut out);
         session.venue.says = vec![(None, accepted(0))];
         session.advance(1, &mut out);
@@ -349,7 +305,7 @@ fn requested_cancel_without_report_counts_as_silence() {
 /// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order
 /// 1 comes, and when the session is up again the venue sends these reports.
 fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {
-    let (mut session, mut out) = (session(None), ReportList::default());
+    let (mut session, mut out) = (session(), ReportList::default());
     session.accept(&order(5), 0, &mut out);
     session.venue.says = vec![(None, fill(5))];
     session.advance(1, &mut out);
@@ -385,7 +341,7 @@ fn reconnected_session_resumes_numbers() {
 
 #[test]
 fn orders_of_lost_session_are_closed_as_venue_down() {
-    let (mut session, mut out) = (session(None), ReportList::default());
+    let (mut session, mut out) = (session(), ReportList::default());
     session.accept(&order(0), 0, &mut out);
     session.venue.is_down = true;
     session.advance(10, &mut out);

@@ -25,7 +25,7 @@ pub use flags::{Common, RunCommand, RunFlags};
 pub use limits::Limits;
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
-pub use units::{CoreList, Factor, Priority, Slower, VenueLimit};
+pub use units::{CoreList, Factor, Priority, Slower};
 pub use value::{Choice, Preset, Switch};
 
 use analysis::units::{Count, Nanos};

@@ -18,7 +18,7 @@ use super::table::settings;
 use super::value::SettingValue;
 use super::{
     Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, Strategies,
-    Switch, VenueLimit, Venues,
+    Switch, Venues,
 };
 use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgMatches};
@@ -80,8 +80,6 @@ settings! {
         capacity "SLOTS": Count = Count(8192);
         /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
         strategy "NAMES": KindList<Strategies> => KindList::default();
-        /// Share N credentials among the strategies; each venue has a gateway for each
-        credentials "N": Count => Count(1);
         /// Run exchanges (venues of kind book) on their gateway's thread, or in a thread or process
         /// of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;
@@ -92,8 +90,6 @@ settings! {
         venue "NAMES": KindList<Venues> => KindList::default();
         /// Limit the open orders of each strategy [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
-        /// Limit the open orders at each gateway; reject more as venue-busy [default: no limit]
-        max_waiting "N": Count, in 1..=1 << 20;
     }
     "Load" {
         /// Send this many orders in total, e.g. 400k or 4M [default: 4M; 100k on small machines]
@@ -137,9 +133,6 @@ settings! {
         liveness "DUR": Nanos => Nanos(10 * S), in 20 * MS..=H;
         /// Wait this long for an answer of a venue that is checked [default: longest delay + 1s]
         venue_timeout "DUR": Nanos, in MS..=H;
-        /// Limit the messages to each venue: 1000/s queues excess messages, 1000/s,reject rejects
-        /// them [default: any]
-        venue_limit "N/s": VenueLimit;
         /// Inject a fault; may be repeated; launcher run --help shows the syntax
         fault "SPEC": Faults => Faults(Vec::new());
     }

@@ -4,7 +4,7 @@
 use super::DelayRange;
 use super::value::{SettingValue, text_values};
 use analysis::cpu_list;
-use analysis::units::{Count, Nanos, UnitError, clip};
+use analysis::units::{Nanos, UnitError, clip};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
@@ -133,43 +133,11 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Message rate limit of a venue: `1000/s`, or `1000/s,reject` to reject excess messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VenueLimit {
-    /// Messages a second, from 1.
-    pub per_second: u32,
-    /// Excess messages are rejected; otherwise they wait.
-    pub rejects: bool,
-}
-
-impl FromStr for VenueLimit {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not a message limit: write for example 1000/s, or 1000/s,reject");
-        let (rate, rejects) = match text.trim().split_once(',') {
-            Some((rate, "reject")) => (rate, true),
-            Some(_) => return Err(wrong()),
-            None => (text.trim(), false),
-        };
-        let count = rate.strip_suffix("/s").ok_or_else(wrong)?.parse::<Count>().map_err(|_| wrong())?;
-        let per_second = u32::try_from(count.0).ok().filter(|count| *count > 0).ok_or_else(wrong)?;
-        Ok(Self { per_second, rejects })
-    }
-}
-
-impl fmt::Display for VenueLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/s{}", self.per_second, if self.rejects { ",reject" } else { "" })
-    }
-}
-
 text_values! {
     CoreList: proptest::collection::btree_set(0u32..200, 1..20)
         .prop_map(|cores| CoreList(cores.into_iter().collect()).to_string());
     Factor: (1e-6f64..1e6).prop_map(|factor| Factor(factor).to_string());
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
-    VenueLimit: (1u32.., any::<bool>())
-        .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }.to_string());
 }
 
 /// The allowed slowdown of B against A as a share: `5%` is 0.05.
@@ -215,8 +183,6 @@ mod tests {
         same::<CoreList>("5,0,2-4", "0,2-5");
         same::<Factor>("2.50x", "2.5");
         same::<Priority>(" fifo:50", "fifo:50");
-        same::<VenueLimit>("1k/s", "1000/s");
-        same::<VenueLimit>("5/s,reject", "5/s,reject");
         let slower: Slower = "2.5%".parse().unwrap();
         assert_eq!((slower.share(), slower.to_string().as_str()), (0.025, "2.5%"));
     }
@@ -242,7 +208,6 @@ mod tests {
             &["50", "fifo:0", "fifo:100", "fifo:-1", "fifo:", "rr:5", "fifo:256", ""],
             "fifo:50",
         );
-        wrong::<VenueLimit>(&["", "5", "0/s", "5/s,queue", "x/s", "9999999999/s"], "1000/s,reject");
         wrong::<Slower>(&["5", "-1%", "%", "1e9%", "NaN%"], "for example 5%");
     }
 }

@@ -33,7 +33,7 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
     for (id, row) in merged.orders() {
         let time = |point| row.at(point).map(|ticks| since_start(record, ticks));
         // A row has room for a gateway's number of seven bits.
-        let venue = row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16));
+        let venue = row.pushed().map(|(gateway, _)| gateway as u16);
         let id = (id.strategy(), id.epoch(), id.sequence());
         writer.serialize((id, time(Point::Due), PATH.map(time), row.reason(), row.is_measured(), venue))?;
     }

@@ -134,8 +134,7 @@ pub fn layout(
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_info(kind)).collect();
-    let has_sessions =
-        settings.venue_limit.is_some() || settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
+    let has_sessions = settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);
     trading.opening_orders = counts.opening_orders;
     trading.max_delay_ns = counts.max_delay_ns;
@@ -197,15 +196,14 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let total = trading.total_orders();
     let orders = |role: &Role| match role {
         Role::Strategy(index) => trading.orders[usize::from(*index)],
-        Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
-        Role::Exchange(venue) => per_venue[usize::from(*venue)],
+        Role::Gateway(venue) | Role::Exchange(venue) => per_venue[usize::from(*venue)],
         _ => total,
     };
     let further = u64::from(trading.reports_per_order.max(1) - 1);
     let records = |role: &Role| {
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox,
         // and all completions, and with the final positions; kill switches have room in it.
-        let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.gateways()));
+        let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.venues));
         let checksums = if *role == Role::Orchestrator {
             2 * strategies
                 + gateways

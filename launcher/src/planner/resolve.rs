@@ -87,7 +87,7 @@ fn usable_cores(settings: &Settings, machine: &Machine) -> Result<Vec<u32>, Usag
 
 fn threading(settings: &Settings, whole: u64, available: u64) -> Result<Threading, UsageError> {
     let (Count(strategies), Count(venues)) = (settings.strategies(), settings.venues());
-    let roles = strategies + venues * settings.credentials().0 + 1;
+    let roles = strategies + venues + 1;
     match settings.threading() {
         Choice::Auto if roles + SPARE_CORES <= whole => Ok(Threading::Dedicated),
         Choice::Auto | Choice::Fixed(Threading::Shared) => Ok(Threading::Shared),

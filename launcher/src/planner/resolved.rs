@@ -75,11 +75,9 @@ impl Resolved {
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let limit = settings.venue_limit;
         let trading = Trading {
             strategy_kinds: settings.strategy().0,
             venue_kinds: settings.venue().0,
-            credentials: settings.credentials().0 as u16,
             exchange: exchange_of(&settings),
             journal: settings.journal(),
             // The exchange's process may have another folder for its own.
@@ -88,10 +86,7 @@ impl Resolved {
             market_data: has_market_data(&settings),
             capacity: count(settings.capacity()),
             max_open: count(settings.max_open()),
-            max_waiting: settings.max_waiting.map(count),
             venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
-            venue_limit: limit.map_or(0, |limit| limit.per_second),
-            venue_limit_rejects: limit.is_some_and(|limit| limit.rejects),
             work_ns: settings.work().0,
             limits: settings.limits().0,
             ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)

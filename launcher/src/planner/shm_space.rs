@@ -75,7 +75,7 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Isolation::Container => sealed() + 2 * usize::from(plan.trading().strategies),
         Isolation::Thread | Isolation::Process => 0,
     };
-    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
+    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
     (segments + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
 

@@ -209,13 +209,13 @@ fn stays_away(plan: &Plan) -> Option<String> {
         return None;
     }
     let record = plan.technique.info();
-    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
+    let is_checked = (0..plan.trading().venues).any(|venue| plan.validates_venue(venue));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.resumable && record.inheritable) {
         format!("{} cannot be taken over: use --technique spsc-mux", plan.technique)
     } else if is_checked {
-        "a gateway checks its venue: leave --venue-limit and faults of venues out".to_owned()
+        "a gateway checks its venue: leave faults of venues out".to_owned()
     } else {
         "not all venues are exchanges: use --venue book".to_owned()
     };

@@ -198,10 +198,9 @@ fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
             continue;
         }
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
-        let stopped = records().take_while(|(place, _)| *place < seen).filter(|(_, order)| {
-            // There is one credential.
-            is_new(order) && scope.contains(order.id.strategy(), 0, 0, 0)
-        });
+        let stopped = records()
+            .take_while(|(place, _)| *place < seen)
+            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy(), 0, 0));
         chances.extend(stopped.map(|(dispatched, order)| (seen, dispatched, order.value)));
     }
     let Some((seen, dispatched, ticks)) = chances.get(seed as usize % chances.len().max(1)).copied() else {

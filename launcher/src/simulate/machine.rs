@@ -177,14 +177,10 @@ impl PostCrashCheck {
         let place = |role| plan.process_of(role).with_context(|| format!("{role} has no process"));
         for venue in plan.trading().books() {
             let mut attached = segments.attached(&plan.processes[place(Role::Exchange(venue))?]);
-            let gateways = plan.trading().gateways_of(venue);
-            let told = roles::published(gateways.clone().map(session_in), &mut attached)?;
+            let told = roles::published([session_in(venue)].into_iter(), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
-            for (session, (gateway, of_it)) in gateways.zip(&told).enumerate() {
-                let is_its = |strategy: u16| usize::from(strategy) % told.len() == session;
-                let follow = audit.reports.iter().filter(|report| is_its(report.id.strategy())).count();
-                fallen.judge(&format!("gateway {gateway}"), *of_it, follow as u64);
-            }
+            let told = told.into_iter().sum();
+            fallen.judge(&format!("gateway {venue}"), told, audit.reports.len() as u64);
         }
         let mut attached = segments.attached(&plan.processes[place(Role::Orchestrator)?]);
         let told = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;

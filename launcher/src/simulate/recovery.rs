@@ -32,7 +32,6 @@ pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
 pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
     settings.venue = Some(KindList::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);
-    settings.credentials = Some(Count(1 + draws.below(settings.strategies().0.min(2))));
     // Resting orders stay open: with few allowed, a strategy soon has nothing to send.
     let most = if draws.below(2) == 0 { 20 } else { 140 };
     settings.max_open = Some(Count(1 + draws.below(most)));
@@ -104,7 +103,7 @@ impl JournalAudits {
             };
             *self.positions.entry((report.id.strategy(), report.instrument)).or_default() += signed;
         }
-        self.faults += audit.faults;
+        self.faults += audit.faults();
     }
 }
 

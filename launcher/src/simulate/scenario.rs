@@ -306,11 +306,10 @@ fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> 
     let trading = plan.trading();
     let mut commands = Vec::new();
     for _ in 0..=draws.below(4) {
-        let scope = match draws.below(5) {
+        let scope = match draws.below(4) {
             0 => Scope::All,
-            1 => Scope::Credential(0),
-            2 => Scope::Venue(draws.below(trading.venues.into()) as u16),
-            3 => Scope::Instrument(0),
+            1 => Scope::Venue(draws.below(trading.venues.into()) as u16),
+            2 => Scope::Instrument(0),
             _ => Scope::Strategy(draws.below(trading.strategies.into()) as u16),
         };
         let at = draws.below(window_ns);

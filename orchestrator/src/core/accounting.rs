@@ -62,13 +62,9 @@ impl Core {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
-        let gateway = self.gateway_index(strategy, report.venue);
-        if let Some(session) = self.gateways.get_mut(gateway) {
+        if let Some(session) = self.gateways.get_mut(usize::from(report.venue)) {
             session.counts.reports += 1;
             session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
-        }
-        if report.is_last {
-            self.close_at_gateway(gateway);
         }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;
@@ -95,22 +91,8 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
             self.risk.book(strategy, &change, 0, &self.positions);
-            let gateway = self.gateway_index(strategy, order.venue);
-            self.gateways[gateway].open += 1;
-            self.gateways[gateway].counts.orders += 1;
+            self.gateways[usize::from(order.venue)].counts.orders += 1;
         }
-    }
-
-    pub(super) fn close_at_gateway(&mut self, gateway: usize) {
-        if let Some(session) = self.gateways.get_mut(gateway) {
-            session.open = session.open.saturating_sub(1);
-        }
-    }
-
-    /// Returns the gateway for a strategy's orders to a venue: there is one per credential.
-    #[inline(always)]
-    pub(crate) fn gateway_index(&self, strategy: usize, venue: u16) -> usize {
-        usize::from(venue) * self.plan.credentials + usize::from(self.risk.credential(strategy))
     }
 
     /// Returns how many more orders the plan allows a strategy at a venue; `None` without a limit.

@@ -33,7 +33,6 @@ pub(crate) struct GatewaySession {
     pub epoch: u16,
     pub state: GatewayState,
     pub counts: GatewayCounts,
-    pub open: u64,
     pub sent: Checksum,
 }
 
@@ -91,15 +90,9 @@ impl Core {
     }
 
     fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
-        let (venue, credential) =
-            ((gateway / self.plan.credentials) as u16, (gateway % self.plan.credentials) as u16);
         for strategy in 0..self.sessions.len() {
-            if self.risk.credential(strategy) != credential {
-                continue;
-            }
-            for order in self.positions.open_at(strategy, venue) {
+            for order in self.positions.open_at(strategy, gateway as u16) {
                 self.gateways[gateway].counts.unknown += 1;
-                self.close_at_gateway(gateway);
                 self.close_unknown(&order, out);
             }
         }

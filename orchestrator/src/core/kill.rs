@@ -83,14 +83,13 @@ impl Core {
         }
         let cancel = self.cancel_scope(scope);
         for gateway in 0..self.gateways.len() {
-            if self.can_have_orders(gateway, scope) {
+            if !matches!(scope, Scope::Venue(venue) if usize::from(venue) != gateway) {
                 self.send_mass_cancel(gateway, cancel, out);
             }
         }
-        let credential = |strategy: u16| self.risk.credential(strategy.into());
-        let open = self.positions.mark_killed(|strategy, venue, instrument| {
-            scope.contains(strategy, credential(strategy), venue, instrument)
-        });
+        let open = self
+            .positions
+            .mark_killed(|strategy, venue, instrument| scope.contains(strategy, venue, instrument));
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
             out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: open });
@@ -115,26 +114,15 @@ impl Core {
                 CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
-            Scope::All | Scope::Credential(_) | Scope::Venue(_) => CancelScope::default(),
-        }
-    }
-
-    const fn can_have_orders(&self, gateway: usize, scope: Scope) -> bool {
-        let (venue, credential) = (gateway / self.plan.credentials, gateway % self.plan.credentials);
-        match scope {
-            Scope::All | Scope::Instrument(_) => true,
-            Scope::Venue(index) => index as usize == venue,
-            Scope::Credential(index) => index as usize == credential,
-            Scope::Strategy(index) => index as usize % self.plan.credentials == credential,
+            Scope::All | Scope::Venue(_) => CancelScope::default(),
         }
     }
 
     #[cold]
     pub(super) fn confirm_killed(&mut self, strategy: usize, change: &Change, out: &mut impl Effects) {
         let Some(venue) = change.killed_at else { return };
-        let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy as u16, credential, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy as u16, venue, change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

@@ -50,8 +50,6 @@ pub struct Counts {
 #[derive(Default)]
 struct CorePlan {
     venues: usize,
-    credentials: usize,
-    gateway_limit: u64,
     resumable: Vec<bool>,
 }
 
@@ -94,14 +92,12 @@ impl Core {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
-        let gateway_limit = setup.gateway_limit.unwrap_or(u64::MAX);
-        let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
         let session = |index| StrategySession::new(index as u16, budget(index));
         Ok(Self {
             sessions: (0..strategies).map(session).collect(),
-            gateways: vec![GatewaySession::default(); venues * credentials],
+            gateways: vec![GatewaySession::default(); venues],
             positions: Positions::new(strategies, risk.traded.len(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
@@ -114,12 +110,7 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            plan: CorePlan {
-                venues,
-                credentials,
-                gateway_limit,
-                resumable: setup.resumable_gateways.to_vec(),
-            },
+            plan: CorePlan { venues, resumable: setup.resumable_gateways.to_vec() },
         })
     }
 
@@ -221,7 +212,7 @@ impl Core {
         let Ok(order) = Order::from_message(*message) else { return false };
         let strategy = usize::from(order.id.strategy());
         self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(self.gateway_index(strategy, order.venue));
+            let is_down = || self.is_down(order.venue.into());
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
     }

@@ -51,13 +51,9 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = self.gateway_index(order.id.strategy().into(), order.venue);
-        let session = &self.gateways[gateway];
-        if session.state != GatewayState::Up {
+        let gateway = usize::from(order.venue);
+        if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
-        }
-        if session.open >= self.plan.gateway_limit && order.operation == Operation::New {
-            return Err(Reject::VenueBusy);
         }
         if !self.venue_budgets.is_empty()
             && let Some(left) = self.venue_budget(order)
@@ -85,10 +81,9 @@ impl Core {
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = self.gateway_index(strategy, order.venue);
+        let gateway = usize::from(order.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
-        self.close_at_gateway(gateway);
         let counts = &mut self.gateways[gateway].counts;
         counts.orders = counts.orders.saturating_sub(1);
         let is_current = self.sessions[strategy].is_current(order.id);

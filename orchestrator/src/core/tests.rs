@@ -238,20 +238,6 @@ fn intermediate_report_is_counted_and_settles_nothing() {
     assert_eq!(bench.position(0), (1, -3));
 }
 
-#[test]
-fn full_gateway_rejects_new_orders_and_passes_cancels() {
-    let mut bench = bench_of(&RiskSetup { gateway_limit: Some(5), ..SETUP });
-    (0..7).for_each(|n| _ = bench.send(&order(0, n, 0)));
-    let busy = Reject::VenueBusy.code();
-    assert_eq!(returned(&bench.out, 0), [(5, busy), (6, busy)], "five are open");
-    assert_eq!(sent(&bench.send(&order(1, 0, 1)), 1).len(), 1, "the other venue is not full");
-    let cancel = Order { operation: Operation::Cancel, target: 0, ..order(0, 7, 0) };
-    assert_eq!(sent(&bench.send(&cancel), 0), [Instruction::Order(cancel)]);
-    bench.fill(&order(0, 0, 0));
-    bench.fill(&cancel);
-    assert_eq!(sent(&bench.send(&order(0, 8, 0)), 0).len(), 1, "a report makes room");
-}
-
 /// A queued order that is recalled leaves nothing open, also if a replace of it was queued after
 /// it.
 #[test]

@@ -1,13 +1,13 @@
-//! Gross and net exposure of each credential, updated with every order and report (defined in
+//! Gross and net exposure of the run, updated with every order and report (defined in
 //! `docs/src/risk.md`).
 //!
-//! An order raises each of them by at most its value. So each credential has an allowance in one
-//! word: the distance to its nearest limit when last computed, less all values sent since. An order
-//! within it passes, and nearly always a check reads nothing else. Otherwise the order is checked
-//! exactly and the allowance is recomputed.
+//! An order raises each of them by at most its value. So there is an allowance in one word: the
+//! distance to the nearest limit when last computed, less all values sent since. An order within it
+//! passes, and nearly always a check reads nothing else. Otherwise the order is checked exactly and
+//! the allowance is recomputed.
 
 use super::Risk;
-use super::limits::{StrategyRow, money};
+use super::limits::money;
 use super::price::Listing;
 use crate::positions::{Change, Positions};
 use protocol::instrument::MAX_VALUE;
@@ -31,9 +31,9 @@ impl LongShort {
     }
 }
 
-/// A credential's exposure, in price times quantity. Wraps on overflow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct CredentialExposure {
+/// The run's exposure, in price times quantity. Wraps on overflow.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Exposures {
     allowance: u64,
     gross: i128,
     long: i128,
@@ -41,21 +41,30 @@ struct CredentialExposure {
     max_gross: i128,
     max_net: i128,
     max_gross_quantity: i64,
+    /// By instrument.
+    quantities: Box<[LongShort]>,
+    is_on: bool,
 }
 
-impl CredentialExposure {
-    const NONE: Self = Self {
-        allowance: 0,
-        gross: 0,
-        long: 0,
-        short: 0,
-        max_gross: OFF,
-        max_net: OFF,
-        max_gross_quantity: 0,
-    };
+const OFF: i128 = i128::MAX;
 
-    fn is_on(&self) -> bool {
-        (self.max_gross, self.max_net) != (OFF, OFF)
+fn times(quantity: i64, price: i64) -> i128 {
+    i128::from(quantity) * i128::from(price)
+}
+
+impl Exposures {
+    pub(crate) fn new(instruments: usize) -> Self {
+        Self {
+            allowance: 0,
+            gross: 0,
+            long: 0,
+            short: 0,
+            max_gross: OFF,
+            max_net: OFF,
+            max_gross_quantity: 0,
+            quantities: vec![LongShort::default(); instruments].into(),
+            is_on: false,
+        }
     }
 
     /// Sets the value that reaches no limit, nor a quantity above [`MOST`]: no value is below its
@@ -66,8 +75,7 @@ impl CredentialExposure {
         let net = self.long.max(self.short.wrapping_neg());
         let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
         let held = i128::from(MAX_VALUE.cast_signed().saturating_sub(self.max_gross_quantity));
-        self.allowance =
-            if self.is_on() { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
+        self.allowance = if self.is_on { left.min(held).clamp(0, i64::MAX.into()) as u64 } else { u64::MAX };
     }
 
     #[inline(always)]
@@ -82,63 +90,32 @@ impl CredentialExposure {
         let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
         self.allowance = u64::try_from(worth).map_or(0, |worth| self.allowance.saturating_sub(worth));
     }
-}
 
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Exposures {
-    credentials: Box<[CredentialExposure]>,
-    quantities: Box<[LongShort]>,
-    instruments: usize,
-    is_on: bool,
-}
-
-const OFF: i128 = i128::MAX;
-
-fn times(quantity: i64, price: i64) -> i128 {
-    i128::from(quantity) * i128::from(price)
-}
-
-impl Exposures {
-    pub(crate) fn new(credentials: usize, instruments: usize) -> Self {
-        Self {
-            credentials: vec![CredentialExposure::NONE; credentials].into(),
-            quantities: vec![LongShort::default(); credentials * instruments].into(),
-            instruments,
-            is_on: false,
-        }
-    }
-
-    /// Sets a credential's exposure limit in cents; [`Exposures::recompute`] follows.
-    pub(crate) fn set(&mut self, credential: usize, control: RiskControl, cents: u64) {
-        let (limit, of) = (money(cents).map_or(OFF, u128::cast_signed), &mut self.credentials[credential]);
+    /// Sets an exposure limit in cents; [`Exposures::recompute`] follows.
+    pub(crate) fn set(&mut self, control: RiskControl, cents: u64) {
+        let limit = money(cents).map_or(OFF, u128::cast_signed);
         match control {
-            RiskControl::GrossExposure => of.max_gross = limit,
-            RiskControl::NetExposure => of.max_net = limit,
+            RiskControl::GrossExposure => self.max_gross = limit,
+            RiskControl::NetExposure => self.max_net = limit,
             _ => {}
         }
     }
 
-    pub(super) fn recompute(&mut self, positions: &Positions, rows: &[StrategyRow], traded: &[Listing]) {
-        self.quantities.fill(LongShort::default());
-        for (strategy, row) in rows.iter().enumerate() {
-            for instrument in 0..self.instruments {
-                let account = positions.account(strategy, instrument as u16);
-                let held = &mut self.quantities[usize::from(row.credential) * self.instruments + instrument];
+    pub(super) fn recompute(&mut self, positions: &Positions, strategies: usize, traded: &[Listing]) {
+        (self.gross, self.long, self.short, self.max_gross_quantity) = (0, 0, 0, 0);
+        for (instrument, listing) in (0u16..).zip(traded) {
+            let mut held = LongShort::default();
+            for strategy in 0..strategies {
+                let account = positions.account(strategy, instrument);
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());
             }
+            self.quantities[usize::from(instrument)] = held;
+            self.add(held.gross(), held.long, held.short, listing.reference);
+            self.max_gross_quantity = self.max_gross_quantity.max(held.gross());
         }
-        for (of, held) in self.credentials.iter_mut().zip(self.quantities.chunks(self.instruments)) {
-            let sum = |part: fn(LongShort) -> i64| {
-                let worth = |(held, traded): (&LongShort, &Listing)| times(part(*held), traded.reference);
-                held.iter().zip(traded).map(worth).fold(0, i128::wrapping_add)
-            };
-            (of.gross, of.long, of.short) =
-                (sum(LongShort::gross), sum(|held| held.long), sum(|held| held.short));
-            of.max_gross_quantity = held.iter().map(|held| held.gross()).max().unwrap_or(0);
-            of.set_allowance();
-        }
-        self.is_on = self.credentials.iter().any(CredentialExposure::is_on);
+        self.is_on = (self.max_gross, self.max_net) != (OFF, OFF);
+        self.set_allowance();
     }
 
     #[inline(always)]
@@ -149,40 +126,33 @@ impl Exposures {
     #[inline(always)]
     pub(crate) fn check(
         &mut self,
-        credential: usize,
         instrument: u16,
         is_buy: bool,
         more: i64,
         reference: i64,
     ) -> Result<(), Reject> {
         let worth = u128::from(more.cast_unsigned()) * u128::from(reference.cast_unsigned());
-        let of = &mut self.credentials[credential];
-        if worth <= u128::from(of.allowance) && reference > 0 {
+        if worth <= u128::from(self.allowance) && reference > 0 {
             return Ok(());
         }
-        of.set_allowance();
-        self.check_exactly(credential, instrument, is_buy, more, reference)
+        self.set_allowance();
+        self.check_exactly(instrument, is_buy, more, reference)
     }
 
     #[inline(never)]
     pub(super) fn check_exactly(
         &self,
-        credential: usize,
         instrument: u16,
         is_buy: bool,
         more: i64,
         reference: i64,
     ) -> Result<(), Reject> {
-        let of = &self.credentials[credential];
-        if !of.is_on() {
-            return Ok(());
-        }
         if reference == 0 {
             return Err(Reject::NoReference);
         }
-        let held = self.quantities[credential * self.instruments + usize::from(instrument)];
+        let held = self.quantities[usize::from(instrument)];
         let worth = times(more, reference);
-        let net = select_unpredictable(is_buy, of.long.wrapping_add(worth), worth.wrapping_sub(of.short));
+        let net = select_unpredictable(is_buy, self.long.wrapping_add(worth), worth.wrapping_sub(self.short));
         let bought = select_unpredictable(is_buy, more, 0);
         let then = LongShort {
             long: held.long.saturating_add(bought),
@@ -191,46 +161,43 @@ impl Exposures {
         if then.gross() > MAX_VALUE.cast_signed() {
             return Err(Reject::Overflow);
         }
-        if of.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > of.max_gross {
+        if self.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > self.max_gross
+        {
             return Err(Reject::GrossExposure);
         }
-        if net > of.max_net {
+        if net > self.max_net {
             return Err(Reject::NetExposure);
         }
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn book(&mut self, credential: usize, change: &Change, reference: i64) {
-        let held = &mut self.quantities[credential * self.instruments + usize::from(change.instrument)];
+    pub(crate) fn book(&mut self, change: &Change, reference: i64) {
+        let held = &mut self.quantities[usize::from(change.instrument)];
         let before = held.gross();
         held.long = held.long.wrapping_add(change.long);
         held.short = held.short.wrapping_add(change.short);
-        let grown = held.gross().wrapping_sub(before);
-        let of = &mut self.credentials[credential];
-        of.add(grown, change.long, change.short, reference);
-        of.max_gross_quantity = of.max_gross_quantity.max(held.gross());
+        let gross = held.gross();
+        self.add(gross.wrapping_sub(before), change.long, change.short, reference);
+        self.max_gross_quantity = self.max_gross_quantity.max(gross);
         let opened = change.long.max(0).wrapping_sub(change.short.min(0));
-        of.spend(opened.cast_unsigned(), reference);
+        self.spend(opened.cast_unsigned(), reference);
     }
 
     pub(crate) fn revalue(&mut self, instrument: u16, by: i64) {
-        for (of, held) in self.credentials.iter_mut().zip(self.quantities.chunks(self.instruments)) {
-            let held = held[usize::from(instrument)];
-            of.add(held.gross(), held.long, held.short, by);
-            // Net moves by no more than gross.
-            of.spend(held.gross().unsigned_abs(), by);
-        }
+        let held = self.quantities[usize::from(instrument)];
+        self.add(held.gross(), held.long, held.short, by);
+        // Net moves by no more than gross.
+        self.spend(held.gross().unsigned_abs(), by);
     }
 
     pub(super) fn fits(&self, other: &Self) -> bool {
-        let lengths = |of: &Self| (of.credentials.len(), of.quantities.len(), of.instruments);
-        lengths(self) == lengths(other)
+        self.quantities.len() == other.quantities.len()
     }
 
     #[cfg(test)]
-    pub(crate) fn all(&self) -> Vec<(i128, i128, i128)> {
-        self.credentials.iter().map(|of| (of.gross, of.long, of.short)).collect()
+    pub(crate) const fn sums(&self) -> (i128, i128, i128) {
+        (self.gross, self.long, self.short)
     }
 }
 

@@ -2,11 +2,11 @@
 //! before and during a run.
 
 use super::duplicate::RecentOrders;
+use super::token_bucket::TokenBucket;
 use super::{Positions, Risk, RiskPlan};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::{LimitError, LimitSetting, OFF, RiskControl};
-use protocol::token_bucket::TokenBucket;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub enum SettingError {
     /// The setting is invalid in every run.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The run has no such strategy, credential or instrument.
+    /// The run has no such strategy, venue or instrument.
     #[error("the run has no {0}")]
     NoSuch(Scope),
 }
@@ -107,7 +107,6 @@ impl RateLimit {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
-    pub credential: u16,
     pub kills_on_death: bool,
     pub messages: RateLimit,
     kill_messages: RateLimit,
@@ -127,10 +126,9 @@ pub(crate) struct StrategyRow {
 }
 
 impl StrategyRow {
-    pub(crate) fn new(credential: u16, plan: RiskPlan) -> Self {
+    pub(crate) fn new(plan: RiskPlan) -> Self {
         Self {
             max_open: plan.max_open,
-            credential,
             max_rejections: OFF,
             rejection_window: ticks(SECOND, plan.ns_per_tick),
             ..Self::default()
@@ -186,7 +184,6 @@ impl Risk {
         match scope {
             Scope::All => true,
             Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
-            Scope::Credential(index) => usize::from(index) < self.credentials.len(),
             Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
@@ -217,15 +214,6 @@ impl Risk {
                 limits.set(control, value, self.traded[instrument].rules.max_quantity, fills);
             }
         }
-        for (index, rate) in (0..).zip(&mut self.credentials) {
-            if is_meant(Scope::Credential(index)) {
-                match control {
-                    RiskControl::CredentialRate => rate.set(value, rate.burst, plan.ns_per_tick),
-                    RiskControl::CredentialBurst => rate.set(rate.rate, value, plan.ns_per_tick),
-                    _ => self.exposures.set(index.into(), control, value),
-                }
-            }
-        }
         for (index, traded) in (0..).zip(&mut self.traded) {
             if is_meant(Scope::Instrument(index)) {
                 traded.set(control, value);
@@ -233,7 +221,8 @@ impl Risk {
         }
         match control {
             RiskControl::GrossExposure | RiskControl::NetExposure => {
-                self.exposures.recompute(positions, &self.strategies, &self.traded);
+                self.exposures.set(control, value);
+                self.exposures.recompute(positions, self.strategies.len(), &self.traded);
             }
             RiskControl::MaxLoss => {
                 self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());

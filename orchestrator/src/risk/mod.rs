@@ -9,13 +9,14 @@ mod exposure;
 mod limits;
 mod price;
 mod switches;
+mod token_bucket;
 
 pub use limits::SettingError;
 pub use protocol::reject::Reject;
 
 use crate::positions::{Change, Kind, Positions, target};
 use exposure::Exposures;
-use limits::{AccountLimits, RateLimit, StrategyRow};
+use limits::{AccountLimits, StrategyRow};
 use price::Listing;
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
@@ -34,8 +35,6 @@ pub struct RiskSetup<'a> {
     pub strategies: usize,
     /// Number of venues.
     pub venues: usize,
-    /// Number of credentials: strategy i has the credential i modulo it.
-    pub credentials: usize,
     /// Instruments; empty: one that accepts every price and quantity.
     pub instruments: &'a [Instrument],
     /// Limits, in the order in which they are set.
@@ -50,28 +49,23 @@ pub struct RiskSetup<'a> {
     /// Orders of each strategy and venue, laid out as
     /// [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
     pub venue_orders: &'a [u64],
-    /// Maximum number of open orders at one gateway: new ones beyond it are rejected
-    /// (`venue-busy`).
-    pub gateway_limit: Option<u64>,
     /// Gateways whose successor resumes their session, by index; empty: none.
     pub resumable_gateways: &'a [bool],
 }
 
 impl RiskSetup<'_> {
-    /// Returns settings without limits but that of open orders: one credential, one unrestricted
-    /// instrument. A tick is a nanosecond.
+    /// Returns settings without limits but that of open orders, and one unrestricted instrument. A
+    /// tick is a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
             venues,
-            credentials: 1,
             instruments: &[],
             limits: &[],
             max_open,
             ns_per_tick: 1.0,
             orders: &[],
             venue_orders: &[],
-            gateway_limit: None,
             resumable_gateways: &[],
         }
     }
@@ -83,7 +77,6 @@ pub struct Risk {
     pub(crate) strategies: Box<[StrategyRow]>,
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Listing]>,
-    pub(crate) credentials: Box<[RateLimit]>,
     pub(crate) exposures: Exposures,
     has_loss_limits: bool,
     /// Active kill switches. Allocated once for the maximum.
@@ -108,19 +101,16 @@ impl Risk {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let anything = [Instrument::default()];
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
-        let credentials = setup.credentials.max(1);
         let (strategies, venues) = (setup.strategies, setup.venues);
         let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
-        let row = |index| StrategyRow::new((index % credentials) as u16, plan);
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
         let mut risk = Self {
-            strategies: (0..strategies).map(row).collect(),
+            strategies: vec![StrategyRow::new(plan); strategies].into(),
             accounts,
             traded: instruments.iter().map(Listing::new).collect(),
-            credentials: vec![RateLimit::default(); credentials].into(),
-            exposures: Exposures::new(credentials, instruments.len()),
+            exposures: Exposures::new(instruments.len()),
             has_loss_limits: false,
-            switches: Vec::with_capacity(1 + strategies + credentials + venues + instruments.len()),
+            switches: Vec::with_capacity(1 + strategies + venues + instruments.len()),
             plan,
         };
         let nothing = Positions::new(strategies, instruments.len(), 1);
@@ -131,11 +121,8 @@ impl Risk {
     }
 
     pub(crate) fn restore(&mut self, fresh: Self) -> Option<()> {
-        let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
-        let lengths = |risk: &Self| (risk.accounts.len(), risk.traded.len(), risk.credentials.len());
-        let is_of_run = lengths(self) == lengths(&fresh)
-            && self.exposures.fits(&fresh.exposures)
-            && credentials(self) == credentials(&fresh);
+        let lengths = |risk: &Self| (risk.strategies.len(), risk.accounts.len(), risk.traded.len());
+        let is_of_run = lengths(self) == lengths(&fresh) && self.exposures.fits(&fresh.exposures);
         let capacity = fresh.switches.capacity();
         let has_switches =
             self.switches.len() <= capacity && self.switches.iter().all(|scope| fresh.has_scope(*scope));
@@ -151,12 +138,6 @@ impl Risk {
         prefetch_lines(row, lines);
         prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
-        prefetch_lines(&self.credentials[usize::from(row.credential)], lines);
-    }
-
-    #[inline(always)]
-    pub(crate) fn credential(&self, strategy: usize) -> u16 {
-        self.strategies[strategy].credential
     }
 
     /// Checks an order against all risk controls at `now`, in ticks since the start. An order that
@@ -177,13 +158,12 @@ impl Risk {
         if positions.open(strategy) >= row.max_open || !positions.has_room(strategy) {
             return Err(Reject::TooManyOpen);
         }
-        let credential = usize::from(row.credential);
         if !matches!(order.operation, Operation::New | Operation::Replace) {
             // Never rejected for a missing token.
-            _ = take_tokens(row, &mut self.credentials[credential], now);
+            _ = take_token(row, now);
             return Ok(());
         }
-        if !self.switches.is_empty() && is_any_on(&self.switches, order, row.credential) {
+        if !self.switches.is_empty() && is_any_on(&self.switches, order) {
             return Err(Reject::Killed);
         }
         let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];
@@ -224,12 +204,12 @@ impl Risk {
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
         if self.exposures.is_on() && more > 0 {
-            self.exposures.check(credential, order.instrument, is_buy, more, traded.reference)?;
+            self.exposures.check(order.instrument, is_buy, more, traded.reference)?;
         }
         if row.duplicate_window != 0 && is_new && row.recent.contains(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
         }
-        take_tokens(row, &mut self.credentials[credential], now)?;
+        take_token(row, now)?;
         if row.duplicate_window != 0 && is_new {
             row.recent.remember(order, now);
         }
@@ -252,8 +232,7 @@ impl Risk {
     ) -> Option<usize> {
         let traded = &mut self.traded[usize::from(change.instrument)];
         if self.exposures.is_on() {
-            let credential = usize::from(self.strategies[strategy].credential);
-            self.exposures.book(credential, change, traded.reference);
+            self.exposures.book(change, traded.reference);
         }
         if change.filled == 0 {
             return None;
@@ -279,17 +258,13 @@ fn checked_price(order: &Order) -> i64 {
     }
 }
 
-/// Takes a token from the buckets of the strategy and of its credential, if both have one.
+/// Takes a token from the strategy's bucket, if it has one.
 #[inline(always)]
-fn take_tokens(row: &mut StrategyRow, credential: &mut RateLimit, now: u64) -> Result<(), Reject> {
+const fn take_token(row: &mut StrategyRow, now: u64) -> Result<(), Reject> {
     if !row.messages.bucket.has_token(now) {
         return Err(Reject::MessageRate);
     }
-    if !credential.bucket.has_token(now) {
-        return Err(Reject::CredentialRate);
-    }
     row.messages.bucket.take(now);
-    credential.bucket.take(now);
     Ok(())
 }
 

@@ -25,9 +25,7 @@ impl Risk {
         for (index, limits) in self.accounts.iter_mut().enumerate() {
             let (strategy, instrument) = (index / instruments, (index % instruments) as u16);
             let row = &mut self.strategies[strategy];
-            let is_meant = !matches!(scope, Scope::Venue(_))
-                && scope.contains(strategy as u16, row.credential, 0, instrument);
-            if is_meant {
+            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy as u16, 0, instrument) {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
             }
@@ -37,8 +35,7 @@ impl Risk {
     /// Returns `true` if a kill switch stops an order that other controls accept; never a cancel.
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
-        matches!(order.operation, Operation::New | Operation::Replace)
-            && is_any_on(&self.switches, order, self.credential(order.id.strategy().into()))
+        matches!(order.operation, Operation::New | Operation::Replace) && is_any_on(&self.switches, order)
     }
 
     pub(crate) fn is_killed(&self, strategy: usize) -> bool {
@@ -48,7 +45,7 @@ impl Risk {
 
 #[cold]
 #[inline(never)]
-pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
+pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy, credential, order.venue, order.instrument))
+    switches.iter().any(|scope| scope.contains(strategy, order.venue, order.instrument))
 }

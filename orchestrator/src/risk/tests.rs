@@ -24,7 +24,6 @@ fn bench(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> RiskBench {
         .map(|(scope, control, value)| LimitSetting { scope: *scope, control: *control, value: *value })
         .collect();
     let setup = RiskSetup {
-        credentials: 2,
         instruments: &[instrument.clone(), instrument],
         limits: &settings,
         ..RiskSetup::open_orders(strategies, 2, 100)
@@ -210,14 +209,6 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     fast.now = 1_000_000;
     assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
 
-    // Strategies 0 and 2 have the same credential.
-    let rate =
-        [(Scope::All, RiskControl::CredentialRate, 1_000), (Scope::All, RiskControl::CredentialBurst, 2)];
-    let mut shared = bench(3, &rate);
-    let of = |strategy| Order { id: OrderId::new(strategy, 0, 0), ..order };
-    let results: Vec<_> = [0, 2, 0, 2, 1].map(|strategy| shared.check(&of(strategy))).into();
-    assert_eq!(results, [Ok(()), Ok(()), Err(Reject::CredentialRate), Err(Reject::CredentialRate), Ok(())]);
-
     let mut few = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
     assert_eq!(few.send(&order), Ok(()));
     assert_eq!(few.check(&Order { operation: Operation::Cancel, ..order }), Err(Reject::TooManyOpen));
@@ -246,11 +237,9 @@ fn restricted_instruments_and_stop_prices() {
 
 #[test]
 fn exposure_has_an_exact_boundary() {
-    // Strategies 0 and 2 share credential 0. Reference 1,000 cents: a unit is worth 1,000 cents.
-    let limits = [
-        (Scope::Credential(0), RiskControl::GrossExposure, 10_000),
-        (Scope::All, RiskControl::NetExposure, 6_000),
-    ];
+    // Reference 1,000 cents: a unit is worth 1,000 cents.
+    let limits =
+        [(Scope::All, RiskControl::GrossExposure, 10_000), (Scope::All, RiskControl::NetExposure, 6_000)];
     let mut desk = bench(3, &limits);
     let order = |strategy, sequence, instrument, side, units| Order {
         instrument,
@@ -265,7 +254,8 @@ fn exposure_has_an_exact_boundary() {
     assert_eq!(desk.send(&order(0, 1, 1, Side::Sell, 6)), Ok(()), "gross: 4 of the one, 6 of the other");
     assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 5)), Err(Reject::GrossExposure));
     assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 1)), Err(Reject::NetExposure), "6 are sold already");
-    assert_eq!(desk.check(&order(1, 0, 0, Side::Sell, 6)), Ok(()), "another credential");
+    desk.set(Scope::All, RiskControl::NetExposure, OFF);
+    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 1)), Ok(()), "net has no limit any more");
 }
 
 #[test]
@@ -351,18 +341,18 @@ proptest! {
             }
         }
         let profits = |desk: &RiskBench| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
-        let (exposures, before) = (desk.risk.exposures.all(), profits(&desk));
+        let (exposures, before) = (desk.risk.exposures.sums(), profits(&desk));
         // Setting a limit recomputes the sums.
         desk.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
         desk.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
-        prop_assert_eq!(desk.risk.exposures.all(), exposures);
+        prop_assert_eq!(desk.risk.exposures.sums(), exposures);
         prop_assert_eq!(profits(&desk), before);
     }
 
     /// The short way never lets through what the exact one refuses, nor the other way round.
     #[test]
     fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
-        let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::Credential(0), RiskControl::NetExposure, 1)];
+        let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::All, RiskControl::NetExposure, 1)];
         let mut desk = bench(3, &limits);
         let mut open = Vec::new();
         for step in steps {
@@ -370,11 +360,10 @@ proptest! {
                 Step::Send { strategy, instrument, is_buy, quantity } => {
                     let side = if is_buy { Side::Buy } else { Side::Sell };
                     let order = Order { instrument, ..desk.order(strategy, side, quantity * 100, 1_000) };
-                    let credential = usize::from(desk.risk.credential(strategy.into()));
                     let (more, reference) = (order.quantity.cast_signed(), desk.risk.traded[usize::from(instrument)].reference);
                     let exposures = &mut desk.risk.exposures;
-                    let exact = exposures.check_exactly(credential, instrument, is_buy, more, reference);
-                    prop_assert_eq!(exposures.check(credential, instrument, is_buy, more, reference), exact);
+                    let exact = exposures.check_exactly(instrument, is_buy, more, reference);
+                    prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
                     prop_assert_eq!(desk.send(&order), exact);
                     open.extend(exact.is_ok().then_some(order));
                 }

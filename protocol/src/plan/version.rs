@@ -1,4 +1,5 @@
-//! The version of the plan's format: a plan is only read by a program of the same version.
+//! The version of the plan's format. A running plan is only read by a program of the same version,
+//! a saved one also by the next.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,7 +10,10 @@ pub struct PlanVersion;
 
 impl PlanVersion {
     /// The version of the plan's format that this program reads and writes.
-    pub const CURRENT: u32 = 2;
+    pub const CURRENT: u32 = 3;
+
+    /// The version that 0.2 wrote. Saved plans of it are read: keys of today's are all in them.
+    const LAST_RELEASE: u32 = 2;
 }
 
 impl Serialize for PlanVersion {
@@ -20,8 +24,10 @@ impl Serialize for PlanVersion {
 
 impl<'de> Deserialize<'de> for PlanVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_saved = deserializer.is_human_readable();
         match u32::deserialize(deserializer)? {
             Self::CURRENT => Ok(Self),
+            Self::LAST_RELEASE if is_saved => Ok(Self),
             other => Err(D::Error::custom(format!(
                 "a plan of version {other}, and this program reads version {}: use the bulkhead that wrote it",
                 Self::CURRENT

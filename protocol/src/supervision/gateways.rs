@@ -6,7 +6,7 @@
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, ControlWriter, GATEWAY_LIVES, GENERATION};
-use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES};
+use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
 
@@ -48,7 +48,7 @@ const REPAIRED_TICKS: usize = 2;
 const COUNTS: usize = 3;
 const INBOX_END: usize = 7;
 
-pub(super) const GATEWAY_WORDS: usize = MAX_GATEWAYS * WORDS_EACH;
+pub(super) const GATEWAY_WORDS: usize = MAX_VENUES * WORDS_EACH;
 
 const fn word_offset(gateway: u16, word: usize) -> usize {
     STRATEGIES + (MAX_STRATEGIES + gateway as usize) * WORDS_EACH + word
@@ -58,7 +58,7 @@ impl ControlWriter {
     /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
     ///
     /// # Panics
-    /// If `gateway` is not below [`MAX_GATEWAYS`].
+    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn fence_gateway(&self, gateway: u16, epoch: u16, _certain: &ProofOfDeath) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
@@ -66,13 +66,13 @@ impl ControlWriter {
     /// Publishes that a gateway's next incarnation accepts orders.
     ///
     /// # Panics
-    /// If `gateway` is not below [`MAX_GATEWAYS`].
+    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn revive_gateway(&self, gateway: u16, epoch: u16) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: false });
     }
 
     fn set_gateway_incarnation(&self, gateway: u16, life: Incarnation) {
-        assert!(usize::from(gateway) < MAX_GATEWAYS);
+        assert!(usize::from(gateway) < MAX_VENUES);
         let words = self.words();
         // Release: pairs with the Acquire in `gateway_incarnation`.
         words[GATEWAY_LIVES + usize::from(gateway)].store(life.to_word(), Ordering::Release);
@@ -86,9 +86,9 @@ impl Control {
     /// Returns the current incarnation of a gateway, and whether it is dead.
     ///
     /// # Panics
-    /// If `gateway` is not below [`MAX_GATEWAYS`].
+    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn gateway_incarnation(&self, gateway: u16) -> Incarnation {
-        assert!(usize::from(gateway) < MAX_GATEWAYS);
+        assert!(usize::from(gateway) < MAX_VENUES);
         Incarnation::from_word(self.view().load(GATEWAY_LIVES + usize::from(gateway), Ordering::Acquire))
     }
 }
@@ -114,9 +114,9 @@ impl Repairs {
     /// Returns the engine's report about a gateway.
     ///
     /// # Panics
-    /// If `gateway` is not below [`MAX_GATEWAYS`].
+    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn gateway_repair(&self, gateway: u16) -> GatewayRepair {
-        assert!(usize::from(gateway) < MAX_GATEWAYS);
+        assert!(usize::from(gateway) < MAX_VENUES);
         // Acquire: pairs with the Release in `set_gateway_repaired`.
         let repaired = self.0.load(word_offset(gateway, REPAIRED), Ordering::Acquire);
         let count = |word| self.0.load(word_offset(gateway, word), Ordering::Relaxed);

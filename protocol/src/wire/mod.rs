@@ -49,10 +49,8 @@ use thiserror::Error;
 
 /// Maximum number of strategies of a run, limited by the order id's field.
 pub const MAX_STRATEGIES: usize = 256;
-/// Maximum number of venues of a run.
+/// Maximum number of venues of a run, and of its gateways and exchanges together.
 pub const MAX_VENUES: usize = 64;
-/// Maximum number of gateways and exchanges of a run: a gateway for each venue and credential.
-pub const MAX_GATEWAYS: usize = 64;
 
 /// The error that a message on a ring is invalid, as no correct peer sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

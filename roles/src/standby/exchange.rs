@@ -8,7 +8,6 @@ use journal::JournalFollower;
 use protocol::log_scan::LogTotals;
 use protocol::segments;
 use protocol::trading::session_in;
-use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
@@ -26,11 +25,10 @@ pub(super) struct ExchangeStandby {
 impl ExchangeStandby {
     pub(super) fn new(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Self> {
         book::map(parts, venue)?;
-        let sessions = parts.plan.trading().gateways_of(venue);
         Ok(Self {
             venue,
             market: Some(book::market(parts, venue)?),
-            reports: PublishedCounts::new(sessions.map(session_in), parts.attached)?,
+            reports: PublishedCounts::new([session_in(venue)].into_iter(), parts.attached)?,
             log: segments::log(parts.attached, &parts.thread.name)?,
             totals: book::log_totals(parts.plan),
         })
@@ -49,11 +47,11 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn confirm(&self, state: &mut ExchangeReplica) {
-        state.confirm_sent(&self.reports.published());
+        state.confirm_sent(self.reports.published().into_iter().sum());
     }
 
     fn confirm_all(state: &mut ExchangeReplica) {
-        state.confirm_sent(&[u64::MAX; MAX_STRATEGIES]);
+        state.confirm_sent(u64::MAX);
     }
 
     fn poll_log(&mut self) {

@@ -1,7 +1,7 @@
 //! A disk that refuses to take what was written: the exchange stops for good, reports why, and has
 //! published nothing that the disk may not have.
 
-use crate::recovery::{Gateways, SharedTape, Successor, World, load, turn};
+use crate::recovery::{GatewayEnd, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;
 use journal::{Durability, FailingDisk};
 use protocol::agent::Agent;
@@ -16,7 +16,7 @@ use venue::ExchangeAgent;
 struct Bed {
     world: World,
     disk: Arc<FailingDisk>,
-    gateways: Gateways,
+    gateway: GatewayEnd,
     agent: ExchangeAgent<SharedTape>,
     orders: Vec<Order>,
     folder: tempfile::TempDir,
@@ -30,7 +30,7 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let agent = world.exchange(folder.path(), durability, Successor::Careful, None).unwrap();
         let orders = load().0.into_iter().filter(|order| order.id.strategy() == 0).collect();
-        Self { gateways: Gateways::new(&world), world, disk, agent, orders, folder }
+        Self { gateway: GatewayEnd::new(&world), world, disk, agent, orders, folder }
     }
 
     /// Number of durable records.
@@ -41,18 +41,18 @@ impl Bed {
     /// Sends another order, if at most `ahead` are not durable, and runs a duty cycle.
     fn turn(&mut self, sent: &mut usize, ahead: u64) {
         let may_send = (*sent as u64) < self.durable() + ahead;
-        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateways.try_send(order)) {
+        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateway.try_send(order)) {
             *sent += 1;
         }
         let clock = CrashClock { reads: Rc::new(Cell::new(0)), crash_at: u64::MAX };
         turn(&self.world, &mut self.agent, clock, false);
-        self.gateways.listen().unwrap();
+        self.gateway.listen().unwrap();
     }
 
     /// Returns `true` if an order was reported that may not be durable.
     fn told_too_much(&self) -> bool {
         let durable = self.durable();
-        self.gateways.heard.iter().flatten().any(|report| report.id.sequence() >= durable)
+        self.gateway.heard.iter().any(|report| report.id.sequence() >= durable)
     }
 }
 
@@ -73,9 +73,9 @@ fn exchange_stops_at_first_failed_sync() {
         for part in ["its journal fails", "fdatasync", "log-00000001"] {
             assert!(why.contains(part), "{why}");
         }
-        let (heard, asked) = (bed.gateways.heard.clone(), bed.disk.attempts());
+        let (heard, asked) = (bed.gateway.heard.clone(), bed.disk.attempts());
         (0..20).for_each(|_| bed.turn(&mut sent, 64));
-        assert_eq!((&bed.gateways.heard, bed.disk.attempts()), (&heard, asked), "it goes on");
+        assert_eq!((&bed.gateway.heard, bed.disk.attempts()), (&heard, asked), "it goes on");
         assert_eq!(asked, takes + 1, "never tried again");
         // Durable inputs are there: the successor finds them.
         let durable = bed.durable();

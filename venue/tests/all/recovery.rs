@@ -1,5 +1,5 @@
 //! An exchange that crashes in the middle of a duty cycle and recovers from its journal: its
-//! sessions receive each report in the journal once, and the journal has every order that was sent;
+//! gateway receives each report in the journal once, and the journal has every order that was sent;
 //! equally for stamps and trades. The expected reports come from an exchange that gets only the
 //! journal, and sends everything.
 //!
@@ -34,12 +34,11 @@ const CAPACITY: usize = 64;
 /// Slots of the report rings: few, so that stamped reports are queued when their exchange dies.
 const REPORT_SLOTS: usize = 2;
 const OPEN_ORDERS: usize = 256;
-const SESSIONS: usize = 2;
 
 /// The memory that outlives the exchange.
 pub struct World {
-    /// Instructions and reports of each session.
-    rings: Vec<[AtomicWords; 2]>,
+    /// Instructions and reports of the session.
+    rings: [AtomicWords; 2],
     log: AtomicWords,
     board: AtomicWords,
     tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
@@ -88,7 +87,7 @@ pub enum Successor {
 impl World {
     pub fn new() -> Self {
         Self {
-            rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(REPORT_SLOTS)]).collect(),
+            rings: [ring(CAPACITY), ring(REPORT_SLOTS)],
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
             board: board::heap(protocol::market::shape(1).unwrap()),
             tape: Arc::default(),
@@ -103,14 +102,14 @@ impl World {
         how: Successor,
         follower: Option<ReplicaFollower>,
     ) -> Result<ExchangeAgent<SharedTape>, String> {
-        let sessions = self.rings.iter().map(|[orders, reports]| {
-            let producer = match how {
-                Successor::SendsAgain => spsc::Producer::attach(reports),
-                _ => spsc::Producer::resume(reports),
-            };
-            SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, OPEN_ORDERS)
-        });
-        let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
+        let [orders, reports] = &self.rings;
+        let producer = match how {
+            Successor::SendsAgain => spsc::Producer::attach(reports),
+            _ => spsc::Producer::resume(reports),
+        };
+        let orders = spsc::Consumer::resume(orders).unwrap();
+        let session = SessionEnd::new(orders, producer.unwrap(), None, OPEN_ORDERS);
+        let tape = SharedTape(Arc::clone(&self.tape));
         let (shadow, reader) = match follower.map(ReplicaFollower::into_parts) {
             Some((shadow, reader)) => (shadow, Some(reader)),
             None => (venue::ExchangeReplica::new(setup(), time()), None),
@@ -143,27 +142,20 @@ impl World {
         }
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        let agent = shadow.promote(reader, (folder, &options), &watermarks, (sessions, tape, Some(board)));
+        let agent = shadow.promote(reader, (folder, &options), &watermarks, (session, tape, Some(board)));
         agent.map_err(|error| error.to_string())
     }
 }
 
 fn setup() -> MarketSetup {
     let exchange = Exchange::new(&[Instrument::default()], Capacity::for_orders(OPEN_ORDERS)).unwrap();
-    MarketSetup {
-        venue: 0,
-        exchange,
-        instruments: 1,
-        sessions: SESSIONS,
-        capacity: OPEN_ORDERS,
-        sequencer: None,
-    }
+    MarketSetup { venue: 0, exchange, instruments: 1, capacity: OPEN_ORDERS, sequencer: None }
 }
 
 pub type ReplicaFollower = journal::JournalFollower<venue::ExchangeReplica>;
 
 impl World {
-    fn heard(self, gateways: Gateways) -> Heard {
+    fn heard(self, gateway: GatewayEnd) -> Heard {
         let word = |at: usize| self.log[LOG_OFFSET + at].load(shm::sync::Ordering::Relaxed);
         let records = (0..).map(|record| Record::from_words(word(2 * record), word(2 * record + 1)));
         let records: Vec<Record> = records.map_while(|record| record).collect();
@@ -177,7 +169,7 @@ impl World {
         let trades = self.tape.lock().unwrap().clone();
         let mut stamps: Vec<_> = stamps.collect();
         stamps.sort();
-        Heard { reports: gateways.heard, trades, stamps, triggers, versions, last_version }
+        Heard { reports: gateway.heard, trades, stamps, triggers, versions, last_version }
     }
 }
 
@@ -185,31 +177,26 @@ const fn time() -> Timebase {
     Timebase { start_ticks: 0, ns_per_tick: 1.0 }
 }
 
-/// The gateways' ends of the sessions.
-pub struct Gateways {
-    orders: Vec<(spsc::Producer, SessionNumbers)>,
-    reports: Vec<(spsc::Consumer, SessionNumbers)>,
-    pub heard: Vec<Vec<Report>>,
+/// The gateway's end of the session.
+pub struct GatewayEnd {
+    orders: (spsc::Producer, SessionNumbers),
+    reports: (spsc::Consumer, SessionNumbers),
+    pub heard: Vec<Report>,
 }
 
-impl Gateways {
+impl GatewayEnd {
     pub fn new(world: &World) -> Self {
-        let orders = |[orders, _]: &[AtomicWords; 2]| {
-            (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default())
-        };
-        let reports = |[_, reports]: &[AtomicWords; 2]| {
-            (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default())
-        };
+        let [orders, reports] = &world.rings;
         Self {
-            orders: world.rings.iter().map(orders).collect(),
-            reports: world.rings.iter().map(reports).collect(),
-            heard: vec![Vec::new(); SESSIONS],
+            orders: (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default()),
+            reports: (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default()),
+            heard: Vec::new(),
         }
     }
 
     /// Sends an order; `false`: the session is full.
     pub fn try_send(&mut self, order: &Order) -> bool {
-        let (ring, numbers) = &mut self.orders[usize::from(order.id.strategy()) % SESSIONS];
+        let (ring, numbers) = &mut self.orders;
         if !ring.has_room() {
             return false;
         }
@@ -219,17 +206,12 @@ impl Gateways {
     }
 
     pub fn listen(&mut self) -> Result<(), String> {
-        for (session, (ring, numbers)) in self.reports.iter_mut().enumerate() {
-            while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
-                if !numbers.try_accept(report_number(&message)) {
-                    return Err(format!(
-                        "session {session}: report {} is not the next",
-                        report_number(&message)
-                    ));
-                }
-                self.heard[session]
-                    .push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
+        let (ring, numbers) = &mut self.reports;
+        while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
+            if !numbers.try_accept(report_number(&message)) {
+                return Err(format!("report {} is not the next", report_number(&message)));
             }
+            self.heard.push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
         }
         Ok(())
     }
@@ -238,7 +220,7 @@ impl Gateways {
 /// Returns the results of a run with crashes after these numbers of clock reads.
 #[derive(Debug, PartialEq)]
 struct Heard {
-    reports: Vec<Vec<Report>>,
+    reports: Vec<Report>,
     trades: Vec<(u64, u64, u64)>,
     /// Orders and reports that have their stamp, in the order of the log.
     stamps: Vec<(Point, OrderId, u8)>,
@@ -257,7 +239,7 @@ fn played(
 ) -> Result<(Heard, Heard, usize), String> {
     let folder = tempfile::tempdir().unwrap();
     let (world, mut unsent) = (World::new(), orders.iter());
-    let mut gateways = Gateways::new(&world);
+    let mut gateway = GatewayEnd::new(&world);
     let (mut waiting, mut died) = (unsent.next(), 0);
     let mut lives = deaths.iter().copied();
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
@@ -271,7 +253,7 @@ fn played(
             return Err("it does not come to an end".into());
         }
         for _ in 0..5 {
-            if waiting.is_some_and(|order| gateways.try_send(order)) {
+            if waiting.is_some_and(|order| gateway.try_send(order)) {
                 waiting = unsent.next();
             }
         }
@@ -288,11 +270,11 @@ fn played(
             dies_at = lives.next().unwrap_or(u64::MAX);
         }
         shadow.turn(&world, folder.path());
-        gateways.listen()?;
+        gateway.listen()?;
     }
     drop(agent);
     let told = told(shadow.archive.path(), orders);
-    Ok((world.heard(gateways), told, died))
+    Ok((world.heard(gateway), told, died))
 }
 
 /// Runs a duty cycle. Returns its work, including queued reports.
@@ -311,25 +293,23 @@ pub fn turn(
 /// Returns the reports that an exchange derives from a journal alone.
 fn told(folder: &Path, orders: &[Order]) -> Heard {
     let world = World::new();
-    for (session, [ring, _]) in world.rings.iter().enumerate() {
-        // Its rings are as if all had gone through.
-        let mut ends =
-            (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
-        for _ in orders.iter().filter(|order| usize::from(order.id.strategy()) % SESSIONS == session) {
-            ends.0.try_push(&[0; 7]).unwrap();
-            ends.1.try_pop().unwrap();
-        }
+    // Its ring is as if all had gone through.
+    let ring = &world.rings[0];
+    let mut ends = (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
+    for _ in orders {
+        ends.0.try_push(&[0; 7]).unwrap();
+        ends.1.try_pop().unwrap();
     }
-    let mut gateways = Gateways::new(&world);
+    let mut gateway = GatewayEnd::new(&world);
     let mut agent = world.exchange(folder, PROCESS, Successor::Careful, None).unwrap();
     let clock = CrashClock { crash_at: u64::MAX, ..CrashClock::default() };
     for _ in 0..1000 {
         if turn(&world, &mut agent, clock.clone(), true) == 0 {
             break;
         }
-        gateways.listen().unwrap();
+        gateway.listen().unwrap();
     }
-    world.heard(gateways)
+    world.heard(gateway)
 }
 
 /// Orders, cancels and replaces of four strategies at a few prices.
@@ -387,7 +367,7 @@ fn is_wrong(orders: &[Order], heard: &Heard, told: &Heard) -> Option<String> {
         return Some("not every version of the touch is in the log once".into());
     }
     let mut answered: Vec<OrderId> =
-        heard.reports.iter().flatten().filter(|report| report.is_last).map(|report| report.id).collect();
+        heard.reports.iter().filter(|report| report.is_last).map(|report| report.id).collect();
     answered.sort();
     (answered != sent).then(|| "not every order has its last report once".into())
 }
@@ -398,7 +378,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sessions_hear_what_the_journal_says(
+    fn gateway_receives_reports_of_journal(
         orders in drawn(),
         deaths in prop::collection::vec(1u64..80, 0..6),
     ) {

@@ -130,6 +130,27 @@ fn run_documents_keep_their_formats() {
     check::<Tail>();
 }
 
+/// Version 0.2 wrote these keys into every plan.
+#[test]
+fn plan_keys_of_last_release_are_ignored() {
+    fn check<D: Document + Debug + PartialEq>() {
+        let known: D = golden();
+        let text = String::from_utf8(known.json().unwrap()).unwrap();
+        let retired =
+            "\"credentials\": 1, \"max_waiting\": null, \"venue_limit\": 0, \"venue_limit_rejects\": false, ";
+        let limit = "{\"scope\": {\"credential\": 0}, \"control\": \"credential-rate\", \"value\": 5}";
+        let old = text.replacen("\"tells_release\":", &format!("{retired}\"tells_release\":"), 1);
+        let old = old.replacen("\"version\": 3", "\"version\": 2", 1);
+        let old = old.replacen("\"limits\": []", &format!("\"limits\": [{limit}]"), 1);
+        assert_eq!(old.matches(retired).count() + old.matches(limit).count(), 2);
+        assert_eq!(read::<D>(old.as_bytes()).unwrap(), known);
+        let unknown = old.replacen("credential-rate", "credential-rote", 1);
+        assert!(error::<D>(unknown.as_bytes()).to_string().contains("credential-rote"));
+    }
+    check::<RunRecord>();
+    check::<Summary>();
+}
+
 #[test]
 fn experiment_documents_keep_their_formats() {
     check::<SweepRecord>();

@@ -142,19 +142,14 @@ fn each_exchange_violation_is_detected_and_named() {
 
 #[test]
 fn venue_fault_excuses_no_other_venue() {
-    for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
+    for excuse in ["a fault of its venue", "a fault of the other venue"] {
         for spoils in 0..5 {
             let mut fixture = honest();
             with_reports(&mut fixture, ID);
             let own = u16::from(fixture.stamp(Point::GatewayRecv, ID).detail);
             let exchange = format!("exchange-{own}");
-            match excuse {
-                "a limit" => fixture.record.plan.trading_mut().venue_limit = 1_000,
-                _ => {
-                    let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
-                    fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
-                }
-            }
+            let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
+            fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
             match spoils {
                 0 => _ = fixture.remove(Point::ExchangeRecv, ID),
                 1 => _ = fixture.remove(Point::ExchangeDone, ID),

@@ -141,7 +141,6 @@ fn ranges_are_named_with_their_flag() {
         ("capacity=0", "for example 2"),
         ("capacity=2M", "for example 1048576"),
         ("max_open=0", "--max-open 0"),
-        ("max_waiting=0", "--max-waiting 0: give a number from 1"),
         ("repeats=0", "--repeats 0"),
         ("window=1us", "--window 1us: give a time from 1ms to 1h"),
         ("delay=fixed:2m", "--delay fixed:2m: at most 1m"),

@@ -200,7 +200,7 @@ impl Containment<'_> {
             served_ns: None,
             stayed_down: None,
         };
-        self.notes.push(format!("note: {}: orders for it are rejected", outage.describe(plan)));
+        self.notes.push(format!("note: {}: orders for it are rejected", outage.describe()));
         self.outages.push(outage);
         self.outages.len() - 1
     }

@@ -163,13 +163,12 @@ pub fn have_all_arrived(
         let counted = || count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
         of_dead(gateway).unwrap_or_else(counted)
     };
-    let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
+    let at_gateways: u64 = (0..trading.venues).map(received).sum();
     // A gateway that answers for its venue does not forward all orders; nor did one that died.
     let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
-    let may_answer = |venue| trading.gateways_of(venue).any(may_keep);
     let at_exchange = |venue: u16| {
-        let taken: u64 = trading.gateways_of(venue).map(received).sum();
-        may_answer(venue) || count(plan, threads, Role::Exchange(venue), ExchangeCounter::Received) >= taken
+        let taken = count(plan, threads, Role::Exchange(venue), ExchangeCounter::Received);
+        may_keep(venue) || taken >= received(venue)
     };
     dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
         && at_gateways >= dispatched

@@ -73,7 +73,7 @@ fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
 /// The same with that journal.
 fn loses_nothing_with(faults: &str, journal: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
-    let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
+    let load = ["--strategies", "3", "--orders", "20k", "--window", "2s"];
     let how = ["--journal", journal, "--liveness", "2s", "--fault", faults];
     let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
     let orders = &summary["orders"];

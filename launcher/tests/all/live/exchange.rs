@@ -89,7 +89,7 @@ fn the_recorded_morning_comes_out_as_it_was() {
 
 #[test]
 fn eight_strategies_make_the_same_morning() {
-    plays_the_morning(8, "process", &["--credentials", "2", "--idle", "park"]);
+    plays_the_morning(8, "process", &["--idle", "park"]);
     plays_the_morning(8, "sandbox", &["--exchange", "process", "--idle", "park"]);
 }
 
@@ -102,7 +102,7 @@ fn reports(summary: &Value) -> u64 {
 fn drawn_flow_trades_wherever_the_exchange_runs() {
     for more in [
         &["--exchange", "thread", "--isolation", "thread"][..],
-        &["--exchange", "process", "--process", "each-gateway", "--credentials", "2"],
+        &["--exchange", "process", "--process", "each-gateway"],
         &["--venue", "book,delay", "--technique", "array-queue"],
     ] {
         let launcher = Launcher::new();
@@ -133,7 +133,7 @@ fn drawn_flow_trades_wherever_the_exchange_runs() {
 
 /// Limits that hardly anything reaches.
 const EVERY_CONTROL: &str = "max-order-volume=1000000000000,max-order-value=100000000000,price-collar=5000,message-rate=1000000,\
-    credential-rate=1000000,max-executions=1000000,duplicate-window=1us,max-position=1000000000000,\
+    max-executions=1000000,duplicate-window=1us,max-position=1000000000000,\
     max-gross-exposure=100000000000000,max-net-exposure=100000000000000,max-loss=100000000000,kill-message-rate=10000000";
 
 #[test]
@@ -214,6 +214,5 @@ fn impossible_exchange_settings_are_refused() {
         &[&recorded[..], &["--strategies", "2", "--strategy", "maker,player"]].concat(),
         &["maker,player"],
     );
-    refused(&["--credentials", "9", "--strategies", "3"], &["--credentials 9"]);
     assert_eq!(launcher.folders().len(), 0);
 }

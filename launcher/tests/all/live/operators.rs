@@ -8,13 +8,11 @@ use serde_json::Value;
 
 const STRATEGIES: usize = 4;
 
-/// A run of a minute, which is ended when all is done: four strategies, two credentials, two
-/// venues, two instruments.
+/// A run of a minute, which is ended when all is done: four strategies, two venues, two
+/// instruments.
 const FLAGS: &[&str] = &[
     "--strategies",
     "4",
-    "--credentials",
-    "2",
     "--venues",
     "2",
     "--orders",
@@ -109,9 +107,8 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     signal(run.running.process("strategy-1"), "KILL");
     wait_until("it is dead", || !family(pid).iter().any(|(_, line)| line.contains("role strategy-1 ")));
 
-    let scopes: [(&[&str], &str); 5] = [
+    let scopes: [(&[&str], &str); 4] = [
         (&["--strategy", "0"], "strategy-0"),
-        (&["--credential", "1"], "credential-1"),
         (&["--venue", "1"], "venue-1"),
         (&["--instrument", "AAA"], "instrument-0"),
         (&["--all"], "all"),
@@ -120,7 +117,6 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
 
     run.refuses("kill", &["--strategy", "9"], "--strategy 9");
     run.refuses("kill", &["--venue", "2"], "--venue 2");
-    run.refuses("kill", &["--credential", "2"], "credential-2");
     run.refuses("kill", &["--instrument", "CCC"], "AAA, BBB");
     run.refuses("limits", &["max-hope=1"], "max-hope");
     let (code, said) = told(&["kill", "20000101-000000000", "--all"]);

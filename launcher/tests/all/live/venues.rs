@@ -18,7 +18,7 @@ fn count(counters: &Value, name: &str) -> u64 {
 fn faulty_venues_leave_no_order_open() {
     for isolation in ["thread", "process"] {
         let launcher = Launcher::new();
-        let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000"];
+        let load = ["--strategies", "2", "--venues", "6", "--orders", "6000"];
         let more = ["--window", "400ms", "--delay", "uniform:1ms..5ms", "--venue-timeout", "500ms"];
         let faults = "slow:venue-1@100ms for 100ms; disconnect:venue-2@100ms for 100ms; reject:venue-3@100ms; \
                       mute:venue-4@100ms for 100ms; garble:venue-5@100ms for 100ms";
@@ -29,11 +29,7 @@ fn faulty_venues_leave_no_order_open() {
         let orders = &summary["orders"];
         assert_eq!((&orders["sent"], &orders["returned"]), (&6000.into(), &6000.into()), "{orders}");
         assert_eq!((&orders["lost"], &orders["duplicated"]), (&0.into(), &0.into()), "{orders}");
-        // Two gateways a venue.
-        let of = |venue: u16, name: &str| {
-            let gateways = [2 * venue, 2 * venue + 1].map(|index| format!("gateway-{index}"));
-            gateways.map(|gateway| count(&counters(&summary, &gateway), name)).iter().sum::<u64>()
-        };
+        let of = |venue: u16, name: &str| count(&counters(&summary, &format!("gateway-{venue}")), name);
         let bad = |venue: u16| ["stuck", "refused", "venue-errors"].map(|name| of(venue, name));
         assert_eq!(bad(0), [0, 0, 0], "it has no fault");
         assert!(of(0, "session-sent") == 0 && of(0, "received") > 800, "nor a session");
@@ -42,7 +38,7 @@ fn faulty_venues_leave_no_order_open() {
         assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: what was open is cancelled");
         // One message each way an order: what was cancelled came when the session was up again,
         // with the next number.
-        assert_eq!((of(2, "disconnects"), of(2, "session-received")), (2, of(2, "session-sent")));
+        assert_eq!((of(2, "disconnects"), of(2, "session-received")), (1, of(2, "session-sent")));
         assert_eq!(of(2, "session-sent") + refused, of(2, "received"));
         let [stuck, refused, errors] = bad(3);
         assert!(stuck == 0 && refused > 300 && errors == 0, "rejects: {refused}");
@@ -84,7 +80,7 @@ fn faulty_venues_leave_no_order_open() {
 #[test]
 fn faulty_exchange_processes_leave_no_order_open() {
     let launcher = Launcher::new();
-    let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000", "--json"];
+    let load = ["--strategies", "2", "--venues", "6", "--orders", "6000", "--json"];
     let book = ["--venue", "book", "--exchange", "process", "--idle", "park"];
     let more = ["--window", "400ms", "--venue-timeout", "500ms"];
     let faults = "slow:venue-1@100ms for 100ms; disconnect:venue-2@100ms for 100ms; reject:venue-3@100ms; \
@@ -100,24 +96,21 @@ fn faulty_exchange_processes_leave_no_order_open() {
     let orders = &summary["orders"];
     assert_eq!((&orders["sent"], &orders["returned"]), (&6000.into(), &6000.into()), "{orders}");
     assert_eq!((&orders["lost"], &orders["duplicated"]), (&0.into(), &0.into()), "{orders}");
-    let of = |venue: u16, name: &str| {
-        let gateways = [2 * venue, 2 * venue + 1].map(|index| format!("gateway-{index}"));
-        gateways.map(|gateway| count(&counters(&summary, &gateway), name)).iter().sum::<u64>()
-    };
+    let of = |venue: u16, name: &str| count(&counters(&summary, &format!("gateway-{venue}")), name);
     let bad = |venue: u16| ["stuck", "refused", "venue-errors"].map(|name| of(venue, name));
     assert_eq!(bad(0), [0, 0, 0], "it has no fault");
     assert!(of(0, "session-sent") == 0 && of(0, "received") > 800, "nor a session that is checked");
     assert_eq!(bad(1), [0, 0, 0], "slow: all come");
     let [stuck, refused, errors] = bad(2);
     assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: {stuck} {refused} {errors}");
-    assert_eq!(of(2, "disconnects"), 2);
+    assert_eq!(of(2, "disconnects"), 1);
     let [stuck, refused, errors] = bad(3);
     assert!(stuck == 0 && refused > 300 && errors == 0, "rejects: {stuck} {refused} {errors}");
     let [stuck, refused, _] = bad(4);
     assert!(stuck > 50 && refused == 0, "mute: {stuck} {refused}");
     let [_, refused, errors] = bad(5);
     assert!(refused == 0 && errors > 50, "garbles: {errors}");
-    for venue in 0..12 {
+    for venue in 0..6 {
         assert_eq!(count(&counters(&summary, &format!("gateway-{venue}")), "protocol-errors"), 0);
     }
     let incidents = summary["venue_incidents"].as_array().unwrap();
@@ -127,22 +120,4 @@ fn faulty_exchange_processes_leave_no_order_open() {
         let others = |when: &str| count(&incident[when], "count");
         assert!(others("others_before") > 0 && others("others_during") > 50, "{incident}");
     }
-}
-
-#[test]
-fn a_venue_takes_no_more_messages_than_its_limit() {
-    let limited = |limit: &str| {
-        let launcher = Launcher::new();
-        let flags = ["--strategies", "1", "--venues", "1", "--orders", "1000", "--window", "200ms"];
-        let summary =
-            launcher.summary(&[&flags[..], &["--delay", "fixed:1ms", "--venue-limit", limit]].concat());
-        assert_eq!(summary["valid"], true, "{}", summary["violations"]);
-        assert_eq!(summary["orders"]["returned"], 1000);
-        counters(&summary, "gateway-0")
-    };
-    let waits = limited("2000/s");
-    assert_eq!((count(&waits, "throttled"), count(&waits, "session-sent")), (0, 1000), "they wait: {waits}");
-    let rejects = limited("2000/s,reject");
-    assert_eq!(count(&rejects, "throttled") + count(&rejects, "session-sent"), 1000);
-    assert!(count(&rejects, "throttled") > 100, "{rejects}");
 }
