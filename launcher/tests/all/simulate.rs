@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Runs whose summaries are kept.
-const GOLDEN: u64 = 120;
+const GOLDEN: u64 = 60;
 /// Where they are kept.
 const GOLDEN_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/simulate.golden");
 
@@ -24,7 +24,7 @@ fn techniques() -> Vec<Technique> {
 
 #[test]
 fn hundreds_of_runs_hold() {
-    let seeds = if slow() { 1_000_000 } else { 300 };
+    let seeds = if slow() { 1_000_000 } else { 200 };
     let all = simulate_all(seeds, &techniques(), &SimulationOptions::default(), |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
     let mut total = SimulationTotals::default();
@@ -65,7 +65,7 @@ fn hundreds_of_runs_hold() {
 /// together and with strategies.
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
-    let seeds = if slow() { 10_000 } else { 120 };
+    let seeds = if slow() { 10_000 } else { 80 };
     let asked = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
     let all = simulate_all(seeds, &techniques(), &asked, |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
@@ -83,7 +83,7 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 300, "{open} descriptors");
     // Another time, on other threads, in other folders: the same.
-    let [once, again] = [(); 2].map(|()| simulate_all(15, &techniques(), &asked, |_| {}).unwrap());
+    let [once, again] = [(); 2].map(|()| simulate_all(8, &techniques(), &asked, |_| {}).unwrap());
     assert_eq!(again.by, once.by);
 }
 

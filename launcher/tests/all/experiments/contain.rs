@@ -57,7 +57,7 @@ fn process_contains_faults_that_kill_threaded_run() {
 #[test]
 fn death_during_push_to_shared_ring_is_contained() {
     let faults = "kill@push:half-written:500;hang@push:claimed:500";
-    let flags = ["--technique", "array-queue", "--isolation", "process", "--fault", faults];
+    let flags = ["--technique", "array-queue", "--isolation", "process", "--fault", faults, "--idle", "park"];
     let (rows, _out) = rows_with_contained(&flags, &["kill in a push, half-written"]);
     assert_eq!(rows.len(), 2);
     let hang = row(&rows, "process", "hang in a push, claimed");
@@ -78,7 +78,8 @@ fn death_during_push_to_shared_ring_is_contained() {
 fn a_fault_that_never_came_is_not_contained() {
     // Each strategy has 2,000 orders.
     let faults = "kill@order:5000;kill:strategy-1@30m";
-    let (rows, out) = rows(&["--technique", "spsc-mux", "--isolation", "process", "--fault", faults]);
+    let flags = ["--technique", "spsc-mux", "--isolation", "process", "--fault", faults];
+    let (rows, out) = rows(&[&flags[..], &["--window", "200ms", "--idle", "park"]].concat());
     assert_eq!(rows.len(), 2);
     for row in &rows {
         assert_eq!(

@@ -19,7 +19,7 @@ fn death_or_hang_ends_run_naming_process() {
     ] {
         let launcher = Launcher::new();
         let apart: &[&str] = if victim == "gateways" { &["--process", "gateways"] } else { &[] };
-        let running = launcher.start(&[LONG, apart].concat());
+        let running = launcher.start(&[LONG, apart, &["--liveness", "1s"]].concat());
         let (pid, process) = (running.pid(), running.process(victim));
         signal(process, name);
         let (code, _, stderr) = running.end();
@@ -185,7 +185,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let script = "trap '' HUP; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);
-    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "3s"]);
+    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "1s"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let running = Running { child: command.spawn().unwrap() };
     let pid = running.pid();

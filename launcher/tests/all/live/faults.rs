@@ -7,8 +7,11 @@ use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
 fn ended_by(flags: &[&str], fault: &str) -> String {
     let launcher = Launcher::new();
     // Short only where it is waited for: a backtrace takes its time.
-    let liveness =
-        if ["hang", "stop", "feign"].iter().any(|kind| fault.starts_with(kind)) { "1s" } else { "10s" };
+    let liveness = if ["hang", "stop", "feign", "scribble"].iter().any(|kind| fault.starts_with(kind)) {
+        "1s"
+    } else {
+        "10s"
+    };
     let all = [LONG, &["--on-death", "stop", "--liveness", liveness, "--fault", fault], flags].concat();
     let running = launcher.start(&all);
     let pid = running.pid();
@@ -124,24 +127,6 @@ fn a_flood_is_noticed() {
 }
 
 #[test]
-fn lost_orders_end_run_before_schedule_ends() {
-    for technique in ["spsc-mux", "array-queue"] {
-        let launcher = Launcher::new();
-        let fault = ["--fault", "lose:strategy-1@order:30"];
-        let output = launcher
-            .run(SHORT)
-            .args(["--technique", technique, "--max-open", "20", "--idle", "park"])
-            .args(fault)
-            .output()
-            .unwrap();
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
-        assert!(stderr.contains("20 orders without a report, waiting: "), "{technique}: {stderr}");
-        assert!(stderr.contains("waiting: strategy-1"), "{technique}: {stderr}");
-    }
-}
-
-#[test]
 fn forged_status_during_push_blocks_no_one() {
     let forged = "quarantined: forged-status: forged heartbeat: it lies in the future";
     let feigned = "hung: reported done 1s ago but has not exited";
@@ -212,16 +197,20 @@ fn hang_in_shared_ring_is_reported_as_hang() {
     assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "it is started again: {incidents:#?}");
 }
 
-#[test]
+/// Without a report nothing more is sent, long before the schedule ends.
+fn lost_orders_end_run(technique: &str) {
+    let flags = ["--technique", technique, "--max-open", "20", "--idle", "park"];
+    let fault = ["--fault", "lose:strategy-1@order:30"];
+    let output = Launcher::new().run(&[SHORT, &flags, &fault].concat()).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
+    assert!(stderr.contains("20 orders without a report, waiting: strategy-1"), "{technique}: {stderr}");
+}
+
 fn unwritten_claim_in_own_ring_blocks_only_itself() {
-    let launcher = Launcher::new();
     let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--idle", "park", "--json"];
-    let output = launcher
-        .run(SHORT)
-        .args(flags)
-        .args(["--liveness", "1s", "--fault", "hold:strategy-1@order:20"])
-        .output()
-        .unwrap();
+    let fault = ["--liveness", "1s", "--fault", "hold:strategy-1@order:20"];
+    let output = Launcher::new().run(&[SHORT, &flags, &fault].concat()).output().unwrap();
     assert!(text(&output.stderr).contains("waiting: strategy-1"), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["incidents"], serde_json::json!([]));
@@ -229,14 +218,23 @@ fn unwritten_claim_in_own_ring_blocks_only_itself() {
     assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
 }
 
-#[test]
-fn a_long_pause_before_an_order_is_no_stall() {
-    let launcher = Launcher::new();
+fn long_pause_before_an_order_is_no_stall() {
     // Its last order, and here it is the only one, is due at the end of the window: for longer than
     // nothing may move where something should, nothing moves.
-    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "13s", "--delay", "fixed:1ms"];
-    let summary = launcher.summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
+    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "12s", "--delay", "fixed:1ms"];
+    let summary = Launcher::new().summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
     assert_eq!(summary["orders"]["returned"], 1);
+}
+
+/// A run stalls after ten seconds without progress, so these wait concurrently.
+#[test]
+fn run_stalls_only_where_an_order_is_missing() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| lost_orders_end_run("spsc-mux"));
+        scope.spawn(|| lost_orders_end_run("array-queue"));
+        scope.spawn(unwritten_claim_in_own_ring_blocks_only_itself);
+        scope.spawn(long_pause_before_an_order_is_no_stall);
+    });
 }
 
 #[test]

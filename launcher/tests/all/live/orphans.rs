@@ -93,7 +93,7 @@ fn a_contained_run_ends_where_process_1_reaps_nobody() {
     // What is left of the shell's arguments is the run; its own process is one that waits for
     // nobody.
     let sleeps = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
-    for on_death in ["stop", "continue", "restart"] {
+    for on_death in ["stop", "restart"] {
         ends_normally(sleeps, on_death);
     }
 }
@@ -149,7 +149,7 @@ fn container_with_stopped_shim_ends_with_run() {
         return;
     }
     let launcher = Launcher::new();
-    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@2s", "--quiet"];
+    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@1500ms", "--quiet"];
     let running = launcher.start(&[CONTAINER, LOAD, &death].concat());
     let pid = running.pid();
     signal(running.process("--contain strategy-1"), "STOP");

@@ -124,7 +124,7 @@ fn survives(what: &str, more: &[&str]) {
     truncate(&running, what);
     // Where nobody needs what was in there the run goes on: it is ended, and says so all the same.
     let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(2) && matches!(running.child.try_wait(), Ok(None)) {
+    while since.elapsed() < Duration::from_millis(500) && matches!(running.child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(20));
     }
     if matches!(running.child.try_wait(), Ok(None)) {
