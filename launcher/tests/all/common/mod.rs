@@ -148,7 +148,7 @@ impl Running {
                 self.child.kill().unwrap();
                 panic!("the launcher does not end");
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(5));
         };
         (status.code(), out.join().unwrap(), err.join().unwrap())
     }

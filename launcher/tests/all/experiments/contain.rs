@@ -34,7 +34,8 @@ fn row<'a>(rows: &'a [Value], isolation: &str, fault: &str) -> &'a Value {
 #[test]
 fn process_contains_faults_that_kill_threaded_run() {
     let faults = ["segv", "scribble"];
-    let flags = "--technique spsc-mux --isolation thread,process --fault segv;scribble --idle park";
+    let flags =
+        "--technique spsc-mux --isolation thread,process --fault segv;scribble --idle park --window 800ms";
     let flags: Vec<&str> = flags.split_whitespace().collect();
     let (rows, out) = rows_with_contained(&flags, &faults);
     for fault in faults {

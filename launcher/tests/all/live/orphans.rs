@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A run of four seconds.
+/// A run of three seconds.
 const LOAD: &[&str] =
-    &["--strategies", "2", "--venues", "1", "--orders", "4000", "--window", "4s", "--idle", "park"];
+    &["--strategies", "2", "--venues", "1", "--orders", "3000", "--window", "3s", "--idle", "park"];
 
 /// A namespace of process ids, with these words for its process 1.
 const UNSHARE: [&str; 4] = ["--pid", "--fork", "--mount-proc", "--kill-child"];

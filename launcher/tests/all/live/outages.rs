@@ -108,13 +108,11 @@ fn at_exchanges() -> Vec<&'static str> {
 
 #[test]
 fn exchange_gateway_stays_down_and_fills_are_conserved() {
-    for more in [&["--journal", "process"][..], &["--technique", "channel"]] {
-        let flags = [&at_exchanges(), APART, CONTINUE, more].concat();
-        let (_, summary) = struck(&flags, |running| signal(running.process("gateway-1"), "KILL"));
-        is_conserved(&summary);
-        let [outage] = summary["outages"].as_array().unwrap().as_slice() else { panic!("{summary:#}") };
-        assert_eq!((&outage["gateways"], &outage["restarted_ns"]), (&json!([1]), &Value::Null));
-    }
+    let flags = [&at_exchanges(), APART, CONTINUE, &["--journal", "process"]].concat();
+    let (_, summary) = struck(&flags, |running| signal(running.process("gateway-1"), "KILL"));
+    is_conserved(&summary);
+    let [outage] = summary["outages"].as_array().unwrap().as_slice() else { panic!("{summary:#}") };
+    assert_eq!((&outage["gateways"], &outage["restarted_ns"]), (&json!([1]), &Value::Null));
 }
 
 /// What holds of a run in which each gateway that died was started again and resumed its session:
@@ -194,27 +192,24 @@ fn killed_process_of_all_gateways_takes_down_all_venues() {
 
 #[test]
 fn gateway_that_is_started_again_serves_its_venue() {
-    for more in [&[][..], &["--technique", "linked"]] {
-        let flags = [LOAD, APART, RESTART, more].concat();
-        let (_, summary) = struck(&flags, |running| {
-            let first = running.process("gateway-1");
-            signal(first, "KILL");
-            let second = wait_for("the next one", || newest(running.pid(), "gateway-1", first));
-            // Killed or stopped before it serves, it would be part of the same outage.
-            wait_until("it serves", || is_back(second));
-            std::thread::sleep(Duration::from_millis(300));
-            signal(second, "KILL");
-        });
-        is_conserved(&summary);
-        let outages = summary["outages"].as_array().unwrap();
-        assert_eq!(outages.len(), 2, "{more:?}: {outages:?}");
-        for outage in outages {
-            assert!(number(&outage["restarted_ns"]) > number(&outage["repaired_ns"]), "{outage}");
-        }
-        // Most of what was for it came back, before, between and after.
-        let orders = &summary["orders"];
-        assert!(number(&orders["returned"]) > number(&orders["sent"]) * 11 / 20, "{more:?}: {orders}");
+    let (_, summary) = struck(&[LOAD, APART, RESTART].concat(), |running| {
+        let first = running.process("gateway-1");
+        signal(first, "KILL");
+        let second = wait_for("the next one", || newest(running.pid(), "gateway-1", first));
+        // Killed or stopped before it serves, it would be part of the same outage.
+        wait_until("it serves", || is_back(second));
+        std::thread::sleep(Duration::from_millis(300));
+        signal(second, "KILL");
+    });
+    is_conserved(&summary);
+    let outages = summary["outages"].as_array().unwrap();
+    assert_eq!(outages.len(), 2, "{outages:?}");
+    for outage in outages {
+        assert!(number(&outage["restarted_ns"]) > number(&outage["repaired_ns"]), "{outage}");
     }
+    // Most of what was for it came back, before, between and after.
+    let orders = &summary["orders"];
+    assert!(number(&orders["returned"]) > number(&orders["sent"]) * 11 / 20, "{orders}");
 }
 
 /// Kills the gateways of such a load in one run after the other until there were enough deaths;

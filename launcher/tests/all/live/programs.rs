@@ -142,12 +142,15 @@ fn a_killed_program_is_started_again_and_goes_on() {
     assert!((1..planned(&summary, 1)).contains(&said["sent"]), "what the first had not sent: {said:?}");
 }
 
+/// A venue at which nothing rests: a run with deaths waits there for no silence at its end.
+const DELAY: [&str; 6] = ["--venues", "1", "--window", "200ms", "--delay", "fixed:1ms"];
+
 /// A run with a player and that broken program.
 pub(super) fn with_broken(program: &Program, what: &str, more: &[&str]) -> (Launcher, Output) {
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(what));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "4000", "--idle", "park", "--json"];
-    let output = launcher.run(&[BOOK, &flags, more].concat()).output().unwrap();
+    let output = launcher.run(&[&DELAY[..], &flags, more].concat()).output().unwrap();
     (launcher, output)
 }
 
@@ -167,7 +170,7 @@ fn broken_program_is_contained() {
     let (kinds, strategies) = (format!("player,{}", kinds.join(",")), (broken.len() + 1).to_string());
     let flags = ["--strategies", &strategies, "--strategy", &kinds, "--orders", "16000", "--idle", "park"];
     let death = ["--on-death", "restart", "--liveness", "2s"];
-    let summary = Launcher::new().summary(&[BOOK, &flags, &death].concat());
+    let summary = Launcher::new().summary(&[&DELAY[..], &flags, &death].concat());
     let mut incidents = summary["incidents"].as_array().unwrap().clone();
     incidents.sort_by_key(|incident| incident["strategy"].as_u64());
     assert_eq!(incidents.len(), broken.len(), "{incidents:#?}");
@@ -198,23 +201,29 @@ fn program_that_never_attaches_is_named() {
     let made = Command::new("chmod").arg("+x").arg(&wrapper).status().unwrap();
     assert!(made.success());
     let wrapped = format!("exec:{}", wrapper.display());
-    for (kind, words) in [
-        (program.exec("never"), &["not ready after 500ms", "has not attached (bh_attach)"][..]),
-        (program.exec("leaves"), &["exit 0 before it had finished", "has not attached (bh_attach)"]),
-        (program.exec("old"), &["exit 7", "another version of the interface"]),
-        (wrapped, &["exit 1", "must become it (exec)"]),
-    ] {
+    let is_named = |kind: &str, words: &[&str]| {
         let launcher = Launcher::new();
         let timeout = if words[0].contains("500ms") { "500ms" } else { "30s" };
-        let flags = ["--strategies", "1", "--strategy", &kind, "--orders", "10", "--start-timeout", timeout];
+        let flags = ["--strategies", "1", "--strategy", kind, "--orders", "10", "--start-timeout", timeout];
         let output = launcher.run(&flags).output().unwrap();
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{kind}: {error}");
         assert!(error.contains("strategy-0 (pid"), "{kind}: {error}");
         assert!(words.iter().all(|word| error.contains(word)), "{kind}: {error}");
         assert_eq!(launcher.folders().len(), 0, "{kind}: a run that never began leaves no folder");
-        wait_until("the program is gone", || program.processes().is_empty());
-    }
+    };
+    // Concurrently: each is given seconds to end.
+    std::thread::scope(|scope| {
+        for (kind, words) in [
+            (program.exec("never"), &["not ready after 500ms", "has not attached (bh_attach)"][..]),
+            (program.exec("leaves"), &["exit 0 before it had finished", "has not attached (bh_attach)"]),
+            (program.exec("old"), &["exit 7", "another version of the interface"]),
+            (wrapped, &["exit 1", "must become it (exec)"]),
+        ] {
+            scope.spawn(move || is_named(&kind, words));
+        }
+    });
+    wait_until("the programs are gone", || program.processes().is_empty());
     let alone = Command::new(program.path()).output().unwrap();
     assert!(text(&alone.stderr).contains("BULKHEAD_RUN is not set"), "{}", text(&alone.stderr));
 }

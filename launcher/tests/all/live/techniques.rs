@@ -26,7 +26,7 @@ fn every_technique_conserves_all_orders() {
     for technique in Technique::all() {
         short(technique, &["--isolation", "thread", "--idle", "park"]);
         if technique.crosses_processes() {
-            short(technique, &["--isolation", "process"]);
+            short(technique, &["--isolation", "process", "--idle", "park"]);
         }
     }
 }
