@@ -24,7 +24,7 @@ fn techniques() -> Vec<Technique> {
 
 #[test]
 fn hundreds_of_runs_hold() {
-    let seeds = if slow() { 1_000_000 } else { 200 };
+    let seeds = if slow() { 1_000_000 } else { 300 };
     let all = simulate_all(seeds, &techniques(), &SimulationOptions::default(), |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
     let mut total = SimulationTotals::default();

@@ -85,6 +85,9 @@ pub(super) fn planned(summary: &Value, strategy: usize) -> i64 {
 /// One venue that is an exchange, and a player next to the program.
 pub const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
 
+/// A venue at which nothing rests: a run with deaths waits there for no silence at its end.
+const DELAY: [&str; 6] = ["--venues", "1", "--window", "200ms", "--delay", "fixed:1ms"];
+
 #[test]
 fn programs_and_engine_agree_on_exchange_fills() {
     let Some(c) = Program::compile("examples/c/strategy.c") else { return };
@@ -128,7 +131,7 @@ fn a_killed_program_is_started_again_and_goes_on() {
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "20k", "--idle", "park"];
     let death = ["--on-death", "restart", "--fault", "kill:strategy-1@30ms", "--strict-faults"];
-    let summary = launcher.summary(&[BOOK, &flags, &death].concat());
+    let summary = launcher.summary(&[&DELAY[..], &flags, &death].concat());
     let incidents = summary["incidents"].as_array().unwrap();
     assert_eq!(incidents.len(), 1, "{incidents:#?}");
     assert_eq!(
@@ -141,9 +144,6 @@ fn a_killed_program_is_started_again_and_goes_on() {
     assert_eq!((said["sent"] - said["answered"], said["odd"]), (0, 0), "the second incarnation: {said:?}");
     assert!((1..planned(&summary, 1)).contains(&said["sent"]), "what the first had not sent: {said:?}");
 }
-
-/// A venue at which nothing rests: a run with deaths waits there for no silence at its end.
-const DELAY: [&str; 6] = ["--venues", "1", "--window", "200ms", "--delay", "fixed:1ms"];
 
 /// A run with a player and that broken program.
 pub(super) fn with_broken(program: &Program, what: &str, more: &[&str]) -> (Launcher, Output) {

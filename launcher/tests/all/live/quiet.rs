@@ -101,7 +101,7 @@ fn the_launcher_sleeps_while_nothing_happens() {
     let counted = &run["kernel"]["launcher"];
     let (times, ns) = (counted["times"].as_u64().unwrap(), counted["ns"].as_u64().unwrap());
     assert!(ns > 2_500_000_000, "{counted}");
-    assert!(times * 1_000_000_000 < 5 * ns, "fewer than five a second: {counted}");
+    assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {counted}");
     let samples = run["open_orders"]["samples"].as_u64().unwrap();
     assert!(samples > 5, "and it still looks at the open orders: {samples}");
 }
