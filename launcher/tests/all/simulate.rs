@@ -1,7 +1,7 @@
 //! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed
 //! gives the same run, and what is broken on purpose is found.
 
-use crate::common::{output, slow, text};
+use crate::common::{concurrently, output, slow, text};
 use analysis::fitness::Fitness;
 use launcher::simulate::broken::{Defect, LogCorruption};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
@@ -89,21 +89,19 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
 
 #[test]
 fn each_successor_that_gets_something_wrong_is_found() {
-    let is_found = |mistake: Mistake| {
-        let asked =
-            SimulationOptions { recovery_only: true, mistake: Some(mistake), ..SimulationOptions::default() };
+    // Their journals wait for the disk.
+    concurrently(8, Mistake::ALL, |mistake| {
+        let asked = SimulationOptions {
+            recovery_only: true,
+            mistake: Some(*mistake),
+            ..SimulationOptions::default()
+        };
         let found = (0..200).find_map(|seed| {
             let trial = trial(seed, Technique::default(), &asked).unwrap();
             (!trial.broken.is_empty()).then_some((seed, trial.broken))
         });
         println!("{mistake}: {found:?}");
         assert!(found.is_some(), "a successor with the mistake {mistake} was not found in 200 runs");
-    };
-    // Concurrently: their journals wait for the disk.
-    std::thread::scope(|scope| {
-        for mistake in Mistake::ALL {
-            scope.spawn(move || is_found(*mistake));
-        }
     });
 }
 

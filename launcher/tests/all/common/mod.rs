@@ -311,6 +311,17 @@ pub fn assert_exists(path: &Path) {
     assert!(path.exists(), "{} is not there", path.display());
 }
 
+/// Checks each case, up to `max` of them concurrently: for most of their time they wait.
+pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync) {
+    for some in cases.chunks(max) {
+        std::thread::scope(|scope| {
+            for case in some {
+                scope.spawn(|| check(case));
+            }
+        });
+    }
+}
+
 /// Whether the slow variants of the tests are wanted: `BULKHEAD_SLOW=1`.
 pub fn slow() -> bool {
     std::env::var("BULKHEAD_SLOW").is_ok_and(|value| value == "1")

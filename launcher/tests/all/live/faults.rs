@@ -1,7 +1,7 @@
 //! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who
 //! died of what, and leaves nothing behind.
 
-use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, slow, text};
+use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, concurrently, signal, slow, text};
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
 fn ended_by(flags: &[&str], fault: &str) -> String {
@@ -61,15 +61,8 @@ fn a_fault_strikes_at_its_time() {
     }
 }
 
-/// Five at a time: most of them wait.
 fn each_ends_as_it_should(flags: &[&str], kinds: &[&str]) {
-    for some in kinds.chunks(5) {
-        std::thread::scope(|scope| {
-            for kind in some {
-                scope.spawn(|| ends_as_it_should(flags, kind, "@order:20"));
-            }
-        });
-    }
+    concurrently(5, kinds, |kind| ends_as_it_should(flags, kind, "@order:20"));
 }
 
 #[test]
@@ -89,18 +82,23 @@ fn each_kind_in_the_sandbox() {
 
 #[test]
 fn the_steps_of_a_push() {
-    for (technique, steps) in [
-        ("spsc-mux", &["half-written", "written", "published"][..]),
-        ("array-queue", &["announced", "claimed", "half-written", "written", "published"]),
-        ("channel", &["claimed"]),
-        ("linked", &["published"]),
-        ("pipe", &["published"]),
-    ] {
-        for step in steps {
-            ends_as_it_should(&["--technique", technique], "kill", &format!("@push:{step}:20"));
-        }
-    }
-    ends_as_it_should(&["--technique", "array-queue"], "hang", "@push:claimed:20");
+    let faults = [
+        ("spsc-mux", "kill", "half-written"),
+        ("spsc-mux", "kill", "written"),
+        ("spsc-mux", "kill", "published"),
+        ("array-queue", "kill", "announced"),
+        ("array-queue", "kill", "claimed"),
+        ("array-queue", "kill", "half-written"),
+        ("array-queue", "kill", "written"),
+        ("array-queue", "kill", "published"),
+        ("array-queue", "hang", "claimed"),
+        ("channel", "kill", "claimed"),
+        ("linked", "kill", "published"),
+        ("pipe", "kill", "published"),
+    ];
+    concurrently(4, &faults, |(technique, kind, step)| {
+        ends_as_it_should(&["--technique", technique], kind, &format!("@push:{step}:20"));
+    });
 }
 
 #[test]
@@ -125,11 +123,9 @@ fn a_scribbler_harms_itself_only() {
 
 #[test]
 fn scribbling_strategy_does_not_hang_launcher() {
-    // Concurrently: each may take the launcher's grace of five seconds to end.
-    std::thread::scope(|scope| {
-        for flags in [&["--technique", "array-queue"], THREAD] {
-            scope.spawn(|| ended_by(flags, "scribble:strategy-1@200ms"));
-        }
+    // Each may take the launcher's grace of five seconds to end.
+    concurrently(2, &[&["--technique", "array-queue"], THREAD], |flags| {
+        ended_by(flags, "scribble:strategy-1@200ms");
     });
 }
 
@@ -158,27 +154,27 @@ fn forged_status_during_push_blocks_no_one() {
 
 #[test]
 fn unwritten_claim_in_shared_ring_is_quarantined() {
-    for (technique, whens) in [
-        ("array-queue", &["order:20", "push:written:20"][..]),
-        ("linked", &["order:20"]),
-        ("channel", &["order:20"]),
-    ] {
-        for when in whens {
-            let launcher = Launcher::new();
-            let fault = format!("hold:strategy-1@{when}");
-            let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "500ms"];
-            let summary = launcher.summary(&[SHORT, &flags, &["--idle", "park", "--fault", &fault]].concat());
-            let incidents = summary["incidents"].as_array().unwrap();
-            assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
-            assert_eq!(
-                (&incidents[0]["strategy"], &incidents[0]["quarantined"]),
-                (&1.into(), &"withheld-place".into()),
-                "{technique} {fault}"
-            );
-            assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
-            assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
-        }
-    }
+    let claims = [
+        ("array-queue", "order:20"),
+        ("array-queue", "push:written:20"),
+        ("linked", "order:20"),
+        ("channel", "order:20"),
+    ];
+    concurrently(4, &claims, |(technique, when)| {
+        let fault = format!("hold:strategy-1@{when}");
+        let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "500ms"];
+        let flags = [SHORT, &flags, &["--idle", "park", "--fault", &fault]].concat();
+        let summary = Launcher::new().summary(&flags);
+        let incidents = summary["incidents"].as_array().unwrap();
+        assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
+        assert_eq!(
+            (&incidents[0]["strategy"], &incidents[0]["quarantined"]),
+            (&1.into(), &"withheld-place".into()),
+            "{technique} {fault}"
+        );
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
+        assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! they come to their end all the same.
 
 use super::contained::{CONTAINER, unsupported};
-use crate::common::{LIMIT, Launcher, signal, text, wait_for, wait_until};
+use crate::common::{LIMIT, Launcher, concurrently, signal, text, wait_for, wait_until};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -93,9 +93,7 @@ fn a_contained_run_ends_where_process_1_reaps_nobody() {
     // What is left of the shell's arguments is the run; its own process is one that waits for
     // nobody.
     let sleeps = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
-    for on_death in ["stop", "restart"] {
-        ends_normally(sleeps, on_death);
-    }
+    concurrently(2, &["stop", "restart"], |on_death| ends_normally(sleeps, on_death));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! and they restart.
 
 use crate::common::{
-    Launcher, Running, assert_nothing_left, is_back, newest, output, signal, slow, wait_for, wait_until,
+    Launcher, Running, assert_nothing_left, concurrently, is_back, newest, output, signal, slow, wait_for,
+    wait_until,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -133,10 +134,10 @@ fn gateway_of_an_exchange_resumes_its_session() {
     let sandbox = ["--isolation", "sandbox", "--allow-weaker-sandbox"];
     let journal = ["--journal", "process"];
     let together = ["--process", "gateways"];
-    for more in [&journal[..], &sandbox, &together] {
-        let process = if more == together { "gateways" } else { "gateway-1" };
+    concurrently(3, &[&journal[..], &sandbox, &together], |more| {
+        let process = if *more == together { "gateways" } else { "gateway-1" };
         let how = ["--on-death", "restart", "--liveness", "500ms"];
-        let placement = if more == together { &[][..] } else { APART };
+        let placement = if *more == together { &[][..] } else { APART };
         let flags = [&at_exchanges(), placement, &how, more].concat();
         let (_, summary) = struck(&flags, |running| {
             let first = running.process(process);
@@ -151,7 +152,7 @@ fn gateway_of_an_exchange_resumes_its_session() {
         assert_eq!(outages.len(), 2, "{more:?}: {outages:?}");
         assert!(outages[1]["cause"].as_str().unwrap().contains("hangs"), "{more:?}: {outages:?}");
         assert!(number(&summary["orders"]["returned"]) > number(&summary["orders"]["sent"]) / 3, "{more:?}");
-    }
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `bindings`. They trade, they are supervised, and what is broken of them is contained as what is
 //! broken of ours.
 
-use crate::common::{Launcher, assert_nothing_left, signal, text, wait_until};
+use crate::common::{Launcher, assert_nothing_left, concurrently, signal, text, wait_until};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -212,17 +212,13 @@ fn program_that_never_attaches_is_named() {
         assert!(words.iter().all(|word| error.contains(word)), "{kind}: {error}");
         assert_eq!(launcher.folders().len(), 0, "{kind}: a run that never began leaves no folder");
     };
-    // Concurrently: each is given seconds to end.
-    std::thread::scope(|scope| {
-        for (kind, words) in [
-            (program.exec("never"), &["not ready after 500ms", "has not attached (bh_attach)"][..]),
-            (program.exec("leaves"), &["exit 0 before it had finished", "has not attached (bh_attach)"]),
-            (program.exec("old"), &["exit 7", "another version of the interface"]),
-            (wrapped, &["exit 1", "must become it (exec)"]),
-        ] {
-            scope.spawn(move || is_named(&kind, words));
-        }
-    });
+    let broken = [
+        (program.exec("never"), &["not ready after 500ms", "has not attached (bh_attach)"][..]),
+        (program.exec("leaves"), &["exit 0 before it had finished", "has not attached (bh_attach)"]),
+        (program.exec("old"), &["exit 7", "another version of the interface"]),
+        (wrapped, &["exit 1", "must become it (exec)"]),
+    ];
+    concurrently(4, &broken, |(kind, words)| is_named(kind, words));
     wait_until("the programs are gone", || program.processes().is_empty());
     let alone = Command::new(program.path()).output().unwrap();
     assert!(text(&alone.stderr).contains("BULKHEAD_RUN is not set"), "{}", text(&alone.stderr));

@@ -6,8 +6,8 @@ use super::contained::unsupported;
 use super::programs::Program;
 use super::room::in_namespace;
 use crate::common::{
-    Launcher, Running, assert_exists, assert_nothing_left, command, document, segments, signal, text,
-    wait_for, wait_until,
+    Launcher, Running, assert_exists, assert_nothing_left, command, concurrently, document, segments, signal,
+    text, wait_for, wait_until,
 };
 use serde_json::Value;
 use shm::memory::SHM_DIR;
@@ -157,10 +157,8 @@ fn truncated_segment_of_any_kind_is_survived_and_named() {
     signal(pid, "INT");
     drop(running.end());
     assert!(kinds.len() >= 12, "{kinds:?}");
-    for what in kinds.into_values() {
-        eprintln!("{what}");
-        survives(&what, &[]);
-    }
+    let kinds: Vec<String> = kinds.into_values().collect();
+    concurrently(4, &kinds, |what| survives(what, &[]));
 }
 
 #[test]
