@@ -157,7 +157,10 @@ fn gateway_of_an_exchange_resumes_its_session() {
 
 #[test]
 fn orders_of_a_gateway_that_cannot_resume_are_closed() {
-    let (_, summary) = struck(&[&at_exchanges(), APART, RESTART].concat(), |running| {
+    // Longer than the pauses between eight restarts.
+    let load = at_exchanges().into_iter().map(|flag| if flag == "2s" { "4s" } else { flag });
+    let load: Vec<&str> = load.collect();
+    let (_, summary) = struck(&[&load, APART, RESTART].concat(), |running| {
         let mut last = running.process("gateway-1");
         signal(last, "KILL");
         // Each successor dies on its way back, until nobody starts another one.
