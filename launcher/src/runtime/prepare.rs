@@ -19,7 +19,7 @@ use protocol::stamps::RECORD_BYTES;
 use shm::process::start_time;
 use std::io::BufReader;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
 use system::clock::{self, ClockPair};
 use system::floor;
@@ -73,7 +73,7 @@ pub fn prepare(
 ) -> Result<Prepared> {
     check_programs(resolved)?;
     let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    let first_pair = ClockPair::read(&source);
+    let (calibrated_since, first_pair) = (Instant::now(), ClockPair::read(&source));
     check_shm_space_early(resolved, machine)?;
     let schedule = make_schedule(resolved)?;
     let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
@@ -92,7 +92,7 @@ pub fn prepare(
     check_shm_space(&plan, machine)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);
-    std::thread::sleep(CALIBRATION);
+    std::thread::sleep(CALIBRATION.saturating_sub(calibrated_since.elapsed()));
     let start_pair = ClockPair::read(&source);
     plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
     let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;

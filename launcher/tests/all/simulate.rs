@@ -1,7 +1,7 @@
 //! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed
 //! gives the same run, and what is broken on purpose is found.
 
-use crate::common::{output, slow, text};
+use crate::common::{concurrently, output, slow, text};
 use analysis::fitness::Fitness;
 use launcher::simulate::broken::{Defect, LogCorruption};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Runs whose summaries are kept.
-const GOLDEN: u64 = 120;
+const GOLDEN: u64 = 60;
 /// Where they are kept.
 const GOLDEN_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/simulate.golden");
 
@@ -65,7 +65,7 @@ fn hundreds_of_runs_hold() {
 /// together and with strategies.
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
-    let seeds = if slow() { 10_000 } else { 120 };
+    let seeds = if slow() { 10_000 } else { 80 };
     let asked = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
     let all = simulate_all(seeds, &techniques(), &asked, |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
@@ -83,13 +83,14 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
     assert!(open < 300, "{open} descriptors");
     // Another time, on other threads, in other folders: the same.
-    let [once, again] = [(); 2].map(|()| simulate_all(15, &techniques(), &asked, |_| {}).unwrap());
+    let [once, again] = [(); 2].map(|()| simulate_all(8, &techniques(), &asked, |_| {}).unwrap());
     assert_eq!(again.by, once.by);
 }
 
 #[test]
 fn each_successor_that_gets_something_wrong_is_found() {
-    for mistake in Mistake::ALL {
+    // Their journals wait for the disk.
+    concurrently(8, Mistake::ALL, |mistake| {
         let asked = SimulationOptions {
             recovery_only: true,
             mistake: Some(*mistake),
@@ -101,7 +102,7 @@ fn each_successor_that_gets_something_wrong_is_found() {
         });
         println!("{mistake}: {found:?}");
         assert!(found.is_some(), "a successor with the mistake {mistake} was not found in 200 runs");
-    }
+    });
 }
 
 /// One line a run.

@@ -1,6 +1,6 @@
 //! Folders of real runs and experiments whose files are mutated from a seed, through every command
 //! that reads them: an answer or an error that is plain text, soon, and nothing written outside of
-//! the folder. 40 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
+//! the folder. 20 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
 
 use crate::common::{Launcher, SHORT, bounded, command, slow, text};
 use serde_json::{Value, json};
@@ -262,7 +262,7 @@ fn outside_of(world: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn mutated_folders_give_plain_answers_in_time() {
     let launcher = Launcher::new();
     let sources = sources(&launcher);
-    let cases: u64 = if slow() { 1_000 } else { 40 };
+    let cases: u64 = if slow() { 1_000 } else { 20 };
     let first: u64 = std::env::var("BULKHEAD_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut codes: BTreeMap<i32, usize> = BTreeMap::new();
     for seed in first..first + cases {

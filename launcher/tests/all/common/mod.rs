@@ -148,7 +148,7 @@ impl Running {
                 self.child.kill().unwrap();
                 panic!("the launcher does not end");
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(5));
         };
         (status.code(), out.join().unwrap(), err.join().unwrap())
     }
@@ -309,6 +309,17 @@ pub fn assert_nothing_left(launcher: u32) {
 
 pub fn assert_exists(path: &Path) {
     assert!(path.exists(), "{} is not there", path.display());
+}
+
+/// Checks each case, up to `max` of them concurrently: for most of their time they wait.
+pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync) {
+    for some in cases.chunks(max) {
+        std::thread::scope(|scope| {
+            for case in some {
+                scope.spawn(|| check(case));
+            }
+        });
+    }
 }
 
 /// Whether the slow variants of the tests are wanted: `BULKHEAD_SLOW=1`.

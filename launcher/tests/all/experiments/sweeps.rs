@@ -58,7 +58,7 @@ fn narrow(text: &str) {
 /// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and
 /// another one runs.
 fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
-    let words = "sweep --isolation thread,process --repeats 2 --window 1s --orders 500 --delay fixed:1ms";
+    let words = "sweep --isolation thread,process --repeats 2 --window 700ms --orders 500 --delay fixed:1ms";
     let mut command = launcher(out, words, "--venues 2 --strategies 1 --idle yield");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let measured = || {

@@ -46,7 +46,7 @@ fn wait_for_descheduled_thread_is_attributed() {
         let launcher = Launcher::new();
         // One core for all of them: nobody goes on before somebody else has given it away.
         let shared = ["--strategies", "2", "--venues", "1", "--threading", "shared", "--cores", "1"];
-        let load = ["--orders", "6000", "--window", "1s", "--technique", "spsc-mux", "--idle", idle];
+        let load = ["--orders", "3000", "--window", "500ms", "--technique", "spsc-mux", "--idle", idle];
         let summary = launcher.summary(&[&shared[..], &load].concat());
         let folder = folder(&launcher);
         let (record, merged) = merged(&folder);

@@ -152,32 +152,28 @@ fn killing_container_shim_ends_container() {
     assert_nothing_left(pid);
 }
 
-/// The cause of the only incident of a contained run with that fault, of strategy 1 of two, which
-/// is started again.
-fn cause(isolation: &str, fault: &str) -> (String, bool) {
+/// A run in which each strategy but the first has one of these faults and is started again: the
+/// cause of each incident, and whether the strategy came back.
+fn causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
     let launcher = Launcher::new();
+    let strategies = (faults.len() + 1).to_string();
     // A leak grows with its duty cycles: where much else runs they are few in a second.
-    let window = if fault == "leak" { "4s" } else { "1s" };
-    let flags = [
-        "--isolation",
-        isolation,
-        "--strategies",
-        "2",
-        "--orders",
-        "3000",
-        "--window",
-        window,
-        "--idle",
-        "park",
-    ];
-    let fault = format!("{fault}:strategy-1@200ms");
-    let death = ["--on-death", "restart", "--liveness", "2s", "--fault", &fault, "--strict-faults"];
-    let delay = ["--delay", "uniform:1ms..20ms"];
-    let summary = launcher.summary(&[&flags[..], &death, &delay].concat());
-    let incidents = summary["incidents"].as_array().unwrap();
-    assert_eq!(incidents.len(), 1, "{fault}: {incidents:#?}");
-    assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{fault}");
-    (incidents[0]["cause"].as_str().unwrap().to_owned(), incidents[0]["repair_to_restart_ns"].is_u64())
+    let window = if faults.contains(&"leak") { "4s" } else { "1s" };
+    let flags = ["--isolation", isolation, "--strategies", &strategies, "--orders", "3000"];
+    let load = ["--window", window, "--idle", "park", "--delay", "uniform:1ms..20ms"];
+    let each = faults.iter().zip(1..).map(|(fault, strategy)| format!("{fault}:strategy-{strategy}@200ms"));
+    let each = each.collect::<Vec<_>>().join("; ");
+    let death = ["--on-death", "restart", "--liveness", "2s", "--fault", &each, "--strict-faults"];
+    let summary = launcher.summary(&[&flags[..], &load, &death].concat());
+    let mut incidents = summary["incidents"].as_array().unwrap().clone();
+    assert_eq!(incidents.len(), faults.len(), "{each}: {incidents:#?}");
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{each}");
+    incidents.sort_by_key(|incident| incident["strategy"].as_u64());
+    let end = |incident: &Value| {
+        let comes_back = incident["repair_to_restart_ns"].is_u64();
+        (incident["cause"].as_str().unwrap().to_owned(), comes_back)
+    };
+    incidents.iter().map(end).collect()
 }
 
 #[test]
@@ -185,14 +181,10 @@ fn deaths_in_containers_are_what_they_are_outside() {
     if unsupported() {
         return;
     }
-    for (fault, wanted) in [
-        ("segv", "signal 11 (SIGSEGV)"),
-        ("exit", "exit 3"),
-        ("leak", "signal 6 (SIGABRT)"),
-        ("stop", "hangs"),
-    ] {
-        let (cause, comes_back) = cause("container", fault);
-        assert!(cause.contains(wanted) && comes_back, "{fault}: {cause}");
+    let wanted = ["signal 11 (SIGSEGV)", "exit 3", "signal 6 (SIGABRT)", "hangs"];
+    let ends = causes("container", &["segv", "exit", "leak", "stop"]);
+    for ((cause, comes_back), wanted) in ends.iter().zip(wanted) {
+        assert!(cause.contains(wanted) && *comes_back, "{wanted}: {ends:?}");
     }
 }
 
@@ -202,18 +194,20 @@ fn resource_exhaustion_is_limited_in_container() {
         return;
     }
     let (_, limits) = doctor();
+    let faults = ["forkbomb", "descriptors", "disk", "children", "peek", "network", "punch"];
     // A punch at `process` ends the run: see `taken`.
-    assert_eq!(cause("container", "punch"), ("exit 41".into(), true));
-    for fault in ["forkbomb", "descriptors", "disk", "children", "peek", "network"] {
-        let (at_process, _) = cause("process", fault);
+    let at_process = causes("process", &faults[..6]);
+    let contained = causes("container", &faults);
+    assert_eq!(contained[6], ("exit 41".into(), true));
+    for ((fault, (at_process, _)), (contained, comes_back)) in faults.iter().zip(&at_process).zip(&contained)
+    {
         assert!(["exit 40", "exit 41"].contains(&at_process.as_str()), "{fault}: {at_process}");
-        if ["forkbomb", "disk"].contains(&fault) && at_process != "exit 40" {
+        if ["forkbomb", "disk"].contains(fault) && at_process != "exit 40" {
             eprintln!("note: {fault} is refused at process here, too");
         }
-        let (contained, comes_back) = cause("container", fault);
-        let unlimited = fault == "children" && limits.contains("for all of a container together");
+        let unlimited = *fault == "children" && limits.contains("for all of a container together");
         let refused = ["exit 41", "signal 9 (SIGKILL)"].contains(&contained.as_str());
-        assert!(comes_back && (refused || unlimited), "{fault}: {contained}");
+        assert!(*comes_back && (refused || unlimited), "{fault}: {contained}");
     }
 }
 

@@ -2,8 +2,8 @@
 //! leaves nothing behind.
 
 use crate::common::{
-    LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, family, output, segments, signal,
-    text, wait_until,
+    LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, concurrently, family, output,
+    segments, signal, text, wait_until,
 };
 use serde_json::Value;
 use std::process::Stdio;
@@ -11,20 +11,21 @@ use std::time::Duration;
 
 #[test]
 fn death_or_hang_ends_run_naming_process() {
-    for (victim, name, says) in [
+    let deaths = [
         ("strategy-1", "KILL", "SIGKILL"),
         ("engine", "ABRT", "SIGABRT"),
         ("gateways", "KILL", "SIGKILL"),
         ("strategy-0", "STOP", "hangs"),
-    ] {
+    ];
+    concurrently(4, &deaths, |(victim, name, says)| {
         let launcher = Launcher::new();
-        let apart: &[&str] = if victim == "gateways" { &["--process", "gateways"] } else { &[] };
-        let running = launcher.start(&[LONG, apart].concat());
+        let apart: &[&str] = if *victim == "gateways" { &["--process", "gateways"] } else { &[] };
+        let running = launcher.start(&[LONG, apart, &["--liveness", "1s"]].concat());
         let (pid, process) = (running.pid(), running.process(victim));
         signal(process, name);
         let (code, _, stderr) = running.end();
         assert_eq!(code, Some(1), "{victim}: {stderr}");
-        assert!(stderr.contains(&format!("{victim} (pid {process})")) && stderr.contains(says), "{stderr}");
+        assert!(stderr.contains(&format!("{victim} (pid {process})")) && stderr.contains(*says), "{stderr}");
         assert_nothing_left(pid);
         let summary = launcher.newest_summary();
         assert_eq!(summary["outcome"]["ended"], "failed");
@@ -32,7 +33,7 @@ fn death_or_hang_ends_run_naming_process() {
         let lost = summary["orders"]["lost"].as_u64().unwrap();
         assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
         assert_eq!(summary["fit_for_latency"], false);
-    }
+    });
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let script = "trap '' HUP; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);
-    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "3s"]);
+    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "1s"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let running = Running { child: command.spawn().unwrap() };
     let pid = running.pid();

@@ -1,14 +1,17 @@
 //! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who
 //! died of what, and leaves nothing behind.
 
-use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
+use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, concurrently, signal, slow, text};
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
 fn ended_by(flags: &[&str], fault: &str) -> String {
     let launcher = Launcher::new();
     // Short only where it is waited for: a backtrace takes its time.
-    let liveness =
-        if ["hang", "stop", "feign"].iter().any(|kind| fault.starts_with(kind)) { "1s" } else { "10s" };
+    let liveness = if ["hang", "stop", "feign", "scribble"].iter().any(|kind| fault.starts_with(kind)) {
+        "1s"
+    } else {
+        "10s"
+    };
     let all = [LONG, &["--on-death", "stop", "--liveness", liveness, "--fault", fault], flags].concat();
     let running = launcher.start(&all);
     let pid = running.pid();
@@ -20,7 +23,7 @@ fn ended_by(flags: &[&str], fault: &str) -> String {
 }
 
 /// How the strategy ends that does this to itself.
-const ENDS: &[(&str, &str)] = &[
+const ENDS: [(&str, &str); 10] = [
     ("kill", "SIGKILL"),
     ("stop", "hangs"),
     ("hang", "hangs"),
@@ -58,11 +61,13 @@ fn a_fault_strikes_at_its_time() {
     }
 }
 
+fn each_ends_as_it_should(flags: &[&str], kinds: &[&str]) {
+    concurrently(5, kinds, |kind| ends_as_it_should(flags, kind, "@order:20"));
+}
+
 #[test]
 fn each_kind_at_an_order() {
-    for (kind, _) in ENDS {
-        ends_as_it_should(&[], kind, "@order:20");
-    }
+    each_ends_as_it_should(&[], &ENDS.map(|(kind, _)| kind));
 }
 
 #[test]
@@ -70,25 +75,30 @@ fn each_kind_in_the_sandbox() {
     if sandbox_is_missing() {
         return;
     }
-    for (kind, _) in ENDS {
-        ends_as_it_should(SANDBOX, kind, "@order:20");
-    }
+    let kinds = ENDS.map(|(kind, _)| kind);
+    let some = ["kill", "hang", "abort", "oom", "forge"];
+    each_ends_as_it_should(SANDBOX, if slow() { &kinds } else { &some });
 }
 
 #[test]
 fn the_steps_of_a_push() {
-    for (technique, steps) in [
-        ("spsc-mux", &["half-written", "written", "published"][..]),
-        ("array-queue", &["announced", "claimed", "half-written", "written", "published"]),
-        ("channel", &["claimed"]),
-        ("linked", &["published"]),
-        ("pipe", &["published"]),
-    ] {
-        for step in steps {
-            ends_as_it_should(&["--technique", technique], "kill", &format!("@push:{step}:20"));
-        }
-    }
-    ends_as_it_should(&["--technique", "array-queue"], "hang", "@push:claimed:20");
+    let faults = [
+        ("spsc-mux", "kill", "half-written"),
+        ("spsc-mux", "kill", "written"),
+        ("spsc-mux", "kill", "published"),
+        ("array-queue", "kill", "announced"),
+        ("array-queue", "kill", "claimed"),
+        ("array-queue", "kill", "half-written"),
+        ("array-queue", "kill", "written"),
+        ("array-queue", "kill", "published"),
+        ("array-queue", "hang", "claimed"),
+        ("channel", "kill", "claimed"),
+        ("linked", "kill", "published"),
+        ("pipe", "kill", "published"),
+    ];
+    concurrently(4, &faults, |(technique, kind, step)| {
+        ends_as_it_should(&["--technique", technique], kind, &format!("@push:{step}:20"));
+    });
 }
 
 #[test]
@@ -113,32 +123,16 @@ fn a_scribbler_harms_itself_only() {
 
 #[test]
 fn scribbling_strategy_does_not_hang_launcher() {
-    ended_by(&["--technique", "array-queue"], "scribble:strategy-1@200ms");
-    ended_by(THREAD, "scribble:strategy-1@200ms");
+    // Each may take the launcher's grace of five seconds to end.
+    concurrently(2, &[&["--technique", "array-queue"], THREAD], |flags| {
+        ended_by(flags, "scribble:strategy-1@200ms");
+    });
 }
 
 #[test]
 fn a_flood_is_noticed() {
     let stderr = ended_by(&["--max-open", "1000"], "flood:strategy-1@order:20");
     assert!(stderr.contains("strategy-1") && stderr.contains("flood"), "{stderr}");
-}
-
-#[test]
-fn lost_orders_end_run_before_schedule_ends() {
-    for technique in ["spsc-mux", "array-queue"] {
-        let launcher = Launcher::new();
-        let fault = ["--fault", "lose:strategy-1@order:30"];
-        let output = launcher
-            .run(SHORT)
-            .args(["--technique", technique, "--max-open", "20", "--idle", "park"])
-            .args(fault)
-            .output()
-            .unwrap();
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
-        assert!(stderr.contains("20 orders without a report, waiting: "), "{technique}: {stderr}");
-        assert!(stderr.contains("waiting: strategy-1"), "{technique}: {stderr}");
-    }
 }
 
 #[test]
@@ -160,27 +154,27 @@ fn forged_status_during_push_blocks_no_one() {
 
 #[test]
 fn unwritten_claim_in_shared_ring_is_quarantined() {
-    for (technique, whens) in [
-        ("array-queue", &["order:20", "push:written:20"][..]),
-        ("linked", &["order:20"]),
-        ("channel", &["order:20"]),
-    ] {
-        for when in whens {
-            let launcher = Launcher::new();
-            let fault = format!("hold:strategy-1@{when}");
-            let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "1s"];
-            let summary = launcher.summary(&[SHORT, &flags, &["--idle", "park", "--fault", &fault]].concat());
-            let incidents = summary["incidents"].as_array().unwrap();
-            assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
-            assert_eq!(
-                (&incidents[0]["strategy"], &incidents[0]["quarantined"]),
-                (&1.into(), &"withheld-place".into()),
-                "{technique} {fault}"
-            );
-            assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
-            assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
-        }
-    }
+    let claims = [
+        ("array-queue", "order:20"),
+        ("array-queue", "push:written:20"),
+        ("linked", "order:20"),
+        ("channel", "order:20"),
+    ];
+    concurrently(4, &claims, |(technique, when)| {
+        let fault = format!("hold:strategy-1@{when}");
+        let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "500ms"];
+        let flags = [SHORT, &flags, &["--idle", "park", "--fault", &fault]].concat();
+        let summary = Launcher::new().summary(&flags);
+        let incidents = summary["incidents"].as_array().unwrap();
+        assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
+        assert_eq!(
+            (&incidents[0]["strategy"], &incidents[0]["quarantined"]),
+            (&1.into(), &"withheld-place".into()),
+            "{technique} {fault}"
+        );
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
+        assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
+    });
 }
 
 #[test]
@@ -212,16 +206,20 @@ fn hang_in_shared_ring_is_reported_as_hang() {
     assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "it is started again: {incidents:#?}");
 }
 
-#[test]
+/// Without a report nothing more is sent, long before the schedule ends.
+fn lost_orders_end_run(technique: &str) {
+    let flags = ["--technique", technique, "--max-open", "20", "--idle", "park"];
+    let fault = ["--fault", "lose:strategy-1@order:30"];
+    let output = Launcher::new().run(&[SHORT, &flags, &fault].concat()).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
+    assert!(stderr.contains("20 orders without a report, waiting: strategy-1"), "{technique}: {stderr}");
+}
+
 fn unwritten_claim_in_own_ring_blocks_only_itself() {
-    let launcher = Launcher::new();
     let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--idle", "park", "--json"];
-    let output = launcher
-        .run(SHORT)
-        .args(flags)
-        .args(["--liveness", "1s", "--fault", "hold:strategy-1@order:20"])
-        .output()
-        .unwrap();
+    let fault = ["--liveness", "1s", "--fault", "hold:strategy-1@order:20"];
+    let output = Launcher::new().run(&[SHORT, &flags, &fault].concat()).output().unwrap();
     assert!(text(&output.stderr).contains("waiting: strategy-1"), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["incidents"], serde_json::json!([]));
@@ -229,14 +227,23 @@ fn unwritten_claim_in_own_ring_blocks_only_itself() {
     assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
 }
 
-#[test]
-fn a_long_pause_before_an_order_is_no_stall() {
-    let launcher = Launcher::new();
+fn long_pause_before_an_order_is_no_stall() {
     // Its last order, and here it is the only one, is due at the end of the window: for longer than
     // nothing may move where something should, nothing moves.
-    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "13s", "--delay", "fixed:1ms"];
-    let summary = launcher.summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
+    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "12s", "--delay", "fixed:1ms"];
+    let summary = Launcher::new().summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
     assert_eq!(summary["orders"]["returned"], 1);
+}
+
+/// A run stalls after ten seconds without progress, so these wait concurrently.
+#[test]
+fn run_stalls_only_where_an_order_is_missing() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| lost_orders_end_run("spsc-mux"));
+        scope.spawn(|| lost_orders_end_run("array-queue"));
+        scope.spawn(unwritten_claim_in_own_ring_blocks_only_itself);
+        scope.spawn(long_pause_before_an_order_is_no_stall);
+    });
 }
 
 #[test]

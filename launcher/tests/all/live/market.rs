@@ -30,12 +30,10 @@ fn number(summary: &Value, name: &str) -> u64 {
 #[test]
 fn orders_are_triggered_wherever_strategies_and_the_exchange_run() {
     let cases = [
-        ("thread", "gateway", "auto"),
         ("thread", "thread", "park"),
         ("process", "gateway", "park"),
         ("process", "process", "auto"),
         ("sandbox", "thread", "auto"),
-        ("sandbox", "process", "park"),
     ];
     for (isolation, exchange, idle) in cases.into_iter().filter(|(isolation, ..)| supported(isolation)) {
         let flags = ["--isolation", isolation, "--exchange", exchange, "--idle", idle];

@@ -2,14 +2,14 @@
 //! they come to their end all the same.
 
 use super::contained::{CONTAINER, unsupported};
-use crate::common::{LIMIT, Launcher, signal, text, wait_for, wait_until};
+use crate::common::{LIMIT, Launcher, concurrently, signal, text, wait_for, wait_until};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A run of four seconds.
+/// A run of three seconds.
 const LOAD: &[&str] =
-    &["--strategies", "2", "--venues", "1", "--orders", "4000", "--window", "4s", "--idle", "park"];
+    &["--strategies", "2", "--venues", "1", "--orders", "3000", "--window", "3s", "--idle", "park"];
 
 /// A namespace of process ids, with these words for its process 1.
 const UNSHARE: [&str; 4] = ["--pid", "--fork", "--mount-proc", "--kill-child"];
@@ -93,9 +93,7 @@ fn a_contained_run_ends_where_process_1_reaps_nobody() {
     // What is left of the shell's arguments is the run; its own process is one that waits for
     // nobody.
     let sleeps = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
-    for on_death in ["stop", "continue", "restart"] {
-        ends_normally(sleeps, on_death);
-    }
+    concurrently(2, &["stop", "restart"], |on_death| ends_normally(sleeps, on_death));
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn container_with_stopped_shim_ends_with_run() {
         return;
     }
     let launcher = Launcher::new();
-    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@2s", "--quiet"];
+    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@1500ms", "--quiet"];
     let running = launcher.start(&[CONTAINER, LOAD, &death].concat());
     let pid = running.pid();
     signal(running.process("--contain strategy-1"), "STOP");

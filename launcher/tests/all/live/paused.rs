@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Longer than a drain waits for the last reports: the longest delay, and the grace of five
 /// seconds.
-const PAUSE: Duration = Duration::from_secs(9);
+const PAUSE: Duration = Duration::from_millis(7_500);
 
 impl Running {
     /// Everybody stops, the launcher first, so that it sees nobody else stand still; and goes on,
@@ -27,10 +27,10 @@ fn a_pause_in_the_drain_loses_no_order() {
     let launcher = Launcher::new();
     let flags =
         ["--strategies", "2", "--venues", "1", "--orders", "60k", "--window", "60s", "--idle", "park"];
-    let running = launcher.start(&[&flags[..], &["--delay", "fixed:2s"]].concat());
+    let running = launcher.start(&[&flags[..], &["--delay", "fixed:1500ms"]].concat());
     let pid = running.pid();
     // Orders are at the venue, and will be there for a while.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_millis(300));
     signal(pid, "INT");
     std::thread::sleep(Duration::from_millis(300));
     running.is_paused();

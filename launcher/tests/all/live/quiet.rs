@@ -95,15 +95,15 @@ fn unavailable_priority_is_refused_before_start() {
 #[test]
 fn the_launcher_sleeps_while_nothing_happens() {
     let launcher = Launcher::new();
-    let flags = ["--strategies", "1", "--venues", "1", "--orders", "600", "--window", "6s", "--idle", "park"];
+    let flags = ["--strategies", "1", "--venues", "1", "--orders", "300", "--window", "3s", "--idle", "park"];
     launcher.summary(&[&flags[..], &["--delay", "uniform:1ms..20ms"]].concat());
     let run = document(&launcher.folders()[0], "run.json");
     let counted = &run["kernel"]["launcher"];
     let (times, ns) = (counted["times"].as_u64().unwrap(), counted["ns"].as_u64().unwrap());
-    assert!(ns > 5_000_000_000, "{counted}");
-    assert!(times * 1_000_000_000 < 5 * ns, "fewer than five a second: {counted}");
+    assert!(ns > 2_500_000_000, "{counted}");
+    assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {counted}");
     let samples = run["open_orders"]["samples"].as_u64().unwrap();
-    assert!(samples > 10, "and it still looks at the open orders: {samples}");
+    assert!(samples > 5, "and it still looks at the open orders: {samples}");
 }
 
 #[test]

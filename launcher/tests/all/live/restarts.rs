@@ -61,7 +61,7 @@ fn a_strategy_whose_program_is_gone_ends_nothing() {
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(""));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "8000", "--idle", "park", "--json"];
-    let load = ["--venue", "book", "--venues", "1", "--window", "4s"];
+    let load = ["--venues", "1", "--window", "2s", "--delay", "fixed:1ms"];
     let running = launcher.start(&[&load[..], &flags, &RESTART].concat());
     let pid = running.pid();
     std::fs::remove_file(program.path()).unwrap();

@@ -42,7 +42,7 @@ fn every_technique_reaches_sandboxed_gateways() {
         return;
     }
     for technique in ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"] {
-        let flags = ["--technique", technique, "--process", "gateways"];
+        let flags = ["--technique", technique, "--process", "gateways", "--idle", "park"];
         let summary = Launcher::new().summary(&[SANDBOX, SHORT, &flags].concat());
         assert_eq!(summary["orders"]["returned"], 2000, "{technique}");
     }

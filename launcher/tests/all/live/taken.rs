@@ -6,8 +6,8 @@ use super::contained::unsupported;
 use super::programs::Program;
 use super::room::in_namespace;
 use crate::common::{
-    Launcher, Running, assert_exists, assert_nothing_left, command, document, segments, signal, text,
-    wait_for, wait_until,
+    Launcher, Running, assert_exists, assert_nothing_left, command, concurrently, document, segments, signal,
+    text, wait_for, wait_until,
 };
 use serde_json::Value;
 use shm::memory::SHM_DIR;
@@ -124,7 +124,7 @@ fn survives(what: &str, more: &[&str]) {
     truncate(&running, what);
     // Where nobody needs what was in there the run goes on: it is ended, and says so all the same.
     let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(2) && matches!(running.child.try_wait(), Ok(None)) {
+    while since.elapsed() < Duration::from_millis(500) && matches!(running.child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(20));
     }
     if matches!(running.child.try_wait(), Ok(None)) {
@@ -157,10 +157,8 @@ fn truncated_segment_of_any_kind_is_survived_and_named() {
     signal(pid, "INT");
     drop(running.end());
     assert!(kinds.len() >= 12, "{kinds:?}");
-    for what in kinds.into_values() {
-        eprintln!("{what}");
-        survives(&what, &[]);
-    }
+    let kinds: Vec<String> = kinds.into_values().collect();
+    concurrently(4, &kinds, |what| survives(what, &[]));
 }
 
 #[test]

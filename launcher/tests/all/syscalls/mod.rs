@@ -28,20 +28,20 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn killed_anywhere_the_next_start_is_clean() {
-    levels("process", false, (12, 512));
+    levels("process", false, (24, 1024));
 }
 
 #[test]
 fn killed_anywhere_with_threads_the_next_start_is_clean() {
-    levels("thread", false, (24, 512));
+    levels("thread", false, (48, 1024));
 }
 
 #[test]
 fn sandboxed_launcher_killed_anywhere_leaves_clean_start() {
-    levels("sandbox", false, (24, 512));
+    levels("sandbox", false, (48, 1024));
 }
 
 #[test]
 fn interrupted_and_killed_anywhere_the_next_start_is_clean() {
-    levels("process", true, (24, 512));
+    levels("process", true, (48, 1024));
 }

@@ -212,7 +212,7 @@ fn is_whole(running: Running, calls: &[String], least: usize) {
 #[test]
 fn exchange_killed_at_any_recovery_syscall_recovers() {
     // Fewer orders than may be open: what rests in a long run would stop it.
-    let (step, window, rate) = if slow() { (1, 240, 500) } else { (36, 20, 2_000) };
+    let (step, window, rate) = if slow() { (1, 240, 500) } else { (48, 20, 2_000) };
     let (launcher, running) = run_for(window, rate);
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(window * 3 / 4);
@@ -230,7 +230,7 @@ fn exchange_killed_at_any_recovery_syscall_recovers() {
 #[test]
 fn engine_killed_at_any_recovery_syscall_recovers() {
     // The last try must be over before the run is.
-    let (step, window, lasts) = if slow() { (1, 1200, 1140) } else { (80, 20, 14) };
+    let (step, window, lasts) = if slow() { (1, 1200, 1140) } else { (160, 20, 8) };
     // Few orders, since one journal is carried out again hundreds of times.
     let (launcher, running) = run_for(window, 50);
     let (pid, out) = (running.pid(), launcher.out.path());
