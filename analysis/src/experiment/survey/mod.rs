@@ -148,8 +148,8 @@ pub struct Recovery {
 }
 
 impl CoreMatrix {
-    /// Returns median and range of a figure over all pairs of cores; `None` without pairs. Values that
-    /// are not positive are left out: a core changed its frequency within the measurement.
+    /// Returns median and range of a figure over all pairs of cores; `None` without pairs. Values
+    /// that are not positive are left out: a core changed its frequency within the measurement.
     pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
         Spread::from_values(self.pairs.iter().map(of).filter(|ns| *ns > 0.0))
     }
