@@ -25,6 +25,11 @@ const LOAD: &[&str] = &[
     "park",
 ];
 
+/// The same orders in four seconds.
+fn over_four_seconds<'a>(load: &[&'a str]) -> Vec<&'a str> {
+    load.iter().map(|flag| if *flag == "2s" { "4s" } else { flag }).collect()
+}
+
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -158,9 +163,7 @@ fn gateway_of_an_exchange_resumes_its_session() {
 #[test]
 fn orders_of_a_gateway_that_cannot_resume_are_closed() {
     // Longer than the pauses between eight restarts.
-    let load = at_exchanges().into_iter().map(|flag| if flag == "2s" { "4s" } else { flag });
-    let load: Vec<&str> = load.collect();
-    let (_, summary) = struck(&[&load, APART, RESTART].concat(), |running| {
+    let (_, summary) = struck(&[&over_four_seconds(&at_exchanges()), APART, RESTART].concat(), |running| {
         let mut last = running.process("gateway-1");
         signal(last, "KILL");
         // Each successor dies on its way back, until nobody starts another one.
@@ -181,7 +184,7 @@ fn orders_of_a_gateway_that_cannot_resume_are_closed() {
 #[test]
 fn stopped_gateway_is_a_hang_and_is_killed() {
     let how = ["--on-death", "continue", "--liveness", "300ms", "--fault", "stop:gateway-1@300ms"];
-    let (_, summary) = struck(&[LOAD, APART, &how].concat(), |_| ());
+    let (_, summary) = struck(&[&over_four_seconds(LOAD), APART, &how].concat(), |_| ());
     is_down_to_the_end(&summary, "hangs");
 }
 
