@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What is beside the product: formatting and lints of the peers and of the Python package (those of others' transports are in
-# .ci/transports.sh); and that the fuzz targets compile, which needs nightly: says loudly that it skips them where that is missing.
+# Checks the packages outside the workspace: formatting and lints of the peers and of the Python
+# package (.ci/transports.sh has those of other transports), and that the fuzz targets compile.
+# The fuzz targets need nightly; without it they are skipped with a message.
 # Some minutes of two cores in a clean checkout: what they are compared with is large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
