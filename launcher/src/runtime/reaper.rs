@@ -55,8 +55,7 @@ pub fn run(run: &str) -> Result<()> {
 }
 
 /// Waits for the run's processes to exit, and kills those that do not: a user's program may have
-/// disabled its parent-death signal. After that no process can create files that would be left
-/// behind.
+/// disabled its parent-death signal. After that no process can create files that nobody removes.
 fn end_processes(control: &Control, plan: &Plan) {
     let mut living: Vec<OwnedFd> =
         (0..plan.processes.len()).filter_map(|place| control.pidfd(place)).collect();

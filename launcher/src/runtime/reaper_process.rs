@@ -28,8 +28,8 @@ impl ReaperProcess {
         Ok(Self { process: start(segments)?, started: Instant::now(), backoff: Backoff::default() })
     }
 
-    /// Restarts the reaper if it has exited. Until then a killed launcher leaves its segments
-    /// behind.
+    /// Restarts the reaper if it has exited. Until then nobody removes the segments of a killed
+    /// launcher.
     pub fn watch(&mut self, segments: &Segments) {
         let now = Instant::now();
         if self.process.status.is_none() {

@@ -342,6 +342,12 @@ pub fn at_venues(engine: &AgentCounters) -> u64 {
     dispatched.saturating_sub(settled)
 }
 
+/// Returns `true` if the engine has a report of each dispatched order, and no message waits for a
+/// gateway's inbox.
+pub fn has_drained(engine: &AgentCounters) -> bool {
+    at_venues(engine) == 0 && engine.get(OrchestratorCounter::Waiting) == 0
+}
+
 fn failure(process: &str, pid: u32, what: String) -> RunOutcome {
     RunOutcome::Failed { process: process.to_owned(), pid, what }
 }

@@ -9,7 +9,7 @@ use crate::runtime::containment::Containment;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use crate::runtime::stuck::Liveness;
-use crate::runtime::supervise::{at_venues, have_all_arrived, orchestrator, progress_count};
+use crate::runtime::supervise::{has_drained, have_all_arrived, orchestrator, progress_count};
 use analysis::record::{Incident, RoleRestart, RunOutcome};
 use protocol::commands::{Command, CommandWriter};
 use protocol::control::RunState;
@@ -267,7 +267,7 @@ impl<'a> SimulatedLauncher<'a> {
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
         // An endless flood is not waited for.
         let is_late = now.saturating_sub(self.progress.1) > self.stall_limit();
-        is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
+        is_late || (is_quiet && self.engine().as_ref().is_none_or(has_drained))
     }
 
     /// Crashes the simulated machine, so that no process runs any more.

@@ -63,6 +63,14 @@ fn hundreds_of_runs_hold() {
 
 /// Engine and exchanges die at drawn times, in the middle of what they do and of coming back,
 /// together and with strategies.
+/// A kill switch near the end leaves a message queued for a full inbox. A run that ended before the
+/// message was sent would count it as lost.
+#[test]
+fn run_ends_after_queued_messages_are_sent() {
+    let run = output(&["simulate", "--seed", "3595", "--technique", "crossbeam-channel"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+}
+
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let seeds = if slow() { 10_000 } else { 80 };

@@ -6,7 +6,7 @@
 //! progress for some seconds and no order is due. That is before the run counts as stalled. Then
 //! exchanges close and the engine drains.
 
-use super::{POLL_INTERVAL, PhaseEnd, SHUTDOWN_GRACE, Supervisor, at_venues, orchestrator};
+use super::{POLL_INTERVAL, PhaseEnd, SHUTDOWN_GRACE, Supervisor, has_drained, orchestrator};
 use crate::runtime::stuck::StallWatch;
 use analysis::record::RunOutcome;
 use anyhow::Result;
@@ -124,7 +124,7 @@ impl Supervisor<'_> {
     /// strategy that falsely reported done.
     fn wait_for_engine_drain(&mut self) -> Result<Option<RunOutcome>> {
         let died = self.containment.has_incidents();
-        let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
+        let is_open = |all: &Self| all.engine().is_some_and(|engine| !has_drained(&engine));
         let engine = self.plan.thread_of(Role::Orchestrator);
         let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };
         let mut deadline = self.deadline(SHUTDOWN_GRACE);
