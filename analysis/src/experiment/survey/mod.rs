@@ -190,3 +190,16 @@ impl Document for Survey {
         lost.map_or(Ok(()), |run| Err(format!("{}: more came back than there were", run.role)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_measurement_of_a_pair_is_left_out() {
+        let pair = |unsynchronized_ns| CorePair { a: 0, b: 1, synchronized_ns: 100.0, unsynchronized_ns };
+        let matrix = CoreMatrix { cores: vec![0, 1], pairs: [-316.0, 200.0, 300.0].map(pair).to_vec() };
+        let spread = matrix.spread(|pair| pair.unsynchronized_ns).unwrap();
+        assert_eq!((spread.low, spread.median, spread.high), (200.0, 250.0, 300.0));
+    }
+}

@@ -55,11 +55,13 @@ fn narrow(text: &str) {
     assert!(!text.contains('\u{1b}'), "no colours");
 }
 
-/// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and
-/// another one runs.
-fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
-    let words = "sweep --isolation thread,process --repeats 2 --window 700ms --orders 500 --delay fixed:1ms";
-    let mut command = launcher(out, words, "--venues 2 --strategies 1 --idle yield");
+const SWEEP: &str = "sweep --isolation thread,process";
+
+/// Starts an experiment of 2 points × 2 repeats and ends it by a signal while a run after the first
+/// `finished` ones goes on.
+fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (PathBuf, Option<i32>) {
+    let words = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
+    let mut command = launcher(out, &words, "--venues 2 --strategies 1 --idle yield");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let measured = || {
         let folder = std::fs::read_dir(out.path()).unwrap().flatten().next().map(|entry| entry.path());
@@ -67,7 +69,7 @@ fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
         text.and_then(|text| serde_json::from_slice::<Value>(&text).ok())
             .map_or(0, |sweep| runs(&sweep).len())
     };
-    wait_until("a run is finished", || measured() >= 1);
+    wait_until("runs are finished", || measured() >= finished);
     wait_until("another one runs", || family(child.id()).len() > 1);
     signal(child.id(), name);
     let began = Instant::now();
@@ -112,16 +114,25 @@ fn resumed(folder: &Path) {
 #[test]
 fn an_interrupted_sweep_goes_on() {
     let out = tempfile::tempdir().unwrap();
-    let (folder, code) = killed(&out, "INT");
+    let (folder, code) = killed(&out, "INT", SWEEP, 1);
     assert_eq!(code, Some(130));
     assert_eq!(json(&folder.join("sweep.json"))["state"], "interrupted");
     resumed(&folder);
 }
 
 #[test]
+fn interrupted_comparison_compares_its_finished_pairs() {
+    let out = tempfile::tempdir().unwrap();
+    let (folder, code) = killed(&out, "INT", "compare --a isolation=thread --b isolation=process", 2);
+    assert_eq!(code, Some(130));
+    let compared = &json(&folder.join("compare.json"))["comparisons"][0];
+    assert!((1..=2).contains(&pairs_and_moved(compared)), "{compared:#}");
+}
+
+#[test]
 fn a_killed_sweep_leaves_nothing_and_goes_on() {
     let out = tempfile::tempdir().unwrap();
-    let (folder, code) = killed(&out, "KILL");
+    let (folder, code) = killed(&out, "KILL", SWEEP, 1);
     assert_eq!(code, None);
     resumed(&folder);
 }
