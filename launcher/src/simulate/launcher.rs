@@ -260,11 +260,10 @@ impl<'a> SimulatedLauncher<'a> {
     }
 
     /// Returns `true` if the engine has drained. Orders of dead strategies are still in flight, and
-    /// so are those of a strategy that falsely reported done.
+    /// so are those of a strategy that falsely reported done: the engine may not have taken them yet.
     fn has_settled(&self, family: &SimulatedProcesses<'a>, now: u64) -> bool {
-        let died = self.containment.has_incidents();
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
-        let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
+        let is_quiet = now.saturating_sub(family.busy(engine)) > SETTLED;
         // An endless flood is not waited for.
         let is_late = now.saturating_sub(self.progress.1) > self.stall_limit();
         is_late || (is_quiet && self.engine().as_ref().is_none_or(has_drained))

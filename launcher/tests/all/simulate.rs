@@ -61,16 +61,19 @@ fn hundreds_of_runs_hold() {
     }
 }
 
-/// Engine and exchanges die at drawn times, in the middle of what they do and of coming back,
-/// together and with strategies.
-/// A kill switch near the end leaves a message queued for a full inbox. A run that ended before the
-/// message was sent would count it as lost.
+/// Seeds whose runs ended too early once. 3595: a kill switch near the end leaves a message queued
+/// for a full inbox. 21154: a strategy falsely reports that it is done, before the engine has taken
+/// its orders.
 #[test]
-fn run_ends_after_queued_messages_are_sent() {
-    let run = output(&["simulate", "--seed", "3595", "--technique", "crossbeam-channel"]);
-    assert!(run.status.success(), "{}", text(&run.stderr));
+fn run_ends_after_engine_has_drained() {
+    for (seed, technique) in [("3595", "crossbeam-channel"), ("21154", "array-queue")] {
+        let run = output(&["simulate", "--seed", seed, "--technique", technique]);
+        assert!(run.status.success(), "{seed}: {}", text(&run.stderr));
+    }
 }
 
+/// Engine and exchanges die at drawn times, in the middle of what they do and of coming back,
+/// together and with strategies.
 #[test]
 fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     let seeds = if slow() { 10_000 } else { 80 };
@@ -155,7 +158,7 @@ fn same_seed_gives_same_run_on_every_machine() {
     for (found, kept) in first.lines().zip(golden.lines()) {
         assert_eq!(
             found, kept,
-            "a change of behaviour: if it is meant, BULKHEAD_GOLDEN=write writes the file anew"
+            "a change of behaviour: if it is meant, BULKHEAD_GOLDEN=write writes the file again"
         );
     }
     assert_eq!(first.lines().count(), golden.lines().count());

@@ -51,11 +51,6 @@ impl Containment<'_> {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if a strategy has died, hung or violated the protocol.
-    pub const fn has_incidents(&self) -> bool {
-        !self.incidents.is_empty()
-    }
-
     /// Returns `true` if the run waits for a strategy: it is not done, or its death is not
     /// repaired.
     pub fn awaits(&self, strategy: u16) -> bool {

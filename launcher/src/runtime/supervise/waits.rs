@@ -121,12 +121,10 @@ impl Supervisor<'_> {
 
     /// Waits until the engine has a report of each dispatched order and was idle for a while, for a
     /// bounded time. Orders of dead strategies are still in flight then, and so are those of a
-    /// strategy that falsely reported done.
+    /// strategy that falsely reported done: the engine may not have taken them yet.
     fn wait_for_engine_drain(&mut self) -> Result<Option<RunOutcome>> {
-        let died = self.containment.has_incidents();
         let is_open = |all: &Self| all.engine().is_some_and(|engine| !has_drained(&engine));
-        let engine = self.plan.thread_of(Role::Orchestrator);
-        let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };
+        let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return Ok(None) };
         let mut deadline = self.deadline(SHUTDOWN_GRACE);
         let mut last = None;
         while !self.is_wait_over(&mut deadline) {
