@@ -145,25 +145,55 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     Some(Estimate { value, low: steps[below].min(value), high: steps[above - 1].max(value) })
 }
 
-/// Returns `true` if the exact test rejects that B is A shifted by `shift`.
+/// Returns `true` if the exact test rejects that B is A shifted by `shift`: at most 5 % of the
+/// exchanges give a sum as far from 0 as the observed one.
 fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
     let scores = scores(a, b, shift);
     let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
-    let pairs = scores.len();
-    let flipped = |signs: u64, start: usize| -> f64 {
-        let signed = |(bit, score): (usize, &f64)| if signs >> bit & 1 == 0 { *score } else { -score };
-        scores[start..].iter().take(64).enumerate().map(signed).sum()
-    };
-    let (as_far, all) = if pairs <= MAX_EXHAUSTIVE_PAIRS {
-        let all = 1u64 << pairs;
-        ((0..all).filter(|signs| flipped(*signs, 0).abs() >= found).count(), all as usize)
+    if scores.len() <= MAX_EXHAUSTIVE_PAIRS {
+        is_rare(exhaustive_sums(scores), 1 << (a.len() - 1), found)
     } else {
-        let mut draws = SeededRng::new(SEED);
-        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.next_u64(), start)).sum::<f64>();
         // The observed assignment is one of the possible ones.
-        (1 + (0..SAMPLED_FLIPS).filter(|_| sum().abs() >= found).count(), SAMPLED_FLIPS + 1)
-    };
-    as_far as f64 <= LEVEL * all as f64
+        let sums = std::iter::once(found).chain(sampled_sums(&scores).take(SAMPLED_FLIPS));
+        is_rare(sums, SAMPLED_FLIPS + 1, found)
+    }
+}
+
+/// Returns `true` if at most 5 % of `all` sums are as far from 0 as `found`. It reads no more of
+/// them than that takes.
+fn is_rare(sums: impl Iterator<Item = f64>, all: usize, found: f64) -> bool {
+    let limit = (LEVEL * all as f64) as usize;
+    sums.filter(|sum| sum.abs() >= found).nth(limit).is_none()
+}
+
+/// Sums the scores with all signs. The last score keeps its sign, since opposite signs give opposite
+/// sums. The order is a Gray code: each sum differs from the one before in one sign.
+fn exhaustive_sums(mut scores: Vec<f64>) -> impl Iterator<Item = f64> {
+    let (all, mut sum) = (1u32 << (scores.len() - 1), scores.iter().sum::<f64>());
+    (0..all).map(move |step| {
+        if step > 0 {
+            let flipped = &mut scores[step.trailing_zeros() as usize];
+            *flipped = -*flipped;
+            sum += 2.0 * *flipped;
+        }
+        sum
+    })
+}
+
+/// Sums the scores with random signs, without end.
+fn sampled_sums(scores: &[f64]) -> impl Iterator<Item = f64> {
+    let mut draws = SeededRng::new(SEED);
+    std::iter::repeat_with(move || {
+        let mut sum = 0.0;
+        for scores in scores.chunks(64) {
+            let mut signs = draws.next_u64();
+            for score in scores {
+                sum += if signs & 1 == 0 { *score } else { -score };
+                signs >>= 1;
+            }
+        }
+        sum
+    })
 }
 
 /// Returns for each pair B's rank minus A's among the runs of their placements, as shares, after
