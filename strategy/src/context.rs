@@ -39,10 +39,8 @@ impl Context {
     /// # Panics
     /// If the segment is shorter than its entries.
     pub fn new(strategy: u16, schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
-        assert!(
-            HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
-            "checked against the header"
-        );
+        let end = HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS;
+        assert!(end <= schedule.len(), "checked against the header");
         Self {
             strategy,
             strategies: 1,

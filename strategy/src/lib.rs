@@ -45,16 +45,16 @@ mod agent;
 pub mod attach;
 mod built_in;
 mod context;
-pub mod maker;
+mod maker;
 mod player;
 pub mod schedule;
 mod session;
-pub mod taker;
+mod taker;
 pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{BATCH, MARKET_POLL_NS, StrategyAgent};
+pub use agent::{BATCH, StrategyAgent};
 pub use built_in::BuiltIn;
 pub use context::Context;
 pub use maker::Maker;

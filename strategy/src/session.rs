@@ -158,7 +158,7 @@ impl<P: Producer> Session<P> {
     /// Pushes the order that waits for space in the ring, if there is one. Returns the number
     /// pushed.
     #[inline]
-    pub fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 

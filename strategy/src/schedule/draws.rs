@@ -28,7 +28,6 @@ pub(super) enum Concern {
     Quantity = 7,
 }
 
-/// The random stream from which one quantity of a schedule is drawn.
 pub(super) struct Draws(ChaCha8Rng);
 
 impl Draws {
@@ -72,13 +71,5 @@ mod tests {
                 prop_assert!(unit > 0.0 && unit <= 1.0);
             }
         }
-    }
-
-    #[test]
-    fn concerns_and_seeds_have_streams_of_their_own() {
-        let first = |seed, concern| Draws::new(seed, concern).below(u64::MAX);
-        assert_ne!(first(1, Concern::Venue), first(1, Concern::Strategy));
-        assert_ne!(first(1, Concern::Venue), first(2, Concern::Venue));
-        assert_eq!(first(1, Concern::Venue), first(1, Concern::Venue));
     }
 }

@@ -5,48 +5,22 @@ use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The random process by which due times are spread over the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number
-    /// of orders at random times.
-    Uniform,
-    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near
-    /// the end of the window, before or after it.
-    Poisson,
-    /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due exactly at
-    /// the end of the window. Its shape is 1.5: finite mean, infinite variance. About four in five
-    /// gaps are shorter than their mean of window / orders, a few are hundreds of times as long,
-    /// none is longer than the window.
-    Pareto,
-    /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
-    Stress,
-}
-
-impl Arrivals {
-    /// All arrival processes, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
-
-    /// Returns the arrival process's name on the command line and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Poisson => "poisson",
-            Self::Pareto => "pareto",
-            Self::Stress => "stress",
-        }
-    }
-
-    /// Returns the arrival process with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.name() == name)
-    }
-}
-
-impl core::fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
+system::named_enum! {
+    /// The random process by which due times are spread over the window.
+    Arrivals {
+        /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed
+        /// number of orders at random times.
+        Uniform = "uniform",
+        /// Exponential gaps with a mean of window / orders, as they come: the last order is due
+        /// near the end of the window, before or after it.
+        Poisson = "poisson",
+        /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due
+        /// exactly at the end of the window. Its shape is 1.5: finite mean, infinite variance.
+        /// About four in five gaps are shorter than their mean of window / orders, a few are
+        /// hundreds of times as long, none is longer than the window.
+        Pareto = "pareto",
+        /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
+        Stress = "stress",
     }
 }
 
@@ -207,12 +181,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stress_needs_no_window() {
-        assert_eq!(Spec { arrivals: Arrivals::Stress, window_ns: 0, ..small() }.check(), Ok(()));
-    }
-
-    #[test]
-    fn the_longest_delay_is_allowed() {
-        assert_eq!(DelayRange { min_ns: MAX_DELAY_NS, max_ns: MAX_DELAY_NS }.check(), Ok(()));
+    fn stress_needs_no_window_and_longest_delay_is_valid() {
+        let delay = DelayRange { min_ns: MAX_DELAY_NS, max_ns: MAX_DELAY_NS };
+        assert_eq!(Spec { arrivals: Arrivals::Stress, window_ns: 0, delay, ..small() }.check(), Ok(()));
     }
 }

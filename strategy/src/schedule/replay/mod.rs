@@ -10,6 +10,7 @@ pub use error::ReplayError;
 use super::draws::{Concern, Draws};
 use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_counts, check_orders};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
+use error::LinePosition;
 use lines::BoundedLines;
 use protocol::plan::Pacing;
 use protocol::wire::Operation;
@@ -105,10 +106,10 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         if fields.len() == 1 && fields[0].trim_ascii().is_empty() {
             continue; // a blank line, of which CRLF leaves the CR
         }
-        let line = reader.position().line().saturating_sub(1);
+        let at_line = LinePosition { file: name, line: reader.position().line().saturating_sub(1) };
         match &columns {
-            None => columns = Some(Columns::read(name, line, &fields)?),
-            Some(columns) => deal.add(&columns.row(name, line, &fields, how.venues)?, name, line)?,
+            None => columns = Some(Columns::read(at_line, &fields)?),
+            Some(columns) => deal.add(&columns.row(at_line, &fields, how.venues)?, at_line)?,
         }
     }
     if deal.rows == 0 {
@@ -132,7 +133,7 @@ fn check(how: &Replay) -> Result<(), SpecError> {
     how.delay.check()
 }
 
-/// A schedule under construction: assigns rows to strategies and venues.
+/// Assigns rows to strategies and venues.
 struct ScheduleDealer<'a> {
     how: &'a Replay,
     delays: Draws,
@@ -162,30 +163,24 @@ impl<'a> ScheduleDealer<'a> {
         }
     }
 
-    fn add(&mut self, row: &ReplayRow, file: &str, line: u64) -> Result<(), ReplayError> {
-        let refuse = |column: Column, found: String, why: String| ReplayError::Field {
-            file: file.into(),
-            line,
-            column: column.name(),
-            found,
-            why,
-        };
+    fn add(&mut self, row: &ReplayRow, at_line: LinePosition<'_>) -> Result<(), ReplayError> {
         if self.rows == MAX_ORDERS {
-            return Err(ReplayError::TooMany { file: file.into(), line });
+            let holds = format!("more than the {MAX_ORDERS} orders that a schedule holds");
+            return Err(at_line.error(format!("{holds}: replay only the first ones")));
         }
         if self.rows == 0 {
             self.first_time_ns = row.time_ns;
         } else if row.time_ns < self.last_time_ns {
             let above = micros(self.last_time_ns);
             let why = format!("comes before the row above ({above}): sort the file by time");
-            return Err(refuse(Column::TimeUs, micros(row.time_ns), why));
+            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), &why));
         }
         self.last_time_ns = row.time_ns;
         let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.how.speed;
         if fire_ns > MAX_WINDOW_NS as f64 {
             let why =
                 "would be due more than 104 days after the first row: replay it faster, or cut the file";
-            return Err(refuse(Column::TimeUs, micros(row.time_ns), why.into()));
+            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), why));
         }
         self.last_fire_ns = fire_ns as u64;
 
@@ -198,7 +193,7 @@ impl<'a> ScheduleDealer<'a> {
             Operation::New => {
                 if self.sequences.insert((venue, row.order_id), sequence).is_some() {
                     let why = "names a new order for the second time: every new order needs an id of its own";
-                    return Err(refuse(Column::OrderId, row.order_id.to_string(), why.into()));
+                    return Err(Column::OrderId.error(at_line, &row.order_id.to_string(), why));
                 }
                 0
             }
@@ -226,13 +221,8 @@ impl<'a> ScheduleDealer<'a> {
     fn schedule(mut self) -> Schedule {
         self.words.iter_mut().for_each(Vec::shrink_to_fit);
         let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
-        Schedule {
-            words: self.words,
-            venues,
-            window_ns,
-            pacing: Pacing::Scheduled,
-            strategy_order: self.turns,
-        }
+        let (words, strategy_order) = (self.words, self.turns);
+        Schedule { words, venues, window_ns, pacing: Pacing::Scheduled, strategy_order }
     }
 }
 
