@@ -62,20 +62,7 @@ pub const fn in_full(order: &Order) -> Report {
         Operation::New => (OrderStatus::Filled, order.quantity),
         Operation::Cancel | Operation::Replace | Operation::MassCancel => (OrderStatus::Done, 0),
     };
-    Report {
-        id: order.id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status,
-        reason: 0,
-        side: order.side,
-        price: order.price,
-        filled,
-        leaves: 0,
-        cumulative: filled,
-        number: 0,
-        is_last: true,
-    }
+    Report { status, filled, cumulative: filled, ..Report::full_fill(order) }
 }
 
 /// A venue that holds orders in a timing wheel for a delay, and reports as its [`DelayModel`]

@@ -21,7 +21,7 @@ mod venue;
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
 pub use session::SessionVenue;
 pub use timer_wheel::TimerWheel;
-pub use validating::{ValidatingSession, ValidationRules, VenueError};
+pub use validating::{ValidatingSession, ValidationRules};
 pub use venue::{
     CancelSweep, OUTBOX_CAPACITY, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo,
 };

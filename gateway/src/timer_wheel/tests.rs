@@ -8,7 +8,9 @@ trait Holds {
     fn push(&mut self, release: u64, order: Order);
     fn pop_due(&mut self, now: u64) -> Option<Order>;
     fn next_release(&self) -> u64;
-    fn is_full(&self) -> bool;
+    fn is_full(&self) -> bool {
+        false
+    }
     /// All orders of the scope.
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order>;
 }
@@ -43,7 +45,6 @@ struct Sorted {
     key: fn(u64, u64) -> (u64, u64),
     orders: BTreeMap<(u64, u64), (u64, Order)>,
     arrivals: u64,
-    room: usize,
 }
 
 impl Holds for Sorted {
@@ -57,9 +58,6 @@ impl Holds for Sorted {
     }
     fn next_release(&self) -> u64 {
         self.orders.first_key_value().map_or(u64::MAX, |(_, (release, _))| *release)
-    }
-    fn is_full(&self) -> bool {
-        self.orders.len() >= self.room
     }
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
         let concerned = |(_, order): &(u64, Order)| scope.contains(order.id, order.instrument);
@@ -187,7 +185,7 @@ fn telling() -> Vec<Step> {
 
 #[test]
 fn wrong_release_order_is_detected() {
-    let sorted = |key| Sorted { key, orders: BTreeMap::new(), arrivals: 0, room: 100 };
+    let sorted = |key| Sorted { key, orders: BTreeMap::new(), arrivals: 0 };
     let right = play(&mut sorted(|release, arrival| (release, arrival)), 100, 0, &telling());
     assert_eq!(right, Ok(()));
     type Key = fn(u64, u64) -> (u64, u64);
