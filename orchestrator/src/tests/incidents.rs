@@ -3,9 +3,7 @@
 use super::*;
 use protocol::control::{ControlWriter, PLAN};
 use protocol::supervision::{ProofOfDeath, REPAIRS_WORDS, Repairs, RepairsWriter};
-use std::os::fd::AsFd;
 
-/// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
 pub(super) fn supervised(capacity: usize) -> (Bench, ControlWriter, Repairs) {
     supervise(bench(capacity, 100))
 }
@@ -19,30 +17,19 @@ pub(super) fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, ControlW
     (bench, launching, Repairs::new(repairs.into()))
 }
 
-/// The death of a real process: a proof cannot be made otherwise.
+/// The death of a simulated process without agents.
 pub(super) fn death() -> ProofOfDeath {
-    let mut child = std::process::Command::new("true").spawn().unwrap();
-    let pidfd = system::process::pidfd_open(child.id()).unwrap();
-    child.wait().unwrap();
-    ProofOfDeath::confirm(pidfd.as_fd()).unwrap().unwrap()
-}
-
-impl Bench {
-    fn cycles(&mut self) {
-        for _ in 0..8 {
-            self.cycle();
-        }
-    }
+    ProofOfDeath::from_simulated::<VirtualClock>(Box::new(Vec::<Orchestrator<Mux>>::new()))
 }
 
 #[test]
 fn first_order_of_new_incarnation_may_precede_its_fence() {
-    // In a ring that strategies share, and through a pipe or a socket of its own, which takes
-    // nobody to open it again.
+    // In a ring that strategies share, and through a pipe or a socket of its own, which nobody has
+    // to open again.
     for from in [None, Some(0)] {
         let (mut bench, launching, repairs) = supervised(8);
         launching.fence(0, 0, &death());
-        bench.cycles();
+        (0..8).for_each(|_| _ = bench.cycle());
         assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
         // In the middle of a duty cycle, which has looked at the fences already.
         launching.revive(0, 1);
