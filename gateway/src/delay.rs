@@ -85,7 +85,6 @@ impl<M: DelayModel> DelayVenue<M> {
     }
 }
 
-/// Makes the model's report the order's only one.
 #[inline]
 fn single_report(report: Report, order: &Order) -> Report {
     Report { id: order.id, number: 0, is_last: true, ..report }

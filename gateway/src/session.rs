@@ -71,7 +71,6 @@ impl SessionVenue {
         self.try_flush();
     }
 
-    /// Sends the queued instruction. Returns `true` if none remains.
     #[inline]
     fn try_flush(&mut self) -> bool {
         let Some(message) = &self.waiting else { return true };

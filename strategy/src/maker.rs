@@ -44,7 +44,6 @@ struct Quote {
 #[derive(Clone, Copy, Debug, Default)]
 struct SideState {
     quote: Option<Quote>,
-    /// Scheduled orders still to come.
     left: u64,
     /// Number of them that were sent early.
     early: u64,
@@ -68,7 +67,6 @@ struct MakerState {
     fair: Option<i64>,
     /// Bought less sold, in 1e-8 units.
     position: i64,
-    /// Bid and offer side of each venue.
     sides: Vec<[SideState; 2]>,
     /// The last market data of each venue, of instrument 0, which its schedule trades.
     touches: Vec<Option<VenueTouch>>,
@@ -117,7 +115,6 @@ impl MakerState {
         Some(&mut self.sides.get_mut(usize::from(venue))?[usize::from(side == Side::Sell)])
     }
 
-    /// Returns the order that places, moves or cancels the quote on a side.
     fn quote_action(&self, order: NewOrder) -> Option<NewOrder> {
         let entry = self.sides.get(usize::from(order.venue))?[usize::from(order.side == Side::Sell)];
         let price = self.price(self.fair?, order.venue, order.side);
@@ -151,7 +148,6 @@ impl MakerState {
         self.touches[usize::from(tick.venue)] = Some(VenueTouch { version: tick.version, touch: tick.top });
     }
 
-    /// Returns an order to send before it is due, because of a venue's market data.
     fn early_order(&self, venue: u16, side: Side, now: u64) -> Option<NewOrder> {
         let entry = self.sides.get(usize::from(venue))?[usize::from(side == Side::Sell)];
         let VenueTouch { version, touch } = self.touches.get(usize::from(venue)).copied().flatten()?;

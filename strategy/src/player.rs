@@ -19,7 +19,6 @@ pub(crate) trait OrderShaper {
     /// session refused it.
     fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// Handles that the order that was returned last has been sent.
     fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
@@ -39,7 +38,6 @@ impl OrderShaper for AsScheduled {
 pub struct Player {
     schedule: ReadOnlyWords,
     entries: usize,
-    /// Index of the next entry.
     position: usize,
     pacing: Pacing,
     /// The next order; `None` at the end or before the first duty cycle.
@@ -78,7 +76,6 @@ impl Player {
         self.is_late = false;
     }
 
-    /// Loads the next valid entry.
     #[inline]
     fn advance(&mut self, orders: &impl Orders) {
         while self.next.is_none() && self.position < self.entries {
@@ -98,8 +95,6 @@ impl Player {
         }
     }
 
-    /// Returns the tick at which the next order is due. 0 before the first duty cycle, `u64::MAX`
-    /// at the end.
     #[inline(always)]
     pub(crate) const fn due(&self) -> u64 {
         self.due

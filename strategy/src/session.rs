@@ -18,7 +18,6 @@ pub struct Session<P> {
     strategy: u16,
     epoch: u16,
     next_sequence: u64,
-    /// Maximum number of orders that may be sent.
     budget: u64,
     max_open: u64,
     /// Queues at most one order: none is sent while one is queued.
@@ -29,7 +28,6 @@ pub struct Session<P> {
     rejected: u64,
     full: u64,
     faults: u64,
-    /// Maximum number of orders that were open at once.
     in_flight_max: u64,
     /// Checksums of the messages handed over.
     submitted: Checksum,
@@ -185,7 +183,6 @@ impl<P: Producer> Session<P> {
         report
     }
 
-    /// Stamps and counts the report in a message, if it is for this session.
     #[inline]
     fn admit<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) -> Option<Report> {
         let Ok(report) = Report::from_message(message) else {

@@ -35,7 +35,6 @@ impl Taker {
     }
 }
 
-/// Returns the immediate-or-cancel order for a scheduled new order.
 fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
     if scheduled.operation != Operation::New || scheduled.quantity == 0 {
         return None;
@@ -54,7 +53,6 @@ fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
     Some(NewOrder { price, terms, ..*scheduled })
 }
 
-/// Returns `true` if the order would trade at a top of book.
 fn can_trade(order: &NewOrder, touch: &TopOfBook) -> bool {
     let best = match order.side {
         Side::Buy => touch.offer,

@@ -9,7 +9,6 @@ pub(super) struct OpenOrder {
     order: Order,
     filled: u64,
     next_number: u8,
-    /// Pending replaces of it.
     replaces: u32,
     /// When it was sent, in ticks.
     sent: u64,

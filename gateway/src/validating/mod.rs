@@ -53,7 +53,6 @@ struct SessionState {
     /// When the last valid report came, in ticks.
     heard: u64,
     counts: SessionCounts,
-    /// Message numbers beyond all that the venue can have sent.
     impossible_numbers: u64,
     /// Scopes whose cancellation was requested, each once, with the last time in ticks.
     cancels: VecDeque<(CancelScope, u64)>,
@@ -78,7 +77,6 @@ impl SessionState {
         number >= expected
     }
 
-    /// The number of the venue's next message.
     const fn next_number(&self) -> u64 {
         self.counts.received.saturating_add(1)
     }
@@ -96,7 +94,6 @@ impl SessionState {
         }
     }
 
-    /// Records a request to cancel the orders of a scope.
     fn record_cancel(&mut self, scope: CancelScope, now: u64) {
         if let Some(cancel) = self.cancels.iter_mut().find(|(other, _)| *other == scope) {
             cancel.1 = now;
@@ -147,7 +144,6 @@ impl<V: Venue> ValidatingSession<V> {
         self.watched.push_back((due, id));
     }
 
-    /// Closes the orders about which the venue has been silent for too long.
     #[cold]
     fn close_silent(&mut self, now: u64, reports: &mut impl Reports) {
         let silence = reports.time().ticks(self.state.rules.silence_ns);

@@ -3,7 +3,6 @@
 use super::*;
 use protocol::wire::Side;
 
-/// The reports that pass the session.
 #[derive(Default)]
 struct ReportList(Vec<Report>);
 
@@ -32,7 +31,6 @@ struct ScriptedVenue {
     /// Sent on the next call.
     script: Vec<(Option<u64>, Report)>,
     is_down: bool,
-    /// The message numbers that the session requested on reconnect.
     resumed: Vec<u64>,
 }
 

@@ -23,7 +23,6 @@ pub struct SentOrder {
 /// and the new ones lie above them.
 pub struct FlowWriter<'a> {
     schedule: &'a Schedule,
-    /// Positions of a strategy are counted from here.
     first_position: u64,
     first_time_ns: Option<u64>,
     rows: u64,
@@ -78,7 +77,6 @@ impl<'a> FlowWriter<'a> {
         }
     }
 
-    /// Returns the id of the order at a position of a strategy.
     fn id(&self, strategy: u16, position: u64) -> u64 {
         (self.first_position + position) * u64::from(self.schedule.strategies()) + u64::from(strategy)
     }

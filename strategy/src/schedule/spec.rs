@@ -130,7 +130,6 @@ impl DelayRange {
     }
 }
 
-/// Checks the numbers of strategies and venues against the limits of a run.
 pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError> {
     if !(1..=MAX_STRATEGIES).contains(&usize::from(strategies)) {
         return Err(SpecError::Strategies(strategies));
@@ -138,7 +137,6 @@ pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError
     if (1..=MAX_VENUES).contains(&usize::from(venues)) { Ok(()) } else { Err(SpecError::Venues(venues)) }
 }
 
-/// Checks a number of orders against the limits of a schedule.
 pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
     if (1..=MAX_ORDERS).contains(&orders) { Ok(()) } else { Err(SpecError::Orders(orders)) }
 }
@@ -147,7 +145,6 @@ pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
 pub(super) mod tests {
     use super::*;
 
-    /// A small valid spec.
     pub(in super::super) fn small() -> Spec {
         Spec {
             strategies: 4,

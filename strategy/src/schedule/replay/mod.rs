@@ -118,7 +118,6 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
     Ok(deal.schedule())
 }
 
-/// Formats a time as the column has it.
 fn micros(time_ns: u128) -> String {
     let (micros, nanos) = (time_ns / 1000, time_ns % 1000);
     if nanos == 0 { micros.to_string() } else { format!("{micros}.{nanos:03}") }
@@ -138,7 +137,6 @@ struct ScheduleDealer<'a> {
     how: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
-    /// The strategy of each order.
     turns: Vec<u16>,
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,

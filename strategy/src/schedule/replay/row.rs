@@ -9,7 +9,6 @@ use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
 
 system::named_enum! {
-    /// A column of a recorded flow's CSV file.
     Column {
         TimeUs = "time_us",
         Sequence = "sequence",
@@ -31,7 +30,6 @@ impl Column {
     }
 }
 
-/// A validated row of a recorded flow: one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplayRow {
     /// Nanoseconds from any origin.
@@ -110,7 +108,6 @@ impl Columns {
     }
 }
 
-/// The fields of one row, by column.
 struct Fields<'a> {
     columns: &'a Columns,
     at_line: LinePosition<'a>,
@@ -141,7 +138,6 @@ impl Fields<'_> {
         Ok(u128::from(whole) * 1000 + u128::from(part) * 10u128.pow(3 - decimals.len() as u32))
     }
 
-    /// Reads a whole number in a range.
     fn number(&self, column: Column, range: RangeInclusive<u64>) -> Result<u64, ReplayError> {
         let value = self.parse(column, self.get(column))?;
         if range.contains(&value) {
@@ -161,7 +157,6 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads one of a few keywords.
     fn one_of<T: Copy>(&self, column: Column, words: &[(&str, T)]) -> Result<T, ReplayError> {
         match words.iter().find(|(word, _)| word.as_bytes() == self.get(column)) {
             Some((_, value)) => Ok(*value),
