@@ -1,10 +1,8 @@
 //! Gateways that crash and restart.
 
-use super::incidents::{death, supervised};
 use super::*;
-use protocol::control::ControlWriter;
-use protocol::supervision::{GatewayRepair, Repairs};
-use protocol::wire::{CancelScope, ENGINE_REPORT, Operation, OrderStatus};
+use protocol::supervision::GatewayRepair;
+use protocol::wire::{ENGINE_REPORT, Operation, OrderStatus};
 
 /// A supervised bench whose gateways may die, with a completion ring for each of the two gateways.
 fn mortal(capacity: usize) -> (Bench, spsc::Producer, ControlWriter, Repairs) {

@@ -5,23 +5,19 @@ use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
-use protocol::control::ControlWriter;
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
-use protocol::supervision::Repairs;
 use std::path::Path;
 
-/// The cause that throws the switch.
+/// The cause that turns on the switch.
 #[derive(Clone, Copy, Debug)]
 enum Trigger {
-    /// An operator's command.
     Command,
-    /// An order that is rejected once too often.
+    /// One rejection too many.
     Order,
-    /// A report that makes a loss.
+    /// A loss.
     Report,
-    /// The death of a strategy.
     Death,
 }
 
@@ -76,7 +72,7 @@ fn cycles_until_cancel<J: InputLog>(
         }
         Trigger::Death => {
             set_limit(&mut bench, RiskControl::KillOnDeath, 1);
-            launching.fence(1, 0, &incidents::death());
+            launching.fence(1, 0, &death());
         }
     }
     // Orders of another strategy are after the trigger in the same batch.
@@ -96,8 +92,8 @@ fn cycles_until_cancel<J: InputLog>(
 fn kill_reaches_gateways_in_same_cycle_with_journal() {
     for trigger in [Trigger::Command, Trigger::Order, Trigger::Report, Trigger::Death] {
         let directory = tempfile::tempdir().unwrap();
-        let without = cycles_until_cancel(trigger, incidents::supervise(bench(64, 100)));
-        let with = cycles_until_cancel(trigger, incidents::supervise(journaled(directory.path(), 64)));
+        let without = cycles_until_cancel(trigger, supervise(bench(64, 100)));
+        let with = cycles_until_cancel(trigger, supervise(journaled(directory.path(), 64)));
         assert_eq!(without.0, 1, "{trigger:?}");
         assert_eq!(with, without, "{trigger:?}: duty cycles, and what the gateway was sent");
     }

@@ -1,9 +1,7 @@
 //! Messages that wait for room in their gateway's inbox.
 
-use super::incidents::{death, supervised};
 use super::*;
 use proptest::prelude::*;
-use protocol::wire::CancelScope;
 
 impl Bench {
     /// Up to `max` orders that a gateway takes from its inbox.
