@@ -51,7 +51,6 @@ fn core() -> Core {
     Core::new(&setup).unwrap()
 }
 
-/// The random values of one event.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
 /// Returns what happens: orders of every kind, reports, deaths, kill switches, limits, recalls.

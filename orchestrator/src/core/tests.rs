@@ -13,7 +13,6 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{Instruction, Operation, Report, Side};
 
-/// An effect as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Stamp(Point, OrderId, u8),
@@ -102,7 +101,6 @@ pub(crate) fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
 }
 
 impl Bench {
-    /// Applies an input. Returns its effects.
     fn apply(&mut self, input: Input) -> Vec<Effect> {
         let from = self.out.len();
         self.core.apply(input, self.ticks, &mut self.out);
@@ -119,7 +117,6 @@ impl Bench {
         self.apply(Input::Order { from: None, message: order.to_message() })
     }
 
-    /// The report of an order that was filled whole.
     fn fill(&mut self, order: &Order) -> Vec<Effect> {
         let message = Report::full_fill(order).to_message();
         self.apply(Input::Report { gateway: None, message })
@@ -131,11 +128,6 @@ impl Bench {
 
     fn command(&mut self, number: u32, command: Command) -> Vec<Effect> {
         self.apply(Input::Command { number, command: Some(command) })
-    }
-
-    fn set(&mut self, setting: LimitSetting) {
-        let LimitSetting { scope, control, value } = setting;
-        self.command(9, Command::SetLimit { scope, control: control.code(), value });
     }
 
     /// Unsettled requests, and what is held of the first instrument.
@@ -164,7 +156,6 @@ fn points(effects: &[Effect]) -> Vec<Point> {
     effects.iter().filter_map(point).collect()
 }
 
-/// Returns the instructions sent to a gateway.
 fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
     let to = |effect: &Effect| match effect {
         Effect::ToGateway(to, message) if *to == gateway => {

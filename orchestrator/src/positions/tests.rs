@@ -12,7 +12,6 @@ struct AtVenue {
     leaves: u64,
 }
 
-/// A step: which order or request, and what happens to it.
 type Step = (u8, u64, i64, u8);
 
 type Settle = fn(&mut Positions, &Report);

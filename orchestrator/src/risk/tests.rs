@@ -41,7 +41,6 @@ impl RiskBench {
         self.risk.check(order, &self.positions, self.now)
     }
 
-    /// Checks an order and sends one that passes.
     fn send(&mut self, order: &Order) -> Result<(), Reject> {
         self.check(order)?;
         let change = self.positions.send(order);
@@ -60,7 +59,6 @@ impl RiskBench {
     }
 }
 
-/// Returns the result of checking one order of a single strategy.
 fn one(limits: &[(Scope, RiskControl, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
     let mut desk = bench(1, limits);
     let order = desk.order(0, side, quantity, price);
@@ -261,18 +259,6 @@ fn rejections_and_floods_have_a_boundary() {
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
 }
 
-#[test]
-fn settings_that_name_nothing_are_refused_and_change_nothing() {
-    let mut desk = bench(1, &[]);
-    let mut set =
-        |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
-    let unknown = Scope::Strategy(1);
-    assert_eq!(set(unknown, RiskControl::MaxLoss, 1), Err(SettingError::NoSuch(unknown)));
-    assert!(matches!(set(Scope::Venue(0), RiskControl::MaxLoss, 1), Err(SettingError::Limit(_))));
-    assert_eq!(desk.risk.set_switch(Scope::Venue(2), true, &desk.positions), None);
-}
-
-/// An order to send, or a fill of a part of an open one.
 #[derive(Clone, Debug)]
 enum Step {
     Send { strategy: u16, instrument: u16, is_buy: bool, quantity: u64 },

@@ -16,7 +16,6 @@ fn switches(effects: &[Effect]) -> Vec<(Point, Scope, bool, KillCause)> {
     effects.iter().filter_map(of).collect()
 }
 
-/// Kills in one way or another. Returns the effects.
 type Kill = fn(&mut Bench, Scope) -> Vec<Effect>;
 
 fn kill(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
@@ -144,9 +143,12 @@ fn operator_gets_open_count_and_completion_time() {
 #[test]
 fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
+    let max_loss = |scope| Command::SetLimit { scope, control: RiskControl::MaxLoss.code(), value: 1 };
     for (command, why) in [
         (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
         (Some(Command::Revive(Scope::Instrument(1))), CommandStatus::NoSuchScope),
+        (Some(max_loss(Scope::Strategy(2))), CommandStatus::NoSuchScope),
+        (Some(max_loss(Scope::Venue(0))), CommandStatus::NoSuchLimit),
         (Some(limit(200, 1)), CommandStatus::NoSuchLimit),
         (Some(limit(RiskControl::Restricted.code(), 2)), CommandStatus::NoSuchLimit),
         (None, CommandStatus::Unknown),
@@ -184,12 +186,12 @@ fn limits_kill_by_themselves() {
 
 #[test]
 fn a_death_kills_where_that_is_wanted() {
-    let mut bench = bench(100);
-    bench.set(LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 });
+    let limit = LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 };
+    let mut bench = bench_of(&RiskSetup { limits: &[limit], ..SETUP });
     (0..2).for_each(|strategy| _ = bench.fence(strategy, 0, true));
     let killed = |point| (point, Scope::Strategy(0), true, KillCause::Death);
     let found = [killed(Point::KillSeen), killed(Point::KillDone)];
-    assert_eq!(switches(&bench.out), found, "the other one's death kills nobody");
+    assert_eq!(switches(&bench.out), found, "the other death does not kill");
     bench.apply(Input::Retired { strategy: 0 });
     bench.fence(0, 1, false);
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
