@@ -211,13 +211,9 @@ mod tests {
     }
 
     fn cycle() -> Cycle<VirtualClock> {
-        Cycle {
-            clock: VirtualClock::default(),
-            now: 100,
-            time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
-            draining: false,
-            log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
-        }
+        let log = StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words());
+        let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+        Cycle { clock: VirtualClock::default(), now: 100, time, draining: false, log }
     }
 
     #[test]

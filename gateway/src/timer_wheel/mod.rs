@@ -107,10 +107,7 @@ impl PartialOrd for DueEntry {
 }
 
 impl<T: Copy> TimerWheel<T> {
-    /// Creates a timing wheel for `capacity` orders, with all its memory.
-    ///
-    /// # Panics
-    /// If `capacity` does not fit 31 bits; the plan's bound is far below.
+    /// Creates a timing wheel for `capacity` orders (below 2^31), with all its memory.
     pub fn with_capacity(capacity: usize) -> Self {
         let count = u32::try_from(capacity).ok().filter(|count| *count < 1 << 31);
         let count = count.expect("a plan holds fewer orders than 2^31");
@@ -149,10 +146,7 @@ impl<T: Copy> TimerWheel<T> {
         self.free == NONE
     }
 
-    /// Adds an order to the timing wheel, to be released at `release` (ticks).
-    ///
-    /// # Panics
-    /// If the wheel is full: check [`TimerWheel::is_full`] first.
+    /// Adds an order to the timing wheel, which is not full, to be released at `release` (ticks).
     #[inline]
     pub fn push(&mut self, release: u64, order: T) {
         assert!(!self.is_full(), "asked before");

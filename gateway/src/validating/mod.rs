@@ -1,8 +1,5 @@
 //! A session that validates an untrusted venue: checks its reports, and closes orders that it is
-//! silent about.
-//!
-//! A [`ValidatingSession`] wraps a venue. Only runs that request it have one; all other gateways
-//! use their venue directly.
+//! silent about. Only runs that request it have one.
 //!
 //! | venue | session |
 //! |---|---|
@@ -81,9 +78,8 @@ impl SessionState {
         self.counts.received.saturating_add(1)
     }
 
-    /// Returns when the silence about an order began: at the venue's last report on the order, or
-    /// at the last request to cancel it. An acknowledged order may rest for long, so any valid
-    /// report counts for it.
+    /// Returns when the silence about an order began, see the module. An acknowledged order may
+    /// rest for long, so any valid report counts for it.
     fn last_heard(&self, open: &OpenOrder) -> u64 {
         let cancel =
             self.cancels.iter().filter(|cancel| open.is_covered_by(**cancel)).map(|(_, at)| *at).max();

@@ -1,12 +1,9 @@
-//! The orders of a run, drawn or read before it starts: which is due when, from which strategy, to
-//! which venue, and how long the venue takes for it.
+//! The orders of a run: which is due when, from which strategy, to which venue, and how long the
+//! venue takes for it. [`sample`] draws them from a [`Spec`], [`replay`] reads a recorded flow,
+//! before the first process starts.
 //!
-//! Everything random about a run is drawn here, before the first process starts. Every technique
-//! and every isolation level then plays the same schedule, so that a difference between two runs is
-//! not a difference between their inputs; [`Schedule::hash`] is the proof.
-//!
-//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded
-//! order flow.
+//! Every technique and isolation level plays the same schedule, so that a difference between two
+//! runs is not a difference between their inputs; [`Schedule::hash`] is the proof.
 
 mod arrivals;
 mod draws;

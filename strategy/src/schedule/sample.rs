@@ -20,9 +20,6 @@ const LOT: u64 = 1_000_000;
 ///
 /// Orders are drawn in the order in which they are due, so each strategy's are sorted from the
 /// start. Needs 8 bytes per order in addition to the schedule itself, which has 32.
-///
-/// # Errors
-/// The errors of [`Spec::check`], and [`SpecError::Memory`].
 pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
     spec.check()?;
     let mut words = reserve(spec)?;

@@ -103,9 +103,6 @@ pub enum SpecError {
 
 impl Spec {
     /// Checks that a schedule can be drawn with these parameters.
-    ///
-    /// # Errors
-    /// The first field that is out of its range.
     pub fn check(&self) -> Result<(), SpecError> {
         check_counts(self.strategies, self.venues)?;
         check_orders(self.orders)?;
@@ -118,9 +115,6 @@ impl Spec {
 
 impl DelayRange {
     /// Checks that delays can be drawn from this range.
-    ///
-    /// # Errors
-    /// Swapped ends, or a delay above [`MAX_DELAY_NS`].
     pub fn check(&self) -> Result<(), SpecError> {
         let Self { min_ns, max_ns } = *self;
         if min_ns > max_ns {

@@ -64,14 +64,8 @@ pub struct Replay {
 /// strategy = id mod strategies, venue = (id div strategies) mod venues. A `venue` column names the
 /// venue instead (0-based); order ids are then each venue's own.
 ///
-/// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that
-/// was resting before the recording began has no sequence: the target is then its recorded id with
-/// the bit [`RESTING`] set, which no order's sequence has (0 is the strategy's first order).
-/// Strategy and venue go by the id as always.
-///
-/// # Errors
-/// Settings out of range; a file that cannot be read; a header or a row that is not as described,
-/// with file, line and column.
+/// **What a cancel cancels** is given as the sequence of that order in its strategy, or see
+/// [`RESTING`].
 pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let name = path.display().to_string();
@@ -81,11 +75,7 @@ pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     }
 }
 
-/// Reads a recorded flow from any reader and turns it into a schedule. `name` stands for the file
-/// in errors. See [`replay`].
-///
-/// # Errors
-/// See [`replay`].
+/// Turns a recorded flow into a schedule as [`replay`] does. `name` stands for the file in errors.
 pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
