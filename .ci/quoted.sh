@@ -48,7 +48,7 @@ shortened() {
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
     "cargo bench -p techniques"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
-    "cargo bench -p bulkhead-exchange --bench engine"* | "cargo bench -p "*" --bench recovery" | "cargo bench -p gateway --bench engine") benches "$command -- --quick"; return ;;
+    "cargo bench -p bulkhead-exchange --bench engine"* | "cargo bench -p "*" --bench recovery") benches "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
     "cargo bench -p "*) benches "$command"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;

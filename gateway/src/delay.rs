@@ -5,25 +5,7 @@ use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
 /// The behavior of a simulated venue that reports once on each order, after a delay. Its methods
-/// run on the gateway's thread and must not block.
-///
-/// ```
-/// use gateway::DelayModel;
-/// use protocol::wire::{Order, Report};
-///
-/// /// Fills at most 100 at a time, the more slowly the more is asked for.
-/// struct Shallow;
-///
-/// impl DelayModel for Shallow {
-///     fn delay_ns(&mut self, order: &Order) -> u64 {
-///         1_000 * order.quantity
-///     }
-///
-///     fn execute(&mut self, order: &Order) -> Report {
-///         Report { filled: order.quantity.min(100), ..gateway::in_full(order) }
-///     }
-/// }
-/// ```
+/// run on the gateway's thread and must not block. `examples/own-strategy/src/shallow.rs` is one.
 pub trait DelayModel: Send {
     /// Returns the delay of an order at the venue, in nanoseconds from its arrival. Default: the
     /// order's own delay.
@@ -41,9 +23,7 @@ pub trait DelayModel: Send {
     }
 }
 
-/// A delay model that fills every new order in full at its price, and accepts every cancel. Each
-/// order carries its delay from the schedule, so that every technique and isolation level gets the
-/// same one.
+/// A delay model that fills every new order in full at its price, and accepts every cancel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFull;
 
@@ -62,20 +42,7 @@ pub const fn in_full(order: &Order) -> Report {
         Operation::New => (OrderStatus::Filled, order.quantity),
         Operation::Cancel | Operation::Replace | Operation::MassCancel => (OrderStatus::Done, 0),
     };
-    Report {
-        id: order.id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status,
-        reason: 0,
-        side: order.side,
-        price: order.price,
-        filled,
-        leaves: 0,
-        cumulative: filled,
-        number: 0,
-        is_last: true,
-    }
+    Report { status, filled, cumulative: filled, ..Report::full_fill(order) }
 }
 
 /// A venue that holds orders in a timing wheel for a delay, and reports as its [`DelayModel`]
@@ -98,7 +65,6 @@ impl<M: DelayModel> DelayVenue<M> {
     }
 }
 
-/// Makes the model's report the order's only one.
 #[inline]
 fn single_report(report: Report, order: &Order) -> Report {
     Report { id: order.id, number: 0, is_last: true, ..report }

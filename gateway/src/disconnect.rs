@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 /// Number of open orders visited per duty cycle by a mass cancel.
 pub(crate) const SWEEP_BATCH: usize = 64;
 
-/// The mass cancels that are not completed, in order of arrival.
 pub(crate) struct CancelSweeps(VecDeque<CancelSweep>);
 
 impl CancelSweeps {

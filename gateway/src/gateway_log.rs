@@ -210,9 +210,11 @@ mod tests {
         all
     }
 
-    /// What was logged up to a death, and the result of `search`, which gets the last messages and
-    /// the keys in the log.
-    fn found<T>(done: &[Done], search: impl FnOnce(&LastMessages<'_>, &[u64]) -> T) -> T {
+    /// Keys of the last messages that a search finds in a log, and the number of records visited.
+    type Found = (HashSet<u64>, usize);
+
+    /// Returns the result of `search`, which gets the last messages and the log up to a death.
+    fn searched(done: &[Done], search: impl Fn(&LastMessages<'_>, &ReadOnlyWords) -> Found) -> Found {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {
             match one {
@@ -232,41 +234,22 @@ mod tests {
             last_done: None,
             open: &open,
         };
-        search(&last, &keys)
+        let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
+        for (position, key) in keys.iter().enumerate() {
+            words[LOG_OFFSET + 2 * position].store(*key, shm::sync::Ordering::Relaxed);
+        }
+        search(&last, &words.into())
     }
 
-    /// Returns the keys of the last messages that `search` finds in a log, and the number of
-    /// records visited.
-    fn searched(
-        done: &[Done],
-        search: impl Fn(&LastMessages<'_>, &ReadOnlyWords) -> (HashSet<u64>, usize),
-    ) -> (HashSet<u64>, usize) {
-        found(done, |last, keys| {
-            let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
-            for (place, key) in keys.iter().enumerate() {
-                words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
-            }
-            search(last, &words.into())
-        })
-    }
-
-    fn from_end(last: &LastMessages<'_>, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
+    fn from_end(last: &LastMessages<'_>, log: &ReadOnlyWords) -> Found {
         last.find_in(log)
     }
 
-    fn until(
-        last: &LastMessages<'_>,
-        log: &ReadOnlyWords,
-        is_over: impl FnMut(Option<u64>) -> bool,
-    ) -> (HashSet<u64>, usize) {
-        keys_from_end(log, &last.keys(), is_over)
+    fn whole(last: &LastMessages<'_>, log: &ReadOnlyWords) -> Found {
+        keys_from_end(log, &last.keys(), |_| false)
     }
 
-    fn whole(last: &LastMessages<'_>, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
-        until(last, log, |_| false)
-    }
-
-    /// Deaths behind each of the last things that were done.
+    /// Deaths after each of the last actions.
     fn deaths(done: &[Done]) -> impl Iterator<Item = &[Done]> {
         (done.len() - 80..=done.len()).map(|end| &done[..end])
     }
@@ -276,8 +259,8 @@ mod tests {
         let [short, long] = [198, 19_998].map(run);
         for (short, long) in deaths(&short).zip(deaths(&long)) {
             let (there, looked) = searched(long, from_end);
-            assert_eq!(there, searched(long, whole).0, "behind {} things", long.len());
-            assert_eq!(looked, searched(short, from_end).1, "behind {} things", long.len());
+            assert_eq!(there, searched(long, whole).0, "after {} actions", long.len());
+            assert_eq!(looked, searched(short, from_end).1, "after {} actions", long.len());
             assert!(looked < 40, "{looked} records");
             assert!(searched(long, whole).1 > 90 * searched(short, whole).1, "the whole log grows");
         }
@@ -286,10 +269,9 @@ mod tests {
     #[test]
     fn incomplete_search_is_detected() {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
-        let too_early = [Point::GatewayRecv, Point::GatewayDone];
-        for end in too_early {
+        for end in [Point::GatewayRecv, Point::GatewayDone] {
             let early = |last: &LastMessages<'_>, log: &ReadOnlyWords| {
-                until(last, log, |key| point(key) == Some(end))
+                keys_from_end(log, &last.keys(), |key| point(key) == Some(end))
             };
             let done = run(198);
             assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
@@ -314,13 +296,9 @@ mod tests {
 
     #[test]
     fn stamped_reports_are_known_and_invalid_ones_counted() {
-        let report = |n| {
-            let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, n), 0) };
-            crate::in_full(&order)
-        };
         let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
         let given_of = |stamped: u64| stamped_reports(&open, |report| report.id.sequence() < stamped);
-        assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
+        assert_eq!(given_of(0), Vec::<Message>::new(), "the first is taken again");
         assert_eq!(given_of(1), [PLACEHOLDER, report(0).to_message()]);
         assert_eq!(given_of(2), [PLACEHOLDER, report(0).to_message(), PLACEHOLDER, report(1).to_message()]);
         assert_eq!(given_of(3).len(), 5);

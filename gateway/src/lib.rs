@@ -21,7 +21,7 @@ mod venue;
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
 pub use session::SessionVenue;
 pub use timer_wheel::TimerWheel;
-pub use validating::{ValidatingSession, ValidationRules, VenueError};
+pub use validating::{ValidatingSession, ValidationRules};
 pub use venue::{
     CancelSweep, OUTBOX_CAPACITY, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo,
 };
@@ -79,7 +79,6 @@ pub struct Gateway<P, V> {
     inbox: spsc::Consumer,
     outbox: ReportOutbox<P>,
     venue: V,
-    /// Strategies that died and whose orders are being cancelled.
     disconnects: CancelSweeps,
     received: u64,
     faults: u64,
@@ -87,7 +86,6 @@ pub struct Gateway<P, V> {
     /// Messages were taken whose slots are not released: a successor takes them again unless the
     /// session has them.
     holds_slots: bool,
-    /// See [`GatewayResumePoint`].
     stamped_order: Option<OrderId>,
     unsummed: u64,
 }
@@ -128,7 +126,6 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         self
     }
 
-    /// Sends the reports that are due.
     #[inline]
     fn advance<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let now = cycle.now;
@@ -138,7 +135,6 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         BATCH - sink.left()
     }
 
-    /// Cancels orders of strategies that died.
     #[cold]
     fn cancel<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let Self { venue, disconnects, outbox, received, .. } = self;
@@ -157,7 +153,6 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         self.venue.has_capacity() && (at_once == 0 || self.outbox.remaining() >= at_once)
     }
 
-    /// Takes orders from the inbox.
     #[inline]
     fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;

@@ -12,7 +12,6 @@ use shm::bell::Doorbell;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
 
-/// The sending end of a gateway's completion hand-off, with a queue of reports in front.
 pub(crate) struct ReportOutbox<P> {
     /// Queued reports keep their stamps.
     completion: Sender<P>,
@@ -89,7 +88,6 @@ pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
     outbox: &'a mut ReportOutbox<P>,
     pub cycle: &'a mut Cycle<C>,
     info: VenueInfo,
-    /// Reports that still fit.
     left: usize,
     /// Total number of reports that the venue may send for the orders that it has taken.
     owed: u64,
@@ -116,7 +114,6 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCEL
         self.left
     }
 
-    /// Logs what was filled with a report, if anything was.
     #[inline]
     fn log_fill(&mut self, report: &Report) {
         if report.filled > 0 {

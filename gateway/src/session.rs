@@ -9,7 +9,7 @@
 
 use crate::venue::{CancelSweep, Reports, Venue, VenueInfo};
 use protocol::session::{SessionNumbers, number_instruction, report_number};
-use protocol::wire::{CancelScope, Instruction, Message, Order, Report};
+use protocol::wire::{Instruction, Message, Order, Report};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
@@ -71,7 +71,6 @@ impl SessionVenue {
         self.try_flush();
     }
 
-    /// Sends the queued instruction. Returns `true` if none remains.
     #[inline]
     fn try_flush(&mut self) -> bool {
         let Some(message) = &self.waiting else { return true };
@@ -90,8 +89,8 @@ impl Venue for SessionVenue {
     const IN_ORDER: bool = true;
     const INFO: VenueInfo = VenueInfo {
         reports_per_order: Self::REPORTS_PER_ORDER,
-        immediate_reports: 0,
         announces_release: false,
+        ..VenueInfo::ONE_REPORT
     };
 
     #[inline]
@@ -147,8 +146,7 @@ impl Venue for SessionVenue {
         if !self.try_flush() {
             return false;
         }
-        let CancelScope { strategy, instrument } = sweep.scope;
-        self.send(&Instruction::CancelAll(CancelScope { strategy, instrument }));
+        self.send(&Instruction::CancelAll(sweep.scope));
         true
     }
 

@@ -26,9 +26,6 @@ impl VenueInfo {
     pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
 
     /// Checks the ranges of a venue's properties at compile time, and returns them.
-    ///
-    /// # Panics
-    /// If a number is out of its range; at compile time, where a [`Venue`] is used.
     pub const fn validated(self) -> Self {
         assert!(self.reports_per_order >= 1 && self.reports_per_order as usize <= MAX_REPORTS);
         assert!(self.immediate_reports as usize <= OUTBOX_CAPACITY);

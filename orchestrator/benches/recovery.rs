@@ -11,7 +11,7 @@ use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
-use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{Order, OrderId, Report, Side};
 use recovery_table::{RecoveryCase, options, table};
 use shm::memory::Region;
 use shm::ring::spsc;
@@ -20,7 +20,6 @@ use system::work::TimedWork;
 
 const STRATEGIES: u64 = 8;
 
-/// Open orders that each strategy may have.
 const fn max_open(open: u64) -> u64 {
     open / STRATEGIES + 64
 }
@@ -30,8 +29,9 @@ fn replica(open: u64) -> Replica {
     Replica::new(Core::new(&setup).expect("no limits"), Stamps::All)
 }
 
-/// Of a record behind the first `open` orders: reports of the eight oldest orders and eight new
-/// ones take turns. Each of eight strategies has one of the eight. A report's order, by its row.
+/// Returns the row of the order that a record reports on; `None` for a new order. After the first
+/// `open` orders, reports of the eight oldest orders and eight new ones take turns, one of each
+/// strategy.
 fn reported(number: u64, open: u64) -> Option<u64> {
     let turn = number.checked_sub(open)? / STRATEGIES;
     turn.is_multiple_of(2).then_some(turn / 2)
@@ -40,48 +40,35 @@ fn reported(number: u64, open: u64) -> Option<u64> {
 fn input(number: u64, open: u64) -> Input {
     let strategy = (number % STRATEGIES) as u16;
     let side = if strategy.is_multiple_of(2) { Side::Buy } else { Side::Sell };
-    let Some(row) = reported(number, open) else {
-        let new = number.checked_sub(open).map(|behind| behind / STRATEGIES / 2);
-        let row = new.map_or(number / STRATEGIES, |new| open / STRATEGIES + new);
-        let mut order = Order::new(OrderId::new(strategy, 0, row), 0);
-        (order.side, order.price, order.quantity) = (side, 100, 10);
-        return Input::Order { from: Some(strategy), message: order.to_message() };
+    let order = |row| {
+        let order = Order::new(OrderId::new(strategy, 0, row), 0);
+        Order { side, price: 100, quantity: 10, ..order }
     };
-    let report = Report {
-        id: OrderId::new(strategy, 0, row),
-        venue: 0,
-        instrument: 0,
-        status: OrderStatus::Filled,
-        reason: 0,
-        side,
-        price: 100,
-        filled: 10,
-        leaves: 0,
-        cumulative: 10,
-        number: 0,
-        is_last: true,
-    };
-    Input::Report { gateway: Some(0), message: report.to_message() }
+    if let Some(row) = reported(number, open) {
+        return Input::Report { gateway: Some(0), message: Report::full_fill(&order(row)).to_message() };
+    }
+    let new = number.checked_sub(open).map(|later| later / STRATEGIES / 2);
+    let row = new.map_or(number / STRATEGIES, |new| open / STRATEGIES + new);
+    Input::Order { from: Some(strategy), message: order(row).to_message() }
 }
 
-/// Everything that the orchestrator gave has gone out.
+/// Returns the watermarks of an orchestrator whose outputs are all sent.
 fn watermarks(records: u64, open: u64) -> OutputWatermarks {
     let reports = (0..records).filter(|number| reported(*number, open).is_some()).count() as u64;
     let orders = records - reports;
+    let returned = |strategy| {
+        let of = (strategy..records).step_by(STRATEGIES as usize);
+        of.filter(|number| reported(*number, open).is_some()).count() as u64
+    };
     OutputWatermarks {
         returns_stamped: reports,
         others_logged: 2 * orders + reports,
         sent: vec![orders],
-        returned: (0..STRATEGIES)
-            .map(|strategy| {
-                let of = (strategy..records).step_by(STRATEGIES as usize);
-                of.filter(|number| reported(*number, open).is_some()).count() as u64
-            })
-            .collect(),
+        returned: (0..STRATEGIES).map(returned).collect(),
     }
 }
 
-/// The rings, through which all of that went.
+/// Returns the rings through which all outputs went.
 fn outputs(watermarks: &OutputWatermarks, open: u64) -> Outputs {
     let ring = |messages: u64| {
         let words = Region::heap(spsc::ring_words(64, 7)).words();

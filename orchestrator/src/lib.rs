@@ -43,7 +43,6 @@ use system::clock::Clock;
 /// other.
 const BATCH: usize = 16;
 
-/// Cache lines of a per-strategy or per-gateway value that are prefetched.
 const VALUE_LINES: usize = 8;
 /// Cache lines of the agent that are prefetched: all of them.
 const AGENT_LINES: usize = 64;
@@ -64,9 +63,6 @@ pub struct Orchestrator<R, J = ()> {
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     /// Creates an engine that records its inputs in `journal`; `()` records nothing. Unless it is
     /// [`supervised`](Orchestrator::supervised) no strategy is ever retired or restarted.
-    ///
-    /// # Panics
-    /// If core and outputs have different numbers of strategies and gateways.
     pub fn new(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),

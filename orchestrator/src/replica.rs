@@ -125,12 +125,6 @@ impl Replica {
     /// Turns the replica into the successor of a crashed engine. Reads the rest of the journal in
     /// `folder`: after what `followed` has read, or from a snapshot or the start. `outputs` are
     /// attached after the crashed engine's, with empty inboxes; `now` is in ticks.
-    ///
-    /// # Errors
-    /// See [`RecoveryError`].
-    ///
-    /// # Panics
-    /// If core and outputs are for other numbers of strategies and gateways.
     pub fn promote(
         mut self,
         followed: Option<Reader>,
@@ -260,10 +254,7 @@ pub struct Successor {
 
 impl Successor {
     /// Attaches the recovered engine to its queues of orders and reports, in place of the crashed
-    /// one.
-    ///
-    /// # Errors
-    /// If more was taken from a hand-off than the journal has.
+    /// one. Fails if more was taken from a hand-off than the journal has.
     pub fn attach<R: Consumer>(
         self,
         mut submit: R,

@@ -2,7 +2,7 @@
 //! snapshots that omit something are detected.
 
 use super::core::tests::Effect;
-use super::core::{Core, Input, SavedCore};
+use super::core::{Core, GatewaySession, GatewayState, Input, SavedCore, SessionState};
 use super::replica::{EngineSnapshot, Replica};
 use super::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
@@ -13,7 +13,7 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, ProtocolViolation};
-use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{Operation, Order, OrderId, Report, Side};
 
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
@@ -51,84 +51,54 @@ fn core() -> Core {
     Core::new(&setup).unwrap()
 }
 
-/// The random values of one event.
 type Drawn = (u16, u8, u8, i64, u64, bool);
 
-/// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and
-/// go.
+/// Returns what happens: orders of every kind, reports, deaths, kill switches, limits, recalls.
 fn events(drawn: &[Drawn]) -> Vec<Input> {
-    let mut next = [0u64; STRATEGIES];
-    let mut epochs = [0u16; STRATEGIES];
-    let mut dead = [0u8; STRATEGIES];
-    let mut gateways = [(0u16, 0u8); VENUES];
+    // A core that has seen the events so far gives identities and states.
+    let mut seen = core();
     let mut sent: Vec<Order> = Vec::new();
     let mut commands = 0;
     let mut events = Vec::new();
-    for (strategy, what, kind, price, quantity, flag) in drawn {
-        let owner = usize::from(*strategy);
-        let venue = u16::from(*kind) % VENUES as u16;
-        let side = if *flag { Side::Buy } else { Side::Sell };
-        let id = |sequence| OrderId::new(*strategy, epochs[owner], sequence);
+    for &(strategy, what, kind, price, quantity, flag) in drawn {
+        let session = seen.sessions[usize::from(strategy)];
+        let venue = u16::from(kind) % VENUES as u16;
+        let side = if flag { Side::Buy } else { Side::Sell };
+        let next = session.next_sequence();
+        let order = |sequence, venue| {
+            let order = Order::new(OrderId::new(strategy, session.epoch, sequence), venue);
+            Order { side, price, quantity, instrument: (quantity % 2) as u16, ..order }
+        };
         let input = match what {
             0..=6 => {
-                let mut order = Order::new(id(next[owner]), if *kind == 9 { 7 } else { venue });
-                (order.side, order.price, order.quantity) = (side, *price, *quantity);
-                order.instrument = (quantity % 2) as u16;
-                order.operation = match what {
-                    0 => Operation::Cancel,
-                    1 => Operation::Replace,
-                    _ => Operation::New,
-                };
-                order.target = next[owner].saturating_sub(quantity % 4);
-                next[owner] += 1;
+                let operation =
+                    [Operation::Cancel, Operation::Replace, Operation::New][usize::from(what.min(2))];
+                let target = next.saturating_sub(quantity % 4);
+                let order = Order { operation, target, ..order(next, if kind == 9 { 7 } else { venue }) };
                 sent.push(order);
-                Input::Order { from: Some(*strategy), message: order.to_message() }
+                Input::Order { from: Some(strategy), message: order.to_message() }
             }
             7..=9 => {
-                let is_last = *what < 9;
-                let report = Report {
-                    id: id(next[owner].saturating_sub(1 + quantity % 4)),
-                    venue,
-                    instrument: (quantity % 2) as u16,
-                    status: OrderStatus::Filled,
-                    reason: 0,
-                    side,
-                    price: *price,
-                    filled: *quantity,
-                    leaves: u64::from(!is_last),
-                    cumulative: *quantity,
-                    number: 0,
-                    is_last,
-                };
+                let is_last = what < 9;
+                let report = Report::full_fill(&order(next.saturating_sub(1 + quantity % 4), venue));
+                let report = Report { leaves: u64::from(!is_last), is_last, ..report };
                 Input::Report { gateway: Some(venue), message: report.to_message() }
             }
-            10 if *kind < 3 => {
-                dead[owner] = (dead[owner] + 1) % 4;
-                match dead[owner] {
-                    1 => {
-                        let life = Incarnation { epoch: epochs[owner], fenced: true };
-                        Input::Lifecycle { strategy: *strategy, life }
-                    }
-                    2 | 3 => Input::Retired { strategy: *strategy },
-                    _ => {
-                        (epochs[owner], next[owner]) = (epochs[owner] + 1, 0);
-                        let life = Incarnation { epoch: epochs[owner], fenced: false };
-                        Input::Lifecycle { strategy: *strategy, life }
-                    }
+            10 if kind < 3 => match session.state {
+                SessionState::Dying { .. } => Input::Retired { strategy },
+                state => {
+                    let fenced = state != SessionState::Dead;
+                    let epoch = session.epoch + u16::from(!fenced);
+                    Input::Lifecycle { strategy, life: Incarnation { epoch, fenced } }
                 }
-            }
-            10 if *kind < 5 => {
-                let session = &mut gateways[usize::from(venue)];
-                session.1 = (session.1 + 1) % 3;
-                match session.1 {
-                    1 => {
-                        let life = Incarnation { epoch: session.0, fenced: true };
-                        Input::GatewayLife { gateway: venue, life }
-                    }
-                    2 => Input::GatewayDrained { gateway: venue },
+            },
+            10 if kind < 5 => {
+                let GatewaySession { state, epoch, .. } = seen.gateways[usize::from(venue)];
+                match state {
+                    GatewayState::Closing { .. } => Input::GatewayDrained { gateway: venue },
                     _ => {
-                        session.0 += 1;
-                        let life = Incarnation { epoch: session.0, fenced: false };
+                        let fenced = state == GatewayState::Up;
+                        let life = Incarnation { epoch: epoch + u16::from(!fenced), fenced };
                         Input::GatewayLife { gateway: venue, life }
                     }
                 }
@@ -140,42 +110,46 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
             11 => {
                 commands += 1;
                 let scope = match kind % 4 {
-                    0 => Scope::Strategy(*strategy),
+                    0 => Scope::Strategy(strategy),
                     1 => Scope::Venue(venue),
                     2 => Scope::Instrument(venue),
                     _ => Scope::All,
                 };
-                let limit =
-                    LimitSetting { scope: Scope::All, control: RiskControl::MaxOrderVolume, value: 1 << 19 };
+                let control = RiskControl::MaxOrderVolume.code();
                 let command = match kind {
                     0..=4 => Command::Kill(scope),
                     5..=8 => Command::Revive(scope),
-                    _ => {
-                        let LimitSetting { scope, control, value } = limit;
-                        Command::SetLimit { scope, control: control.code(), value }
-                    }
+                    _ => Command::SetLimit { scope: Scope::All, control, value: 1 << 19 },
                 };
-                Input::Command { number: commands - 1, command: (*kind != 11).then_some(command) }
+                Input::Command { number: commands - 1, command: (kind != 11).then_some(command) }
             }
             _ => Input::Violation { from: None, why: ProtocolViolation::Garbage },
         };
+        apply(&mut seen, input, &mut Vec::new());
         events.push(input);
     }
     events
 }
 
-fn carried_out(mut replica: Replica, events: &[(usize, Input)]) -> Replica {
-    for (place, input) in events {
-        let bytes = input.encode(10 * *place as u64, <[u8]>::to_vec);
-        let sequence = *place as u64 + 1;
+fn apply(core: &mut Core, input: Input, out: &mut Vec<Effect>) {
+    if core.can_apply(&input) {
+        core.apply(input, 1_000, out);
+        core.book();
+    }
+}
+
+fn carried_out(mut replica: Replica, events: &[(u64, Input)]) -> Replica {
+    for (index, input) in events {
+        let bytes = input.encode(10 * index, <[u8]>::to_vec);
+        let sequence = index + 1;
         // A recall of an order that was rejected is refused.
         let _ = replica.apply(Record { sequence, payload: &bytes });
     }
     replica
 }
 
-fn all(drawn: &[Drawn]) -> Vec<(usize, Input)> {
-    events(drawn).into_iter().enumerate().collect()
+fn all(drawn: &[Drawn]) -> Vec<(u64, Input)> {
+    (0..).zip(events(drawn)).collect()
 }
 
 fn from_bytes(bytes: &[u8]) -> Replica {
@@ -221,7 +195,7 @@ proptest! {
 }
 
 /// A load in which everything happens.
-fn load() -> Vec<(usize, Input)> {
+fn load() -> Vec<(u64, Input)> {
     let one = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.
@@ -284,21 +258,15 @@ fn forgetful_snapshot_is_detected() {
 fn restored_core_applies_without_allocating() {
     let inputs = load();
     let mut out: Vec<Effect> = Vec::with_capacity(10_000);
-    let mut apply = |core: &mut Core, input: Input| {
-        if core.can_apply(&input) {
-            core.apply(input, 1_000, &mut out);
-            core.book();
-        }
-    };
     let (mut live, mut restored) = (core(), core());
-    inputs[..100].iter().for_each(|(_, input)| apply(&mut live, *input));
+    inputs[..100].iter().for_each(|(_, input)| apply(&mut live, *input, &mut out));
     let saved = codec::encode(Replica::VERSION, &live.save()).unwrap();
     restored.restore(codec::decode(Replica::VERSION, &saved).unwrap()).unwrap();
     let before = system::alloc::allocations();
-    inputs[100..].iter().for_each(|(_, input)| apply(&mut restored, *input));
+    inputs[100..].iter().for_each(|(_, input)| apply(&mut restored, *input, &mut out));
     for strategy in 0..4 {
         for command in [Command::Kill(Scope::Strategy(strategy)), Command::Revive(Scope::All)] {
-            apply(&mut restored, Input::Command { number: 9, command: Some(command) });
+            apply(&mut restored, Input::Command { number: 9, command: Some(command) }, &mut out);
         }
     }
     assert_eq!(system::alloc::allocations() - before, 0);

@@ -1,12 +1,14 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
-use crate::core::SessionState;
+use crate::core::{SessionState, tests::order};
 use crate::risk::{Reject, RiskSetup};
+use protocol::control::{ControlWriter, PLAN};
 use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
-use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Report, Side};
+use protocol::supervision::{ProofOfDeath, REPAIRS_WORDS, Repairs, RepairsWriter};
+use protocol::wire::{CancelScope, Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
@@ -34,49 +36,25 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     let (inbox_ends, inboxes) = rings(2);
     let (return_ends, returns) = rings(2);
     let segment = Region::heap(LOG_OFFSET + 4096).words();
-    let cycle = Cycle {
-        clock: VirtualClock::default(),
-        now: 0,
-        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
-        draining: false,
-        log: StampLog::new(&segment),
-    };
-    let orchestrator = Orchestrator::new(
-        Mux::new(submit_ends),
-        Mux::new(completion_ends),
-        Core::new(&RiskSetup::open_orders(2, 2, max_open)).unwrap(),
-        Outputs::new(
-            inbox_ends.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
-            return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
-            TimedWork::new(0),
-        ),
-        (),
+    let (clock, log) = (VirtualClock::default(), StampLog::new(&segment));
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let cycle = Cycle { clock, now: 0, time, draining: false, log };
+    let core = Core::new(&RiskSetup::open_orders(2, 2, max_open)).unwrap();
+    let outputs = Outputs::new(
+        inbox_ends.into_iter().map(|ring| Sender::new(ring, None, 64)).collect(),
+        return_ends.into_iter().map(|ring| Sender::bounded(ring, None, 8)).collect(),
+        TimedWork::new(0),
     );
+    let orchestrator = Orchestrator::new(Mux::new(submit_ends), Mux::new(completion_ends), core, outputs, ());
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }
 
 mod gateways;
-mod incidents;
-mod kill_cycles;
 mod kills;
 mod waiting;
 
-fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
-    Order {
-        side: Side::Sell,
-        delay_ns: 5,
-        price: 1,
-        quantity: 7,
-        ..Order::new(OrderId::new(strategy, 0, sequence), venue)
-    }
-}
-
-fn report(order: &Order) -> Report {
-    Report::full_fill(order)
-}
-
 impl<J: InputLog> Bench<J> {
-    /// A turn as the runner gives one: with its counters behind it.
+    /// A turn as the runner gives one: its counters are published.
     fn cycle(&mut self) -> usize {
         let work = self.turn();
         let status = StatusWriter::new(&Region::heap(LOG_OFFSET).words());
@@ -104,14 +82,24 @@ impl<J: InputLog> Bench<J> {
         self.orchestrator.outputs.pending
     }
 
-    fn send(&mut self, order: &Order, through: usize) {
-        self.submit[through].try_push(&order.to_message()).unwrap();
+    fn send(&mut self, order: &Order) {
+        self.submit[usize::from(order.id.strategy())].try_push(&order.to_message()).unwrap();
+    }
+
+    /// Fills an order at its venue, without a duty cycle.
+    fn fill(&mut self, order: &Order) {
+        self.completion.try_push(&Report::full_fill(order).to_message()).unwrap();
+    }
+
+    /// Lets each gateway take what its inbox holds.
+    fn take_all(&mut self, venue: usize) -> Vec<Instruction> {
+        let messages = std::iter::from_fn(|| self.inboxes[venue].try_pop().unwrap());
+        messages.map(|message| Instruction::from_message(message).unwrap()).collect()
     }
 
     fn reports(&mut self, strategy: usize) -> Vec<Report> {
-        std::iter::from_fn(|| self.returns[strategy].try_pop().unwrap())
-            .map(|message| Report::from_message(message).unwrap())
-            .collect()
+        let messages = std::iter::from_fn(|| self.returns[strategy].try_pop().unwrap());
+        messages.map(|message| Report::from_message(message).unwrap()).collect()
     }
 
     fn points(&self) -> Vec<Point> {
@@ -125,18 +113,35 @@ impl<J: InputLog> Bench<J> {
     }
 }
 
+fn supervised(capacity: usize) -> (Bench, ControlWriter, Repairs) {
+    supervise(bench(capacity, 100))
+}
+
+/// The bench, supervised: with the launcher's side of fences and repairs.
+fn supervise<J: InputLog>(mut bench: Bench<J>) -> (Bench<J>, ControlWriter, Repairs) {
+    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
+    let repairs = Region::heap(REPAIRS_WORDS).words();
+    let supervision = Supervision::new(launching.control());
+    bench.orchestrator = bench.orchestrator.supervised(supervision, RepairsWriter::new(&repairs), 0);
+    (bench, launching, Repairs::new(repairs.into()))
+}
+
+/// The death of a simulated process without agents.
+fn death() -> ProofOfDeath {
+    ProofOfDeath::from_simulated::<VirtualClock>(Box::new(Vec::<Orchestrator<Mux>>::new()))
+}
+
 #[test]
 fn an_order_goes_out_and_its_report_comes_home() {
     let mut bench = bench(8, 8);
     let order = order(1, 0, 1);
-    bench.send(&order, 1);
+    bench.send(&order);
     assert_eq!(bench.cycle(), 1);
-    assert_eq!(bench.inboxes[1].try_pop().unwrap(), Some(order.to_message()));
-    assert_eq!(bench.inboxes[0].try_pop().unwrap(), None);
+    assert_eq!((bench.take_all(0), bench.take_all(1)), (vec![], vec![Instruction::Order(order)]));
     assert_eq!(bench.position(1), (1, 0));
-    bench.completion.try_push(&report(&order).to_message()).unwrap();
+    bench.fill(&order);
     assert_eq!(bench.cycle(), 1);
-    assert_eq!(bench.reports(1), [report(&order)]);
+    assert_eq!(bench.reports(1), [Report::full_fill(&order)]);
     assert_eq!(bench.position(1), (0, -7));
     let expected = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::OrchRecvCompletion, Point::OrchReturn];
     assert_eq!(bench.points(), expected);
@@ -145,12 +150,10 @@ fn an_order_goes_out_and_its_report_comes_home() {
 #[test]
 fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
     let mut bench = bench(2, 100);
-    for n in 0..6 {
-        bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
+    for filled in (0..6).map(|n| order(0, n, 0)).chain([order(1, 0, 0)]) {
+        bench.fill(&filled);
         bench.cycle();
     }
-    bench.completion.try_push(&report(&order(1, 0, 0)).to_message()).unwrap();
-    bench.cycle();
     assert_eq!(bench.reports(1).len(), 1, "strategy 1 is served although strategy 0 reads nothing");
     assert_eq!(bench.orchestrator.outputs.returned, 3, "two that fit, and the other one's");
     let mut sequences = Vec::new();
@@ -166,7 +169,7 @@ fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
 fn strategy_that_never_reads_is_quarantined() {
     let mut bench = bench(2, 100);
     for n in 0..20 {
-        bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
+        bench.fill(&order(0, n, 0));
         bench.cycle();
     }
     // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
@@ -178,9 +181,31 @@ fn strategy_that_never_reads_is_quarantined() {
 fn prefetch_tolerates_dead_peers() {
     let mut bench = bench(8, 8);
     bench.orchestrator.core.sessions[1].end_incarnation(SessionState::Dead);
-    (0..10)
-        .chain([usize::MAX])
-        .for_each(|round| Agent::<VirtualClock>::prefetch_hot(&bench.orchestrator, round));
-    bench.send(&order(0, 0, 1), 0);
+    for round in (0..10).chain([usize::MAX]) {
+        Agent::<VirtualClock>::prefetch_hot(&bench.orchestrator, round);
+    }
+    bench.send(&order(0, 0, 1));
     assert_eq!((bench.cycle(), bench.position(0).0), (1, 1));
+}
+
+#[test]
+fn first_order_of_new_incarnation_may_precede_its_fence() {
+    // In a ring that strategies share, and through a pipe or a socket of its own, which nobody has
+    // to open again.
+    for from in [None, Some(0)] {
+        let (mut bench, launching, repairs) = supervised(8);
+        launching.fence(0, 0, &death());
+        (0..8).for_each(|_| _ = bench.cycle());
+        assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
+        // In the middle of a duty cycle, which has looked at the fences already.
+        launching.revive(0, 1);
+        for sequence in 0..2 {
+            let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
+            let input = bench.orchestrator.order_input(from, order.to_message(), &mut bench.cycle);
+            bench.orchestrator.record_and_apply(input, |_| (), &mut bench.cycle);
+        }
+        assert_eq!((bench.faults(), repairs.strategy_repair(0).refused), (0, 0), "{from:?}");
+        assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");
+        assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
+    }
 }

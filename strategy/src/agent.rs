@@ -19,17 +19,12 @@ const PREFETCH_LINES: usize = 32;
 pub const BATCH: usize = 16;
 
 /// The agent that runs a strategy: it delivers reports and market data and sends orders.
-///
-/// A strategy driven by market data gets it in each duty cycle, before [`Strategy::on_cycle`]. No
-/// doorbell rings for new data: a parked thread polls again after [`MARKET_POLL_NS`] at the latest.
 pub struct StrategyAgent<S, P> {
     strategy: S,
     session: Session<P>,
-    /// Market data, if the strategy wants it and the run has it.
     market_feed: Option<MarketFeed>,
 }
 
-/// Market data, and when it was last polled.
 struct MarketFeed {
     market: Market,
     /// In ticks.
@@ -40,7 +35,7 @@ struct MarketFeed {
 
 /// Maximum time between two polls of market data by a parked strategy, in nanoseconds. Its thread
 /// sleeps on its own doorbell, which an exchange has no right to ring.
-pub const MARKET_POLL_NS: u64 = 1_000_000;
+const MARKET_POLL_NS: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     /// Creates the agent of a strategy that trades through a session.
@@ -73,7 +68,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     /// cycles.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
-        CycleOrders { session: &mut self.session, hearing: &mut self.market_feed, cycle }
+        CycleOrders { session: &mut self.session, market_feed: &mut self.market_feed, cycle }
     }
 
     /// Delivers reports and pushes the queued order. Not inlined, to keep the idle loop small.
@@ -82,18 +77,17 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         let mut work = 0;
         while work < BATCH {
             let Some(report) = self.session.receive(cycle) else { break };
-            let Self { strategy, session, market_feed: hearing } = self;
-            strategy.on_report(&report, &mut CycleOrders { session, hearing, cycle });
+            let Self { strategy, session, market_feed } = self;
+            strategy.on_report(&report, &mut CycleOrders { session, market_feed, cycle });
             work += 1;
         }
         work + self.session.flush()
     }
 }
 
-/// The operations of a strategy during one duty cycle.
 struct CycleOrders<'a, P, C> {
     session: &'a mut Session<P>,
-    hearing: &'a mut Option<MarketFeed>,
+    market_feed: &'a mut Option<MarketFeed>,
     cycle: &'a mut Cycle<C>,
 }
 
@@ -104,12 +98,12 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
     }
     #[inline]
     fn next_tick(&mut self) -> Option<MarketTick> {
-        let MarketFeed { market, last_poll: looked, poll_interval: deaf } = self.hearing.as_mut()?;
-        let tick = market.next_tick();
+        let feed = self.market_feed.as_mut()?;
+        let tick = feed.market.next_tick();
         if tick.is_none() {
-            *looked = self.cycle.now;
-            if *deaf == 0 {
-                *deaf = self.cycle.time.ticks(MARKET_POLL_NS).max(1);
+            feed.last_poll = self.cycle.now;
+            if feed.poll_interval == 0 {
+                feed.poll_interval = self.cycle.time.ticks(MARKET_POLL_NS).max(1);
             }
         }
         tick
@@ -133,17 +127,17 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = if self.session.is_idle() { 0 } else { self.receive_reports(cycle) };
         if !cycle.draining && !self.session.is_waiting() {
-            let Self { strategy, session, market_feed: hearing } = self;
-            work += strategy.on_turn(&mut CycleOrders { session, hearing, cycle });
+            let Self { strategy, session, market_feed } = self;
+            work += strategy.on_turn(&mut CycleOrders { session, market_feed, cycle });
         }
         work
     }
 
     fn next_deadline(&self, draining: bool) -> u64 {
         // Not before the first poll: a program with its own loop may never poll.
-        let next_poll = |hearing: &MarketFeed| match hearing.poll_interval {
+        let next_poll = |feed: &MarketFeed| match feed.poll_interval {
             0 => u64::MAX,
-            deaf => hearing.last_poll.saturating_add(deaf),
+            interval => feed.last_poll.saturating_add(interval),
         };
         let next_poll = self.market_feed.as_ref().map_or(u64::MAX, next_poll);
         if self.session.is_waiting() {
@@ -217,13 +211,9 @@ mod tests {
     }
 
     fn cycle() -> Cycle<VirtualClock> {
-        Cycle {
-            clock: VirtualClock::default(),
-            now: 100,
-            time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
-            draining: false,
-            log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
-        }
+        let log = StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words());
+        let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+        Cycle { clock: VirtualClock::default(), now: 100, time, draining: false, log }
     }
 
     #[test]
@@ -235,11 +225,8 @@ mod tests {
         let mut cycle = cycle();
         let deadline =
             |agent: &StrategyAgent<_, _>, draining| Agent::<VirtualClock>::next_deadline(agent, draining);
-        assert_eq!(
-            (deadline(&agent, false), deadline(&agent, true)),
-            (1, u64::MAX),
-            "a run that ends takes none"
-        );
+        let deadlines = (deadline(&agent, false), deadline(&agent, true));
+        assert_eq!(deadlines, (1, u64::MAX), "a run that ends takes none");
         for _ in 0..4 {
             agent.duty_cycle(&mut cycle);
         }
@@ -250,16 +237,11 @@ mod tests {
         assert_eq!(deadline(&agent, false), 1, "one more may be sent");
         agent.duty_cycle(&mut cycle);
         while let Some(message) = submit_end.try_pop().unwrap() {
-            returns
-                .try_push(&Report::full_fill(&Order::from_message(message).unwrap()).to_message())
-                .unwrap();
+            let order = Order::from_message(message).unwrap();
+            returns.try_push(&Report::full_fill(&order).to_message()).unwrap();
         }
         agent.receive_reports(&mut cycle);
-        assert_eq!(
-            (agent.session.open(), deadline(&agent, false)),
-            (0, u64::MAX),
-            "all that it may send are sent"
-        );
+        assert_eq!((agent.session.open(), deadline(&agent, false)), (0, u64::MAX), "all are sent");
     }
 
     /// 1 while the announcement of the last push is not withdrawn.

@@ -27,9 +27,6 @@ fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
 }
 
 /// Builds the context from which the incarnation `epoch` of a strategy is created.
-///
-/// # Errors
-/// See [`AttachError`].
 pub fn context(
     plan: &Plan,
     index: u16,
@@ -54,9 +51,6 @@ pub fn context(
 }
 
 /// Builds the session of a strategy that sends its orders through `submit`.
-///
-/// # Errors
-/// See [`AttachError`].
 pub fn session<P: Producer>(
     plan: &Plan,
     context: &Context,

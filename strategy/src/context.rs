@@ -33,16 +33,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// Creates the context of a strategy, given the segment with its schedule and its number of
-    /// orders.
-    ///
-    /// # Panics
-    /// If the segment is shorter than its entries.
+    /// Creates the context of a strategy whose schedule is the first `entries` orders of a segment.
     pub fn new(strategy: u16, schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
-        assert!(
-            HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
-            "checked against the header"
-        );
+        let end = HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS;
+        assert!(end <= schedule.len(), "checked against the header");
         Self {
             strategy,
             strategies: 1,

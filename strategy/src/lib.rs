@@ -5,56 +5,24 @@
 //! [`StrategyAgent`] around it does, and is the same whether the strategy is a thread of the engine
 //! or a process of its own.
 //!
-//! ```
-//! use strategy::{Event, NewOrder, Orders, Strategy};
-//! use protocol::wire::{Report, Side};
-//!
-//! /// Sends one order at a time to venue 0 and waits for its report, ten times.
-//! struct PingPong { left: u32, waiting: bool }
-//!
-//! impl Strategy for PingPong {
-//!     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
-//!         if self.waiting || self.left == 0 {
-//!             return 0;
-//!         }
-//!         let order = NewOrder { price: 41_275, quantity: 1_000, ..NewOrder::to_venue(0) };
-//!         // A refusal (ring full, too many open) is not an error: try again in a later cycle.
-//!         self.waiting = orders.send(order).is_ok();
-//!         usize::from(self.waiting)
-//!     }
-//!
-//!     fn on_report(&mut self, report: &Report, _orders: &mut impl Orders) {
-//!         assert_eq!(report.side, Side::Buy);
-//!         self.left -= 1;
-//!         self.waiting = false;
-//!     }
-//!
-//!     fn finished(&self) -> bool {
-//!         self.left == 0
-//!     }
-//! }
-//!
-//! // A strategy is tested without an engine: an echo answers each order at once.
-//! let log = strategy::testing::play_against_echo(PingPong { left: 10, waiting: false }, 1_000);
-//! assert_eq!(log.iter().filter(|event| matches!(event, Event::Sent(_))).count(), 10);
-//! assert_eq!(log.iter().filter(|event| matches!(event, Event::Reported(_))).count(), 10);
-//! ```
+//! `docs/src/adding/strategy.md` is a guide, `examples/own-strategy/src/quoter.rs` a strategy with
+//! its test.
 #![forbid(unsafe_code)]
 
 mod agent;
 pub mod attach;
 mod built_in;
 mod context;
-pub mod maker;
+mod maker;
 mod player;
 pub mod schedule;
 mod session;
-pub mod taker;
+mod taker;
 pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{BATCH, MARKET_POLL_NS, StrategyAgent};
+pub use agent::{BATCH, StrategyAgent};
 pub use built_in::BuiltIn;
 pub use context::Context;
 pub use maker::Maker;

@@ -16,26 +16,24 @@ use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::market::Quote as Best;
 use protocol::wire::{Operation, OrderId, OrderTerms, Report, SelfTrade, Side};
 
-/// Distance of the market maker's quotes from its fair price, in cents.
-pub const HALF_SPREAD: i64 = 10;
-/// Shift of the market maker's quotes against a position of one [`QUOTE`], in cents.
-pub const SKEW: i64 = 2;
-/// Maximum shift of the market maker's quotes by a position, in cents.
-pub const MAX_SKEW: i64 = 60;
-/// Quantity of each of the market maker's quotes, in 1e-8 units.
-pub const QUOTE: u64 = 100_000_000;
+/// Distance of quotes from the fair price, in cents.
+const HALF_SPREAD: i64 = 10;
+/// Shift of quotes against a position of one [`QUOTE`], in cents.
+const SKEW: i64 = 2;
+/// Maximum shift of quotes by a position, in cents.
+const MAX_SKEW: i64 = 60;
+/// Quantity of each quote, in 1e-8 units.
+const QUOTE: u64 = 100_000_000;
 /// Number of price changes of a quote before a new order replaces it.
-pub const MOVES: u32 = 32;
-/// Maximum distance of a quote from its target before new market data makes the market maker act,
-/// in cents.
-pub const STALE: i64 = 5;
-/// Maximum number of the market maker's orders per venue and side that are sent before they are
-/// due.
-pub const EARLY: u64 = 8;
+const MOVES: u32 = 32;
+/// Distance of a quote from its target above which new market data makes the market maker act, in
+/// cents.
+const STALE: i64 = 5;
+/// Maximum number of orders per venue and side that are sent before they are due.
+const EARLY: u64 = 8;
 /// Each fill moves the fair price by one part in this many of the difference.
 const MEMORY: i64 = 4;
 
-/// A resting quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Quote {
     id: OrderId,
@@ -43,17 +41,14 @@ struct Quote {
     moves: u32,
 }
 
-/// The maker's state of one side of a venue.
 #[derive(Clone, Copy, Debug, Default)]
 struct SideState {
     quote: Option<Quote>,
-    /// Scheduled orders still to come.
     left: u64,
     /// Number of them that were sent early.
     early: u64,
 }
 
-/// The last market data of a venue.
 #[derive(Clone, Copy, Debug, Default)]
 struct VenueTouch {
     version: u64,
@@ -66,14 +61,12 @@ pub struct Maker {
     state: MakerState,
 }
 
-/// The maker's estimates and quotes.
 #[derive(Default)]
 struct MakerState {
     /// Fair price in cents; `None` before the first price.
     fair: Option<i64>,
     /// Bought less sold, in 1e-8 units.
     position: i64,
-    /// Bid and offer side of each venue.
     sides: Vec<[SideState; 2]>,
     /// The last market data of each venue, of instrument 0, which its schedule trades.
     touches: Vec<Option<VenueTouch>>,
@@ -95,8 +88,8 @@ impl Maker {
 
 impl MakerState {
     fn new(venues: u16) -> Self {
-        let (places, heard) = (vec![[SideState::default(); 2]; venues.into()], vec![None; venues.into()]);
-        Self { sides: places, touches: heard, ..Self::default() }
+        let venues = usize::from(venues);
+        Self { sides: vec![Default::default(); venues], touches: vec![None; venues], ..Self::default() }
     }
 
     /// Returns the price of a quote; one that would trade at once is moved away from the other
@@ -122,7 +115,6 @@ impl MakerState {
         Some(&mut self.sides.get_mut(usize::from(venue))?[usize::from(side == Side::Sell)])
     }
 
-    /// Returns the order that places, moves or cancels the quote on a side.
     fn quote_action(&self, order: NewOrder) -> Option<NewOrder> {
         let entry = self.sides.get(usize::from(order.venue))?[usize::from(order.side == Side::Sell)];
         let price = self.price(self.fair?, order.venue, order.side);
@@ -130,8 +122,8 @@ impl MakerState {
         Some(match entry.quote {
             None => {
                 // The quote never takes liquidity, nor trades with the maker's own orders.
-                let terms =
-                    OrderTerms { post_only: true, self_trade: SelfTrade::CancelNewest, ..order.terms };
+                let self_trade = SelfTrade::CancelNewest;
+                let terms = OrderTerms { post_only: true, self_trade, ..order.terms };
                 NewOrder { operation: Operation::New, terms, ..order }
             }
             Some(quote) if quote.moves < MOVES => {
@@ -144,7 +136,6 @@ impl MakerState {
         })
     }
 
-    /// Updates the state from market data of a venue.
     fn record_tick(&mut self, tick: &MarketTick) {
         let others = |best: Option<Best>, entry: &SideState| {
             best.map(|best| best.price).filter(|price| entry.quote.is_none_or(|own| own.price != *price))
@@ -157,7 +148,6 @@ impl MakerState {
         self.touches[usize::from(tick.venue)] = Some(VenueTouch { version: tick.version, touch: tick.top });
     }
 
-    /// Returns an order to send before it is due, because of a venue's market data.
     fn early_order(&self, venue: u16, side: Side, now: u64) -> Option<NewOrder> {
         let entry = self.sides.get(usize::from(venue))?[usize::from(side == Side::Sell)];
         let VenueTouch { version, touch } = self.touches.get(usize::from(venue)).copied().flatten()?;
@@ -177,7 +167,6 @@ impl MakerState {
         if is_needed { self.quote_action(order) } else { None }
     }
 
-    /// Sends the early orders that a venue's market data requires.
     fn send_early(&mut self, venue: u16, orders: &mut impl Orders) {
         for side in [Side::Buy, Side::Sell] {
             if let Some(order) = self.early_order(venue, side, orders.now())
@@ -202,6 +191,21 @@ impl MakerState {
             _ => {}
         }
     }
+
+    fn record_report(&mut self, report: &Report) {
+        if report.filled > 0 {
+            let filled = report.filled.cast_signed();
+            self.position += if report.side == Side::Buy { filled } else { -filled };
+            let fair = self.fair.unwrap_or(report.price);
+            self.fair = Some(fair + (report.price - fair) / MEMORY);
+        }
+        if let Some(SideState { quote, .. }) = self.side_mut(report.venue, report.side)
+            && report.is_last
+            && quote.is_some_and(|quote| quote.id == report.id)
+        {
+            *quote = None;
+        }
+    }
 }
 
 impl OrderShaper for MakerState {
@@ -222,23 +226,6 @@ impl OrderShaper for MakerState {
             entry.left = entry.left.saturating_sub(1);
         }
         self.record_sent(order, id);
-    }
-}
-
-impl MakerState {
-    fn record_report(&mut self, report: &Report) {
-        if report.filled > 0 {
-            let filled = report.filled.cast_signed();
-            self.position += if report.side == Side::Buy { filled } else { -filled };
-            let fair = self.fair.unwrap_or(report.price);
-            self.fair = Some(fair + (report.price - fair) / MEMORY);
-        }
-        if let Some(SideState { quote, .. }) = self.side_mut(report.venue, report.side)
-            && report.is_last
-            && quote.is_some_and(|quote| quote.id == report.id)
-        {
-            *quote = None;
-        }
     }
 }
 
@@ -279,7 +266,7 @@ impl Strategy for Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::wire::OrderStatus;
+    use protocol::wire::Order;
 
     fn desk() -> MakerState {
         let mut desk = MakerState::new(2);
@@ -299,20 +286,8 @@ mod tests {
     }
 
     fn report(sequence: u64, side: Side, price: i64, filled: u64, is_last: bool) -> Report {
-        Report {
-            id: OrderId::new(0, 0, sequence),
-            venue: 1,
-            instrument: 0,
-            status: OrderStatus::PartiallyFilled,
-            reason: 0,
-            side,
-            price,
-            filled,
-            leaves: 0,
-            cumulative: filled,
-            number: 0,
-            is_last,
-        }
+        let order = Order { side, price, quantity: filled, ..Order::new(OrderId::new(0, 0, sequence), 1) };
+        Report { is_last, ..Report::full_fill(&order) }
     }
 
     #[test]
@@ -325,10 +300,8 @@ mod tests {
         let offer = act(&mut desk, Side::Sell, 1);
         assert_eq!((offer.operation, offer.price), (Operation::New, 1_010));
         let moved = act(&mut desk, Side::Buy, 2);
-        assert_eq!(
-            (moved.operation, moved.target, moved.terms),
-            (Operation::Replace, 0, OrderTerms::default())
-        );
+        let replace = (Operation::Replace, 0, OrderTerms::default());
+        assert_eq!((moved.operation, moved.target, moved.terms), replace);
     }
 
     #[test]
@@ -403,26 +376,20 @@ mod tests {
         assert_eq!(desk.early_order(1, Side::Sell, 70), None, "it has heard nothing");
         hear(&mut desk, 5, best(990), None);
         let offer = desk.early_order(1, Side::Sell, 70).unwrap();
-        assert_eq!(
-            (offer.operation, offer.price, offer.trigger, offer.due),
-            (Operation::New, 1_010, 5, Some(70))
-        );
+        let placed = (offer.operation, offer.price, offer.trigger, offer.due);
+        assert_eq!(placed, (Operation::New, 1_010, 5, Some(70)));
         assert_eq!(desk.early_order(1, Side::Buy, 70), None, "its bid is where it wants it");
         hear(&mut desk, 6, best(1_016), None);
         let moved = desk.early_order(1, Side::Buy, 70).unwrap();
-        assert_eq!(
-            (moved.operation, moved.target, moved.price, moved.trigger),
-            (Operation::Replace, 0, 1_006, 6)
-        );
+        let changed = (moved.operation, moved.target, moved.price, moved.trigger);
+        assert_eq!(changed, (Operation::Replace, 0, 1_006, 6));
 
         desk.record_sent(&moved, OrderId::new(0, 0, 1));
         desk.side_mut(1, Side::Buy).unwrap().early += 1;
         assert_eq!(desk.early_order(1, Side::Buy, 70), None);
         assert_eq!(desk.shape_order(&due(Side::Buy, 1_000)), None, "that one was sent early");
-        assert_eq!(
-            desk.shape_order(&due(Side::Buy, 1_000)).map(|order| order.operation),
-            Some(Operation::Replace)
-        );
+        let next = desk.shape_order(&due(Side::Buy, 1_000)).unwrap();
+        assert_eq!(next.operation, Operation::Replace);
         let entry = *desk.side_mut(1, Side::Buy).unwrap();
         assert_eq!((entry.early, entry.left), (0, 98));
 

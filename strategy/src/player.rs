@@ -19,11 +19,9 @@ pub(crate) trait OrderShaper {
     /// session refused it.
     fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
 
-    /// Handles that the order that was returned last has been sent.
     fn on_sent(&mut self, order: &NewOrder, id: OrderId);
 }
 
-/// Sends scheduled orders unchanged.
 struct AsScheduled;
 
 impl OrderShaper for AsScheduled {
@@ -40,40 +38,29 @@ impl OrderShaper for AsScheduled {
 pub struct Player {
     schedule: ReadOnlyWords,
     entries: usize,
-    /// Index of the next entry.
     position: usize,
     pacing: Pacing,
     /// The next order; `None` at the end or before the first duty cycle.
     next: Option<NewOrder>,
     /// When the next order is due (ticks); 0 before the first duty cycle, `u64::MAX` at the end.
     due: u64,
-    bad_entries: u64,
     /// Orders due before the first duty cycle are skipped.
     is_late: bool,
 }
 
 impl Player {
-    /// Creates a player of the first `entries` orders in a schedule segment.
-    ///
-    /// # Panics
-    /// If the segment is shorter than its entries.
-    pub fn new(schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
-        assert!(
-            HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
-            "checked against the header"
-        );
-        Self { schedule, entries, position: 0, pacing, next: None, due: 0, bad_entries: 0, is_late: false }
+    /// Creates a player of the first `entries` orders in a schedule segment, which is long enough.
+    pub(crate) fn new(schedule: ReadOnlyWords, entries: usize, pacing: Pacing) -> Self {
+        Self { schedule, entries, position: 0, pacing, next: None, due: 0, is_late: false }
     }
 
     /// Continues after `played` orders for a restarted strategy, and skips those that came due in
     /// between.
-    #[must_use]
-    pub fn resume(self, played: usize) -> Self {
+    pub(crate) fn resume(self, played: usize) -> Self {
         let position = played.min(self.entries);
         Self { position, is_late: self.pacing == Pacing::Scheduled, ..self }
     }
 
-    /// Skips the entries that are due before now.
     #[cold]
     fn skip_missed(&mut self, orders: &impl Orders) {
         let (time, now) = (orders.time(), orders.now());
@@ -89,40 +76,25 @@ impl Player {
         self.is_late = false;
     }
 
-    /// Loads the next valid entry.
     #[inline]
     fn advance(&mut self, orders: &impl Orders) {
         while self.next.is_none() && self.position < self.entries {
             let offset = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
             self.position += 1;
-            let Ok(entry) = Entry::from_words(words) else {
-                self.bad_entries += 1;
-                continue;
-            };
+            let Ok(entry) = Entry::from_words(words) else { continue };
             let scheduled = self.pacing == Pacing::Scheduled;
             self.due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
             let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
             let due = scheduled.then_some(self.due);
-            let order = NewOrder {
-                operation,
-                side,
-                price,
-                quantity,
-                target,
-                delay_ns,
-                due,
-                ..NewOrder::to_venue(venue)
-            };
-            self.next = Some(order);
+            let order = NewOrder { operation, side, price, quantity, ..NewOrder::to_venue(venue) };
+            self.next = Some(NewOrder { target, delay_ns, due, ..order });
         }
         if self.next.is_none() {
             self.due = u64::MAX;
         }
     }
 
-    /// Returns the tick at which the next order is due. 0 before the first duty cycle, `u64::MAX`
-    /// at the end.
     #[inline(always)]
     pub(crate) const fn due(&self) -> u64 {
         self.due

@@ -18,18 +18,15 @@ pub struct Session<P> {
     strategy: u16,
     epoch: u16,
     next_sequence: u64,
-    /// Maximum number of orders that may be sent.
     budget: u64,
     max_open: u64,
     /// Queues at most one order: none is sent while one is queued.
     submit: Sender<P>,
     returns: spsc::Consumer,
-    sent: u64,
     returned: u64,
     rejected: u64,
     full: u64,
     faults: u64,
-    /// Maximum number of orders that were open at once.
     in_flight_max: u64,
     /// Checksums of the messages handed over.
     submitted: Checksum,
@@ -53,7 +50,6 @@ impl<P: Producer> Session<P> {
             max_open,
             submit: Sender::new(submit, bell, 1),
             returns,
-            sent: 0,
             returned: 0,
             rejected: 0,
             full: 0,
@@ -85,7 +81,7 @@ impl<P: Producer> Session<P> {
     /// Returns the number of the strategy's orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {
-        self.sent - self.returned - self.rejected
+        self.next_sequence - self.returned - self.rejected
     }
 
     /// Returns `true` if another order may be sent now, by the maximum number and that of open
@@ -95,9 +91,6 @@ impl<P: Producer> Session<P> {
     }
 
     /// Sends an order: gives it an id, stamps it and pushes it into the ring.
-    ///
-    /// # Errors
-    /// [`Refused`]; nothing was sent then.
     #[inline]
     pub fn send<C: Clock>(&mut self, new: NewOrder, cycle: &mut Cycle<C>) -> Result<OrderId, Refused> {
         if cycle.draining {
@@ -150,7 +143,6 @@ impl<P: Producer> Session<P> {
         // Also for a queued one: it is pushed unchanged, or the run does not end.
         self.submitted.add(digest(&message));
         self.next_sequence += 1;
-        self.sent += 1;
         self.in_flight_max = self.in_flight_max.max(self.open());
         Ok(id)
     }
@@ -158,7 +150,7 @@ impl<P: Producer> Session<P> {
     /// Pushes the order that waits for space in the ring, if there is one. Returns the number
     /// pushed.
     #[inline]
-    pub fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) -> usize {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
@@ -185,7 +177,6 @@ impl<P: Producer> Session<P> {
         report
     }
 
-    /// Stamps and counts the report in a message, if it is for this session.
     #[inline]
     fn admit<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) -> Option<Report> {
         let Ok(report) = Report::from_message(message) else {
@@ -221,7 +212,7 @@ impl<P: Producer> Session<P> {
     /// Publishes the session's counters, and clears the announcement of the last push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
-        slot.set(StrategyCounter::Sent, self.sent);
+        slot.set(StrategyCounter::Sent, self.next_sequence);
         slot.set(StrategyCounter::Returned, self.returned);
         slot.set(StrategyCounter::Rejected, self.rejected);
         slot.set(StrategyCounter::Full, self.full);

@@ -11,8 +11,8 @@ use crate::player::{OrderShaper, Player};
 use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
 use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
-/// Difference between the taker's limit price and the scheduled price, in cents.
-pub const REACH: i64 = 100;
+/// In cents.
+const REACH: i64 = 100;
 
 /// A strategy that takes liquidity: it trades against resting orders at the times of its schedule.
 pub struct Taker {
@@ -20,7 +20,6 @@ pub struct Taker {
     state: TakerState,
 }
 
-/// The taker's market data and waiting order.
 #[derive(Default)]
 struct TakerState {
     /// The last top of book of each venue, of instrument 0, which its schedule trades.
@@ -36,7 +35,6 @@ impl Taker {
     }
 }
 
-/// Returns the immediate-or-cancel order for a scheduled new order.
 fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
     if scheduled.operation != Operation::New || scheduled.quantity == 0 {
         return None;
@@ -55,7 +53,6 @@ fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
     Some(NewOrder { price, terms, ..*scheduled })
 }
 
-/// Returns `true` if the order would trade at a top of book.
 fn can_trade(order: &NewOrder, touch: &TopOfBook) -> bool {
     let best = match order.side {
         Side::Buy => touch.offer,
@@ -151,12 +148,7 @@ mod tests {
         assert_eq!(immediate_order(&NewOrder { side: Side::Sell, price: 50, ..scheduled }).unwrap().price, 1);
         assert_eq!(immediate_order(&NewOrder { price: 0, ..scheduled }).unwrap().price, 0, "at any price");
         assert_eq!(immediate_order(&NewOrder { price: i64::MAX, ..scheduled }).unwrap().price, i64::MAX);
-    }
-
-    #[test]
-    fn nothing_of_it_rests_so_it_cancels_nothing() {
-        let cancel = NewOrder { operation: Operation::Cancel, quantity: 0, ..NewOrder::to_venue(0) };
-        assert_eq!(immediate_order(&cancel), None);
+        assert_eq!(immediate_order(&NewOrder { operation: Operation::Cancel, ..scheduled }), None);
     }
 
     fn tick(version: u64, offer: i64) -> MarketTick {
@@ -173,11 +165,8 @@ mod tests {
         assert_eq!(desk.record_tick(&tick(1, 1_101), 60), None, "nothing waits");
         assert_eq!(desk.shape_order(&scheduled), None);
         assert_eq!(desk.record_tick(&tick(2, 1_101), 60), None, "beyond its limit");
-        assert_eq!(
-            desk.record_tick(&MarketTick { venue: 0, ..tick(9, 1_000) }, 60),
-            None,
-            "at another venue"
-        );
+        let elsewhere = MarketTick { venue: 0, ..tick(9, 1_000) };
+        assert_eq!(desk.record_tick(&elsewhere, 60), None, "at another venue");
         assert_eq!(desk.record_tick(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
         let fired = desk.record_tick(&tick(3, 1_100), 80).unwrap();
         assert_eq!((fired.trigger, fired.due, fired.price), (3, Some(70), 1_100));

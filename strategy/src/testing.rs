@@ -23,26 +23,18 @@ pub enum Event {
 /// Runs a strategy for at most `cycles` duty cycles against an echo that executes each order in
 /// full. A cycle takes one microsecond (a tick is a nanosecond); an order is executed in the cycle
 /// after it was sent. Ends early when the strategy has finished and has all its reports.
-///
-/// # Panics
-/// If the echo gets an invalid order: a defect of the session, not of the strategy.
 pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
     let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let session = Session::new(0, 1024, SpscMuxProducer(submit), None, returns_end);
     let mut agent = StrategyAgent::new(strategy, session);
-    let clock = VirtualClock::default();
-    let mut cycle = Cycle {
-        clock: clock.clone(),
-        now: 0,
-        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
-        draining: false,
-        // A log that takes nothing: what is dropped is only counted.
-        log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
-    };
+    // A log that takes nothing: what is dropped is only counted.
+    let log = StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words());
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };
     let mut events = Vec::new();
     for n in 0..cycles {
-        clock.set(n * 1000);
+        cycle.clock.set(n * 1000);
         cycle.now = n * 1000;
         agent.duty_cycle(&mut cycle);
         while let Some(message) = submit_end.try_pop().expect("our own cursor") {

@@ -31,12 +31,9 @@ use std::collections::BinaryHeap;
 
 /// Length of a revolution in bits of ticks: about a second.
 const REVOLUTION_BITS: u32 = 31;
-/// Minimum number of slots, as a power of two.
 const MIN_SLOT_BITS: u32 = 14;
-/// Maximum number of slots, as a power of two.
 const MAX_SLOT_BITS: u32 = 17;
 
-/// No index.
 const NONE: u32 = u32::MAX;
 /// Value of `before` for an order in `current`.
 const CURRENT: u32 = u32::MAX - 1;
@@ -55,7 +52,6 @@ pub struct TimerWheel<T> {
     next: u64,
     /// The first slot that has not begun, counted from tick 0.
     next_slot: u64,
-    /// Orders in the wheel.
     in_wheel: usize,
     /// The newest order of each slot's list.
     heads: Vec<u32>,
@@ -74,7 +70,6 @@ pub struct TimerWheel<T> {
     free: u32,
 }
 
-/// An order's links in its slot's list.
 #[derive(Clone, Copy)]
 struct Link {
     release: u64,
@@ -89,7 +84,6 @@ struct Link {
 #[repr(align(64))]
 struct StoredOrder<T>(Option<T>);
 
-/// An entry of the heap of due orders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct DueEntry {
     release: u64,
@@ -113,10 +107,7 @@ impl PartialOrd for DueEntry {
 }
 
 impl<T: Copy> TimerWheel<T> {
-    /// Creates a timing wheel for `capacity` orders, with all its memory.
-    ///
-    /// # Panics
-    /// If `capacity` does not fit 31 bits; the plan's bound is far below.
+    /// Creates a timing wheel for `capacity` orders (below 2^31), with all its memory.
     pub fn with_capacity(capacity: usize) -> Self {
         let count = u32::try_from(capacity).ok().filter(|count| *count < 1 << 31);
         let count = count.expect("a plan holds fewer orders than 2^31");
@@ -155,10 +146,7 @@ impl<T: Copy> TimerWheel<T> {
         self.free == NONE
     }
 
-    /// Adds an order to the timing wheel, to be released at `release` (ticks).
-    ///
-    /// # Panics
-    /// If the wheel is full: check [`TimerWheel::is_full`] first.
+    /// Adds an order to the timing wheel, which is not full, to be released at `release` (ticks).
     #[inline]
     pub fn push(&mut self, release: u64, order: T) {
         assert!(!self.is_full(), "asked before");
@@ -183,7 +171,6 @@ impl<T: Copy> TimerWheel<T> {
         self.next = self.next.min(release);
     }
 
-    /// Adds an order of a slot that has begun.
     #[cold]
     fn push_current(&mut self, release: u64, index: u32) {
         self.links[index as usize].before = CURRENT;
@@ -208,7 +195,6 @@ impl<T: Copy> TimerWheel<T> {
         self.candidate(self.filled.next((self.next_slot & self.mask()) as usize) as u64)
     }
 
-    /// Puts an order at the head of its slot's list.
     #[inline]
     fn insert(&mut self, slot: u64, index: u32) {
         let list = (slot & self.mask()) as usize;
@@ -223,7 +209,6 @@ impl<T: Copy> TimerWheel<T> {
         self.in_wheel += 1;
     }
 
-    /// Takes an order out of its slot's list.
     #[inline]
     fn unlink(&mut self, index: u32) {
         let Link { release, after, before } = self.links[index as usize];
@@ -242,7 +227,6 @@ impl<T: Copy> TimerWheel<T> {
         self.in_wheel -= 1;
     }
 
-    /// Frees an entry.
     #[inline]
     fn release(&mut self, index: u32) {
         self.links[index as usize].after = self.free;
@@ -292,7 +276,6 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Returns a lower bound of the next release time.
     #[inline]
     fn earliest(&self) -> u64 {
         match self.current.peek() {

@@ -1,74 +1,25 @@
 use super::*;
 use proptest::prelude::*;
 use protocol::wire::{CancelScope, Order};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// The structures under test: [`TimerWheel`], and models with one defect each.
-trait Holds {
-    fn push(&mut self, release: u64, order: Order);
-    fn pop_due(&mut self, now: u64) -> Option<Order>;
-    fn next_release(&self) -> u64;
-    fn is_full(&self) -> bool;
-    /// All orders of the scope.
-    fn cancel(&mut self, scope: CancelScope) -> Vec<Order>;
-}
-
-impl Holds for TimerWheel<Order> {
-    fn push(&mut self, release: u64, order: Order) {
-        TimerWheel::push(self, release, order);
-    }
-    fn pop_due(&mut self, now: u64) -> Option<Order> {
-        TimerWheel::pop_due(self, now)
-    }
-    fn next_release(&self) -> u64 {
-        TimerWheel::next_release(self)
-    }
-    fn is_full(&self) -> bool {
-        TimerWheel::is_full(self)
-    }
-    fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
+impl TimerWheel<Order> {
+    fn cancel_all(&mut self, scope: CancelScope) -> Vec<Order> {
         let mut sweep = CancelSweep { scope, cursor: 0, budget: 0, now: 0 };
         let mut cancelled = Vec::new();
         while !self.is_swept(&sweep) {
             // In small steps.
             sweep.budget = 3;
-            cancelled.extend(TimerWheel::cancel(self, &mut sweep, |order| (order.id, order.instrument)));
+            cancelled.extend(self.cancel(&mut sweep, |order| (order.id, order.instrument)));
         }
         cancelled
     }
 }
 
-/// Sorted by whatever the key makes of release time and arrival.
-struct Sorted {
-    key: fn(u64, u64) -> (u64, u64),
-    orders: BTreeMap<(u64, u64), (u64, Order)>,
-    arrivals: u64,
-    room: usize,
-}
+/// Where an order comes in the expected sequence, by its release time and its arrival.
+type Key = fn(u64, u64) -> (u64, u64);
 
-impl Holds for Sorted {
-    fn push(&mut self, release: u64, order: Order) {
-        self.arrivals += 1;
-        self.orders.insert((self.key)(release, self.arrivals), (release, order));
-    }
-    fn pop_due(&mut self, now: u64) -> Option<Order> {
-        let first = self.orders.first_entry()?;
-        (first.get().0 <= now).then(|| first.remove().1)
-    }
-    fn next_release(&self) -> u64 {
-        self.orders.first_key_value().map_or(u64::MAX, |(_, (release, _))| *release)
-    }
-    fn is_full(&self) -> bool {
-        self.orders.len() >= self.room
-    }
-    fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
-        let concerned = |(_, order): &(u64, Order)| scope.contains(order.id, order.instrument);
-        let cancelled =
-            self.orders.values().filter(|held| concerned(held)).map(|(_, order)| *order).collect();
-        self.orders.retain(|_, held| !concerned(held));
-        cancelled
-    }
-}
+const RIGHT: Key = |release, arrival| (release, arrival);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -104,8 +55,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays the steps against a map by release time and arrival; what differs first.
-fn play(held: &mut impl Holds, capacity: usize, start: u64, steps: &[Step]) -> Result<(), String> {
+/// Plays the steps against a map by `key`. `Err`: the first difference.
+fn play(capacity: usize, start: u64, steps: &[Step], key: Key) -> Result<(), String> {
+    let mut held = TimerWheel::with_capacity(capacity);
     let mut expected = BTreeMap::new();
     let (mut now, mut sequence) = (start, 0);
     let fail = |what: &str, step: &Step| Err(format!("{what}, at {step:?}"));
@@ -123,7 +75,7 @@ fn play(held: &mut impl Holds, capacity: usize, start: u64, steps: &[Step]) -> R
                 };
                 let order = Order::new(OrderId::new(strategy, 0, sequence), 0);
                 held.push(release, order);
-                expected.insert((release, sequence), order);
+                expected.insert(key(release, sequence), (release, order));
                 sequence += 1;
                 take = 0;
             }
@@ -132,22 +84,24 @@ fn play(held: &mut impl Holds, capacity: usize, start: u64, steps: &[Step]) -> R
             Step::TakeOne(by) => (now, take) = (now.saturating_add(by), 1),
             Step::Cancel(strategy) => {
                 let scope = CancelScope::for_strategy(OrderId::new(strategy, 0, 0));
-                let is_concerned = |order: &Order| scope.contains(order.id, order.instrument);
-                let concerned: BTreeSet<u64> =
-                    expected.values().filter(|order| is_concerned(order)).map(|o| o.id.sequence()).collect();
-                let cancelled = held.cancel(scope);
-                if cancelled.len() != concerned.len()
-                    || !cancelled.iter().all(|order| concerned.contains(&order.id.sequence()))
-                {
-                    return fail("the wrong ones are cancelled", step);
+                let mut cancelled = held.cancel_all(scope);
+                cancelled.sort_by_key(|order| order.id);
+                let concerned =
+                    expected.extract_if(.., |_, (_, order)| scope.contains(order.id, order.instrument));
+                let mut concerned: Vec<Order> = concerned.map(|(_, (_, order))| order).collect();
+                concerned.sort_by_key(|order| order.id);
+                if cancelled != concerned {
+                    return fail("the wrong orders are cancelled", step);
                 }
-                expected.retain(|_, order| !is_concerned(order));
                 take = 0;
             }
         }
+        let first = |expected: &BTreeMap<_, (u64, Order)>| {
+            expected.first_key_value().map_or(u64::MAX, |(_, (release, _))| *release)
+        };
         for _ in 0..take {
-            let is_due = expected.first_key_value().is_some_and(|((release, _), _)| *release <= now);
-            let next = is_due.then(|| expected.pop_first().expect("looked at").1);
+            let is_due = !expected.is_empty() && first(&expected) <= now;
+            let next = is_due.then(|| expected.pop_first().expect("it is not empty").1.1);
             if held.pop_due(now) != next {
                 return fail("another order comes out", step);
             }
@@ -155,8 +109,7 @@ fn play(held: &mut impl Holds, capacity: usize, start: u64, steps: &[Step]) -> R
                 break;
             }
         }
-        let first = expected.first_key_value().map_or(u64::MAX, |((release, _), _)| *release);
-        if held.next_release() > first {
+        if held.next_release() > first(&expected) {
             return fail("the next release is later than it says", step);
         }
         if take > 1 && now < u64::MAX && held.next_release() <= now {
@@ -174,8 +127,7 @@ proptest! {
         start in ticks(),
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 30 } else { 400 }),
     ) {
-        let played = play(&mut TimerWheel::with_capacity(capacity), capacity, start, &steps);
-        prop_assert!(played.is_ok(), "{}", played.unwrap_err());
+        prop_assert_eq!(play(capacity, start, &steps, RIGHT), Ok(()));
     }
 }
 
@@ -187,19 +139,15 @@ fn telling() -> Vec<Step> {
 
 #[test]
 fn wrong_release_order_is_detected() {
-    let sorted = |key| Sorted { key, orders: BTreeMap::new(), arrivals: 0, room: 100 };
-    let right = play(&mut sorted(|release, arrival| (release, arrival)), 100, 0, &telling());
-    assert_eq!(right, Ok(()));
-    type Key = fn(u64, u64) -> (u64, u64);
+    assert_eq!(play(100, 0, &telling(), RIGHT), Ok(()));
     let wrong: [(&str, Key); 3] = [
         ("the newest of equal times first", |release, arrival| (release, !arrival)),
         ("a slot's orders as they came", |release, arrival| (release >> 14, arrival)),
         ("all turns of the wheel as one", |release, arrival| (release & ((1 << 31) - 1), arrival)),
     ];
     for (what, key) in wrong {
-        assert!(play(&mut sorted(key), 100, 0, &telling()).is_err(), "{what}");
+        assert!(play(100, 0, &telling(), key).is_err(), "{what}");
     }
-    assert_eq!(play(&mut TimerWheel::with_capacity(100), 100, 0, &telling()), Ok(()));
 }
 
 #[test]
@@ -215,18 +163,19 @@ fn a_sweep_looks_only_where_an_order_may_be() {
     let scope = CancelScope::for_strategy(order(0).id);
     let mut sweep = CancelSweep { scope, cursor: 0, budget: 8, now: 0 };
     let key_of = |order: &Order| (order.id, order.instrument);
-    let cancelled = core::iter::from_fn(|| TimerWheel::cancel(&mut held, &mut sweep, key_of)).count();
+    let cancelled = core::iter::from_fn(|| held.cancel(&mut sweep, key_of)).count();
     assert_eq!((cancelled, sweep.budget, held.is_swept(&sweep)), (2, 5, true));
 }
 
 #[test]
 fn cancelled_orders_leave_their_room() {
     let mut held = TimerWheel::with_capacity(4);
+    let scope = CancelScope::for_strategy(OrderId::new(1, 0, 0));
     for round in 0..100 {
         while !held.is_full() {
             held.push(1_000_000, Order::new(OrderId::new(1, 0, round), 0));
         }
-        assert_eq!(Holds::cancel(&mut held, CancelScope::for_strategy(OrderId::new(1, 0, 0))).len(), 4);
+        assert_eq!(held.cancel_all(scope).len(), 4);
         assert_eq!(held.pop_due(999_999), None);
     }
     // These have begun: their places are free when their time has come.
@@ -234,6 +183,6 @@ fn cancelled_orders_leave_their_room() {
         held.push(2_000_000, Order::new(OrderId::new(1, 0, 0), 0));
     }
     assert_eq!(held.pop_due(1_999_999), None);
-    assert_eq!(Holds::cancel(&mut held, CancelScope::for_strategy(OrderId::new(1, 0, 0))).len(), 4);
+    assert_eq!(held.cancel_all(scope).len(), 4);
     assert_eq!((held.pop_due(2_000_000), held.is_full(), held.next_release()), (None, false, u64::MAX));
 }

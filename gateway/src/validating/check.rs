@@ -3,37 +3,12 @@
 use protocol::reject::Reject;
 use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
 
-/// The reason why a venue's report is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenueError {
-    /// Venue, instrument or side differ from the order's.
-    OtherOrder,
-    /// A report with another number than the next one of its order.
-    Number,
-    /// The status is impossible for such an order, its fill or its remaining quantity.
-    Status,
-    /// More is filled than was ordered, or totals decrease.
-    Quantity,
-    /// The fill price is worse than the limit.
-    Price,
-}
-
-/// The progress of an order by a report: whether more reports follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OrderProgress {
-    /// More may follow.
-    More,
-    /// The order is closed.
-    Last,
-}
-
 /// An order that is open at a venue, with what its reports have stated so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
     order: Order,
     filled: u64,
     next_number: u8,
-    /// Pending replaces of it.
     replaces: u32,
     /// When it was sent, in ticks.
     sent: u64,
@@ -63,69 +38,46 @@ impl OpenOrder {
 
     /// Returns the report with which the session closes an order without its venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
-        Report {
-            id,
-            venue: self.order.venue,
-            instrument: self.order.instrument,
-            status,
-            reason: reason.code(),
-            side: self.order.side,
-            price: self.order.price,
-            filled: 0,
-            leaves: 0,
-            cumulative: self.filled,
-            number: self.next_number,
-            is_last: true,
-        }
+        let (cumulative, number) = (self.filled, self.next_number);
+        let report = Report::rejected(&self.order, reason);
+        Report { id, status, cumulative, number, ..report }
     }
 
-    /// Checks a venue's report on the order, and applies it if it is valid. Its number may be at
-    /// most `last_number`.
-    pub fn check(&mut self, report: &Report, last_number: u8) -> Result<OrderProgress, VenueError> {
+    /// Applies a venue's report on the order if it is valid, and returns `true`. Its number may be
+    /// at most `last_number`. A report is invalid if
+    ///
+    /// - venue, instrument or side differ from the order's;
+    /// - its number is not the next one of its order;
+    /// - its status is impossible for such an order, its fill or its remaining quantity;
+    /// - more is filled than was ordered, or totals decrease;
+    /// - the fill price is worse than the limit.
+    pub fn try_apply(&mut self, report: &Report, last_number: u8) -> bool {
         let order = &self.order;
-        if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side) {
-            return Err(VenueError::OtherOrder);
+        if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side)
+            || report.number != self.next_number
+            || (!report.is_last && report.number >= last_number)
+            || (report.is_last && report.leaves > 0)
+            || !self.can_have_status(report)
+        {
+            return false;
         }
-        if report.number != self.next_number || (!report.is_last && report.number >= last_number) {
-            return Err(VenueError::Number);
-        }
-        let can_be = match (order.operation, report.status) {
-            // Only the orchestrator rejects.
-            (_, OrderStatus::Rejected) => false,
-            (Operation::New, OrderStatus::Done) => false,
-            (Operation::New, OrderStatus::Filled) => report.is_last,
-            (Operation::New, OrderStatus::PartiallyFilled) => report.filled > 0,
-            (Operation::New, OrderStatus::Refused | OrderStatus::Cancelled | OrderStatus::Expired) => {
-                report.is_last && report.filled == 0
-            }
-            (Operation::New, OrderStatus::Replaced) => report.filled == 0 && self.replaces > 0,
-            (Operation::New, _) => report.filled == 0,
-            (_, OrderStatus::Done | OrderStatus::Refused | OrderStatus::Cancelled) => {
-                report.is_last && report.filled == 0
-            }
-            _ => false,
-        };
-        if !can_be {
-            return Err(VenueError::Status);
-        }
-        let filled = self.filled.checked_add(report.filled).ok_or(VenueError::Quantity)?;
         let is_replaced = report.status == OrderStatus::Replaced;
-        let all = filled.checked_add(report.leaves).ok_or(VenueError::Quantity)?;
+        let filled = self.filled.checked_add(report.filled);
+        let Some((filled, all)) =
+            filled.and_then(|filled| Some((filled, filled.checked_add(report.leaves)?)))
+        else {
+            return false;
+        };
         // Cancels and replaces have no fills: their status was checked. A replace can increase the
         // quantity.
-        if order.operation == Operation::New && !is_replaced && all > order.quantity {
-            return Err(VenueError::Quantity);
-        }
-        if report.is_last && report.leaves > 0 {
-            return Err(VenueError::Quantity);
-        }
+        let is_too_much = order.operation == Operation::New && !is_replaced && all > order.quantity;
         let is_limited = order.terms.order_type == OrderType::Limit && order.price > 0;
         let is_worse = match order.side {
             Side::Buy => report.price > order.price,
             Side::Sell => report.price < order.price,
         };
-        if report.filled > 0 && (report.price < 0 || (is_limited && is_worse)) {
-            return Err(VenueError::Price);
+        if is_too_much || report.filled > 0 && (report.price < 0 || (is_limited && is_worse)) {
+            return false;
         }
         if is_replaced {
             self.replaces -= 1;
@@ -133,6 +85,22 @@ impl OpenOrder {
         }
         self.filled = filled;
         self.next_number += 1;
-        Ok(if report.is_last { OrderProgress::Last } else { OrderProgress::More })
+        true
+    }
+
+    const fn can_have_status(&self, report: &Report) -> bool {
+        match (self.order.operation, report.status) {
+            // Only the orchestrator rejects.
+            (_, OrderStatus::Rejected) | (Operation::New, OrderStatus::Done) => false,
+            (Operation::New, OrderStatus::Filled) => report.is_last,
+            (Operation::New, OrderStatus::PartiallyFilled) => report.filled > 0,
+            (Operation::New, OrderStatus::Refused | OrderStatus::Cancelled | OrderStatus::Expired)
+            | (_, OrderStatus::Done | OrderStatus::Refused | OrderStatus::Cancelled) => {
+                report.is_last && report.filled == 0
+            }
+            (Operation::New, OrderStatus::Replaced) => report.filled == 0 && self.replaces > 0,
+            (Operation::New, _) => report.filled == 0,
+            _ => false,
+        }
     }
 }

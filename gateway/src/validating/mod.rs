@@ -1,12 +1,9 @@
 //! A session that validates an untrusted venue: checks its reports, and closes orders that it is
-//! silent about.
-//!
-//! A [`ValidatingSession`] wraps a venue. Only runs that request it have one; all other gateways
-//! use their venue directly.
+//! silent about. Only runs that request it have one.
 //!
 //! | venue | session |
 //! |---|---|
-//! | sends an invalid report (see [`VenueError`]) | counts a venue error, drops it |
+//! | sends an invalid report (`OpenOrder::try_apply`) | counts a venue error, drops it |
 //! | skips message numbers: messages were lost | counts it, checks the report as usual |
 //! | repeats a message number | counts and drops it |
 //! | sends a number beyond all it can have sent | counts a protocol error, drops it |
@@ -21,8 +18,7 @@
 
 mod check;
 
-pub use check::VenueError;
-use check::{OpenOrder, OrderProgress};
+use check::OpenOrder;
 use protocol::reject::Reject;
 use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
 use std::collections::{HashMap, VecDeque};
@@ -48,14 +44,12 @@ pub struct ValidatingSession<V> {
     is_up: bool,
 }
 
-/// The state that checking reports needs.
 struct SessionState {
     rules: ValidationRules,
     open: HashMap<OrderId, OpenOrder>,
     /// When the last valid report came, in ticks.
     heard: u64,
     counts: SessionCounts,
-    /// Message numbers beyond all that the venue can have sent.
     impossible_numbers: u64,
     /// Scopes whose cancellation was requested, each once, with the last time in ticks.
     cancels: VecDeque<(CancelScope, u64)>,
@@ -80,14 +74,12 @@ impl SessionState {
         number >= expected
     }
 
-    /// The number of the venue's next message.
     const fn next_number(&self) -> u64 {
         self.counts.received.saturating_add(1)
     }
 
-    /// Returns when the silence about an order began: at the venue's last report on the order, or
-    /// at the last request to cancel it. An acknowledged order may rest for long, so any valid
-    /// report counts for it.
+    /// Returns when the silence about an order began, see the module. An acknowledged order may
+    /// rest for long, so any valid report counts for it.
     fn last_heard(&self, open: &OpenOrder) -> u64 {
         let cancel =
             self.cancels.iter().filter(|cancel| open.is_covered_by(**cancel)).map(|(_, at)| *at).max();
@@ -98,7 +90,6 @@ impl SessionState {
         }
     }
 
-    /// Records a request to cancel the orders of a scope.
     fn record_cancel(&mut self, scope: CancelScope, now: u64) {
         if let Some(cancel) = self.cancels.iter_mut().find(|(other, _)| *other == scope) {
             cancel.1 = now;
@@ -131,7 +122,6 @@ impl<V: Venue> ValidatingSession<V> {
         }
     }
 
-    /// Handles a change of the venue's connection.
     fn update_connection(&mut self) {
         let is_up = self.venue.is_connected();
         match (self.is_up, is_up) {
@@ -142,13 +132,6 @@ impl<V: Venue> ValidatingSession<V> {
         self.is_up = is_up;
     }
 
-    /// Refuses an order that never reaches the venue.
-    #[cold]
-    fn refuse(open: &OpenOrder, id: OrderId, reason: Reject, reports: &mut impl Reports) {
-        let sent = reports.send(open.closing_report(id, OrderStatus::Refused, reason));
-        debug_assert!(sent.is_ok(), "there is room for what is said at once");
-    }
-
     fn watch(&mut self, due: u64, id: OrderId) {
         if self.watched.len() == self.watched.capacity() {
             let open = &self.state.open;
@@ -157,31 +140,27 @@ impl<V: Venue> ValidatingSession<V> {
         self.watched.push_back((due, id));
     }
 
-    /// Closes the orders about which the venue has been silent for too long.
     #[cold]
     fn close_silent(&mut self, now: u64, reports: &mut impl Reports) {
         let silence = reports.time().ticks(self.state.rules.silence_ns);
         while let Some((due, id)) = self.watched.front().copied().filter(|(due, _)| *due <= now) {
-            let silent =
-                self.state.open.get(&id).map(|open| self.state.last_heard(open).saturating_add(silence));
-            match silent {
-                Some(later) if later > due.max(now) => {
-                    self.watched.pop_front();
-                    self.watch(later, id);
-                    continue;
-                }
-                Some(_) if !reports.has_capacity() => return,
-                Some(_) => {}
-                None => {}
+            let Some(open) = self.state.open.get(&id) else {
+                self.watched.pop_front();
+                continue;
+            };
+            let later = self.state.last_heard(open).saturating_add(silence);
+            if later > due.max(now) {
+                self.watched.pop_front();
+                self.watch(later, id);
+                continue;
+            }
+            let reason = if self.is_up { Reject::VenueSilent } else { Reject::VenueDown };
+            if reports.send(open.closing_report(id, OrderStatus::Expired, reason)).is_err() {
+                return;
             }
             self.watched.pop_front();
-            if let Some(open) = self.state.open.remove(&id) {
-                self.state.counts.stuck += 1;
-                let reason = if self.is_up { Reject::VenueSilent } else { Reject::VenueDown };
-                let closed = open.closing_report(id, OrderStatus::Expired, reason);
-                let sent = reports.send(closed);
-                debug_assert!(sent.is_ok(), "asked before");
-            }
+            self.state.open.remove(&id);
+            self.state.counts.stuck += 1;
         }
     }
 }
@@ -199,17 +178,16 @@ impl<R: Reports> ReportValidator<'_, R> {
             self.state.counts.errors += 1;
             return Ok(());
         };
-        match open.check(&report, LAST_NUMBER) {
-            Ok(answer) => {
-                self.reports.send(report)?;
-                open.heard = self.now;
-                self.state.heard = self.state.heard.max(self.now);
-                if answer == OrderProgress::Last {
-                    self.state.counts.refused += u64::from(report.status == OrderStatus::Refused);
-                    self.state.open.remove(&report.id);
-                }
-            }
-            Err(_) => self.state.counts.errors += 1,
+        if !open.try_apply(&report, LAST_NUMBER) {
+            self.state.counts.errors += 1;
+            return Ok(());
+        }
+        self.reports.send(report)?;
+        open.heard = self.now;
+        self.state.heard = self.state.heard.max(self.now);
+        if report.is_last {
+            self.state.counts.refused += u64::from(report.status == OrderStatus::Refused);
+            self.state.open.remove(&report.id);
         }
         Ok(())
     }
@@ -260,7 +238,9 @@ impl<V: Venue> Venue for ValidatingSession<V> {
         let open = OpenOrder::new(order, now);
         if !self.is_up {
             self.state.counts.refused += 1;
-            Self::refuse(&open, order.id, Reject::VenueDown, reports);
+            let refusal = open.closing_report(order.id, OrderStatus::Refused, Reject::VenueDown);
+            let sent = reports.send(refusal);
+            debug_assert!(sent.is_ok(), "there is room for an immediate report");
             return None;
         }
         self.state.counts.sent += 1;

@@ -3,9 +3,6 @@
 use super::*;
 use protocol::wire::Side;
 
-const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-
-/// The reports that pass the session.
 #[derive(Default)]
 struct ReportList(Vec<Report>);
 
@@ -22,16 +19,18 @@ impl Reports for ReportList {
     fn skip_report(&mut self) {}
 
     fn time(&self) -> Timebase {
-        TIME
+        Timebase { start_ticks: 0, ns_per_tick: 1.0 }
     }
 }
 
-/// Reports to send on the next call, with their message numbers.
+/// Reports of a venue, with their message numbers.
+type Script<'a> = &'a [(Option<u64>, Report)];
+
 #[derive(Default)]
 struct ScriptedVenue {
-    says: Vec<(Option<u64>, Report)>,
+    /// Sent on the next call.
+    script: Vec<(Option<u64>, Report)>,
     is_down: bool,
-    /// The message numbers that the session requested on reconnect.
     resumed: Vec<u64>,
 }
 
@@ -48,7 +47,7 @@ impl Venue for ScriptedVenue {
     }
 
     fn advance(&mut self, _: u64, reports: &mut impl Reports) {
-        for (number, report) in self.says.drain(..) {
+        for (number, report) in self.script.drain(..) {
             match number {
                 Some(number) => reports.send_numbered(number, report).unwrap(),
                 None => reports.send(report).unwrap(),
@@ -73,6 +72,40 @@ impl Venue for ScriptedVenue {
     }
 }
 
+/// A session whose venue may be silent for 1,000 ticks.
+struct Bench {
+    session: ValidatingSession<ScriptedVenue>,
+    out: ReportList,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let rules = ValidationRules { silence_ns: 1_000, max_held: 8 };
+        let session = ValidatingSession::new(ScriptedVenue::default(), rules);
+        Self { session, out: ReportList::default() }
+    }
+
+    /// A bench that has accepted order 0 at tick 5.
+    fn with_order() -> Self {
+        let mut bench = Self::new();
+        bench.accept(&order(0), 5);
+        bench
+    }
+
+    fn accept(&mut self, order: &Order, now: u64) {
+        self.session.accept(order, now, &mut self.out);
+    }
+
+    fn advance(&mut self, now: u64, script: Script<'_>) {
+        self.session.venue.script = script.to_vec();
+        self.session.advance(now, &mut self.out);
+    }
+
+    fn counts(&self) -> SessionCounts {
+        self.session.session()
+    }
+}
+
 fn order(sequence: u64) -> Order {
     Order { quantity: 10, price: 100, ..Order::new(OrderId::new(0, 0, sequence), 1) }
 }
@@ -82,40 +115,32 @@ fn fill(sequence: u64) -> Report {
 }
 
 fn accepted(sequence: u64) -> Report {
-    Report { status: OrderStatus::Accepted, leaves: 10, cumulative: 0, ..partial_of(sequence, 0) }
+    let status = OrderStatus::Accepted;
+    Report { status, filled: 0, leaves: 10, cumulative: 0, is_last: false, ..fill(sequence) }
 }
 
-/// The first report of order 0, of 4 of its 10.
-fn partial() -> Report {
-    Report { status: OrderStatus::PartiallyFilled, leaves: 6, ..partial_of(0, 4) }
-}
-
-fn partial_of(sequence: u64, filled: u64) -> Report {
-    Report { filled, is_last: false, ..fill(sequence) }
-}
-
-fn session() -> ValidatingSession<ScriptedVenue> {
-    ValidatingSession::new(ScriptedVenue::default(), ValidationRules { silence_ns: 1_000, max_held: 8 })
+/// The first report of order 0, of 4 of its 10, and the second, of the rest.
+fn in_two_parts() -> [Report; 2] {
+    let status = OrderStatus::PartiallyFilled;
+    let part = Report { status, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    [part, Report { filled: 6, number: 1, ..fill(0) }]
 }
 
 /// Returns the reports and counters when the venue sends these reports of order 0.
-fn said(script: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts) {
-    let (mut session, mut out) = (session(), ReportList::default());
-    session.accept(&order(0), 5, &mut out);
-    session.venue.says = script.to_vec();
-    session.advance(10, &mut out);
-    session.advance(2_000, &mut out);
-    (out.0, session.session())
+fn passed(script: Script<'_>) -> (Vec<Report>, SessionCounts) {
+    let mut bench = Bench::with_order();
+    bench.advance(10, script);
+    bench.advance(2_000, &[]);
+    let counts = bench.counts();
+    (bench.out.0, counts)
 }
 
 #[test]
-fn valid_reports_pass() {
-    let (reports, counts) = said(&[(None, fill(0))]);
+fn valid_reports_pass_and_second_last_one_is_error() {
+    let (reports, counts) = passed(&[(None, fill(0)), (None, fill(0))]);
     assert_eq!(reports, [fill(0)]);
-    assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 1, 0, 0));
-    let part = partial();
-    let rest = Report { filled: 6, number: 1, ..fill(0) };
-    assert_eq!(said(&[(None, part), (None, rest)]).0, [part, rest]);
+    assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 2, 1, 0));
+    assert_eq!(passed(&in_two_parts().map(|report| (None, report))).0, in_two_parts());
 }
 
 #[test]
@@ -138,187 +163,147 @@ fn invalid_reports_are_counted_and_order_closes_once() {
         Report { price: -1, ..good },
     ];
     for wrong in garbage {
-        let (reports, counts) = said(&[(None, wrong), (None, good)]);
-        assert_eq!((reports, counts.errors), (vec![good], 1), "{wrong:?}, and then the truth");
-        let (reports, counts) = said(&[(None, wrong)]);
-        assert_eq!((counts.errors, counts.stuck, reports.len()), (1, 1, 1), "{wrong:?}, and nothing more");
+        let (reports, counts) = passed(&[(None, wrong), (None, good)]);
+        assert_eq!((reports, counts.errors), (vec![good], 1), "{wrong:?}, then a valid report");
+        let (reports, counts) = passed(&[(None, wrong)]);
+        assert_eq!((counts.errors, counts.stuck, reports.len()), (1, 1, 1), "{wrong:?}, then nothing");
         assert_eq!((reports[0].id, reports[0].reason), (good.id, Reject::VenueSilent.code()));
         assert!(reports[0].is_last);
     }
 }
 
 #[test]
-fn a_second_last_report_is_an_error() {
-    let (reports, counts) = said(&[(None, fill(0)), (None, fill(0))]);
-    assert_eq!((reports, counts.errors, counts.stuck), (vec![fill(0)], 1, 0));
-}
-
-#[test]
 fn session_numbers_detect_gaps_and_repeats() {
-    let (reports, counts) = said(&[(Some(3), fill(0))]);
-    assert_eq!(
-        (reports, counts.errors, counts.received),
-        (vec![fill(0)], 1, 3),
-        "two were lost, this is here"
-    );
-    let part = partial();
-    let (reports, counts) = said(&[(Some(1), part), (Some(1), Report { filled: 6, number: 1, ..fill(0) })]);
+    let (reports, counts) = passed(&[(Some(3), fill(0))]);
+    assert_eq!((reports, counts.errors, counts.received), (vec![fill(0)], 1, 3), "two were lost");
+    let [part, rest] = in_two_parts();
+    let (reports, counts) = passed(&[(Some(1), part), (Some(1), rest)]);
     assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeat is not believed");
     assert_eq!((reports[1].number, reports[1].cumulative, reports.len()), (1, 4, 2));
 }
 
 #[test]
 fn impossible_number_is_protocol_error() {
-    let part = partial();
-    let rest = Report { filled: 6, number: 1, ..fill(0) };
+    let [part, rest] = in_two_parts();
     // One message was sent, so at most its reports may have been lost.
     let max = 1 + protocol::wire::MAX_REPORTS as u64;
     for number in [max + 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
-        let (mut session, mut out) = (session(), ReportList::default());
-        session.accept(&order(0), 5, &mut out);
-        session.venue.says = vec![(Some(number), part)];
-        session.advance(10, &mut out);
-        assert_eq!((out.0.len(), session.faults(), session.session().errors), (0, 1, 0), "{number}");
+        let mut bench = Bench::with_order();
+        bench.advance(10, &[(Some(number), part)]);
+        assert_eq!((bench.out.0.len(), bench.session.faults(), bench.counts().errors), (0, 1, 0), "{number}");
         // What follows is not taken for a repeat.
-        session.venue.says = vec![(Some(1), part), (Some(2), rest)];
-        session.advance(20, &mut out);
-        assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], 2), "{number}");
-        assert_eq!((session.faults(), session.session().errors), (1, 0), "{number}");
+        bench.advance(20, &[(Some(1), part), (Some(2), rest)]);
+        assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, rest][..], 2), "{number}");
+        assert_eq!((bench.session.faults(), bench.counts().errors), (1, 0), "{number}");
     }
-    let (reports, counts) = said(&[(Some(max), part)]);
-    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, max), "it can have come to that");
+    let (reports, counts) = passed(&[(Some(max), part)]);
+    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, max), "the largest possible one");
     // At the end of all numbers, which a session can only be put at: the last one repeats, and
     // nothing overflows.
-    let (mut session, mut out) = (session(), ReportList::default());
-    session.accept(&order(0), 5, &mut out);
-    session.state.counts.received = u64::MAX - 1;
-    session.venue.says = vec![(Some(u64::MAX), part), (None, rest), (Some(0), rest)];
-    session.advance(10, &mut out);
-    assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], u64::MAX));
-    assert_eq!(session.session().errors, 1);
+    let mut bench = Bench::with_order();
+    bench.session.state.counts.received = u64::MAX - 1;
+    bench.advance(10, &[(Some(u64::MAX), part), (None, rest), (Some(0), rest)]);
+    assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, rest][..], u64::MAX));
+    assert_eq!(bench.counts().errors, 1);
 }
 
 #[test]
 fn venue_reporting_on_order_is_not_silent() {
-    let (mut session, mut out) = (session(), ReportList::default());
-    session.accept(&order(0), 0, &mut out);
+    let mut bench = Bench::with_order();
     for number in 0..3 {
-        session.venue.says = vec![(
-            None,
-            Report {
-                status: OrderStatus::PartiallyFilled,
-                filled: 1,
-                leaves: 5,
-                is_last: false,
-                number,
-                ..fill(0)
-            },
-        )];
-        session.advance(900 * (u64::from(number) + 1), &mut out);
+        let [part, _] = in_two_parts();
+        let report = Report { filled: 1, leaves: 5, number, ..part };
+        bench.advance(900 * (u64::from(number) + 1), &[(None, report)]);
     }
-    assert_eq!((out.0.len(), session.session().stuck), (3, 0));
-    session.advance(2_700 + 999, &mut out);
-    assert_eq!(session.session().stuck, 0);
-    session.advance(2_700 + 1_000, &mut out);
-    assert_eq!((out.0.len(), session.session().stuck), (4, 1));
-    assert!(session.watched.is_empty());
+    assert_eq!((bench.out.0.len(), bench.counts().stuck), (3, 0));
+    bench.advance(2_700 + 999, &[]);
+    assert_eq!(bench.counts().stuck, 0);
+    bench.advance(2_700 + 1_000, &[]);
+    assert_eq!((bench.out.0.len(), bench.counts().stuck), (4, 1));
+    assert!(bench.session.watched.is_empty());
 }
 
 #[test]
-fn a_replace_is_believed_where_it_was_asked_for() {
+fn only_requested_replace_is_valid() {
     let accepted = accepted(0);
     let replaced = Report { status: OrderStatus::Replaced, price: 105, leaves: 20, number: 1, ..accepted };
     let filled = Report { price: 104, filled: 20, cumulative: 20, number: 2, ..fill(0) };
-    for asked in [false, true] {
-        let (mut session, mut out) = (session(), ReportList::default());
-        session.accept(&order(0), 5, &mut out);
-        if asked {
-            let replace =
-                Order { operation: Operation::Replace, target: 0, price: 105, quantity: 20, ..order(1) };
-            session.accept(&replace, 5, &mut out);
+    for (is_requested, valid, errors) in
+        [(false, &[accepted][..], 2), (true, &[accepted, replaced, filled], 0)]
+    {
+        let mut bench = Bench::with_order();
+        if is_requested {
+            let replace = Order { operation: Operation::Replace, price: 105, quantity: 20, ..order(1) };
+            bench.accept(&replace, 5);
         }
-        session.venue.says = vec![(None, accepted), (None, replaced), (None, filled)];
-        session.advance(10, &mut out);
-        let believed: &[Report] = if asked { &[accepted, replaced, filled] } else { &[accepted] };
-        assert_eq!((&out.0[..], session.session().errors), (believed, if asked { 0 } else { 2 }));
+        bench.advance(10, &[accepted, replaced, filled].map(|report| (None, report)));
+        assert_eq!((&bench.out.0[..], bench.counts().errors), (valid, errors));
     }
 }
 
 #[test]
 fn resting_order_survives_while_venue_reports() {
-    let accepted = accepted(0);
-    for acknowledges in [false, true] {
-        let (mut session, mut out) = (session(), ReportList::default());
-        session.accept(&order(0), 0, &mut out);
-        if acknowledges {
-            session.venue.says = vec![(None, accepted)];
-            session.advance(1, &mut out);
+    for is_acknowledged in [false, true] {
+        let mut bench = Bench::new();
+        bench.accept(&order(0), 0);
+        if is_acknowledged {
+            bench.advance(1, &[(None, accepted(0))]);
         }
         for sequence in 1..8 {
-            let now = 500 * sequence;
-            session.accept(&order(sequence), now, &mut out);
-            session.venue.says = vec![(None, fill(sequence))];
-            session.advance(now, &mut out);
+            bench.accept(&order(sequence), 500 * sequence);
+            bench.advance(500 * sequence, &[(None, fill(sequence))]);
         }
-        assert_eq!(session.session().stuck, u64::from(!acknowledges));
-        session.advance(3_500 + 999, &mut out);
-        assert_eq!(session.session().stuck, u64::from(!acknowledges));
-        session.advance(3_500 + 1_000, &mut out);
-        assert_eq!((session.session().stuck, out.0.len()), (1, 8 + usize::from(acknowledges)));
+        assert_eq!(bench.counts().stuck, u64::from(!is_acknowledged));
+        bench.advance(3_500 + 999, &[]);
+        assert_eq!(bench.counts().stuck, u64::from(!is_acknowledged));
+        bench.advance(3_500 + 1_000, &[]);
+        assert_eq!((bench.counts().stuck, bench.out.0.len()), (1, 8 + usize::from(is_acknowledged)));
     }
 }
 
 #[test]
 fn requested_cancel_without_report_counts_as_silence() {
-    for is_told in [false, true] {
-        let (mut session, mut out) = (session(), ReportList::default());
-        session.accept(&order(0), 0, &mut out);
-        session.venue.says = vec![(None, accepted(0))];
-        session.advance(1, &mut out);
-        if is_told {
-            let mut sweep = CancelSweep {
-                scope: CancelScope::for_strategy(order(0).id),
-                cursor: 0,
-                budget: 64,
-                now: 400,
-            };
-            assert!(session.try_cancel_all(&mut sweep, &mut out), "it says nothing");
+    for is_cancelled in [false, true] {
+        let mut bench = Bench::new();
+        bench.accept(&order(0), 0);
+        bench.advance(1, &[(None, accepted(0))]);
+        if is_cancelled {
+            let scope = CancelScope::for_strategy(order(0).id);
+            let mut sweep = CancelSweep { scope, cursor: 0, budget: 64, now: 400 };
+            assert!(bench.session.try_cancel_all(&mut sweep, &mut bench.out));
         }
-        // It goes on with what came later.
-        session.accept(&order(1), 401, &mut out);
-        session.venue.says = vec![(None, accepted(1))];
-        session.advance(402, &mut out);
+        // The venue goes on with later orders.
+        bench.accept(&order(1), 401);
+        bench.advance(402, &[(None, accepted(1))]);
         for sequence in 2..8 {
             let now = 500 * sequence;
-            session.accept(&order(sequence), now, &mut out);
-            session.venue.says = vec![(None, fill(sequence))];
-            session.advance(now, &mut out);
-            // It is looked at again behind what was watched before: after two silences at most.
-            let is_closed = is_told && now >= 2_000;
-            assert_eq!(session.session().stuck, u64::from(is_closed), "{is_told} at {now}");
+            bench.accept(&order(sequence), now);
+            bench.advance(now, &[(None, fill(sequence))]);
+            // It is looked at again after two silences at most.
+            let is_closed = is_cancelled && now >= 2_000;
+            assert_eq!(bench.counts().stuck, u64::from(is_closed), "{is_cancelled} at {now}");
         }
-        let closed: Vec<_> = out.0.iter().filter(|report| report.reason != 0).collect();
+        let closed: Vec<_> = bench.out.0.iter().filter(|report| report.reason != 0).collect();
         assert!(closed.iter().all(|report| report.id == order(0).id && report.is_last), "{closed:?}");
     }
 }
 
-/// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order
-/// 1 comes, and when the session is up again the venue sends these reports.
-fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {
-    let (mut session, mut out) = (session(), ReportList::default());
-    session.accept(&order(5), 0, &mut out);
-    session.venue.says = vec![(None, fill(5))];
-    session.advance(1, &mut out);
-    session.accept(&order(0), 5, &mut out);
-    session.venue.is_down = true;
-    session.advance(10, &mut out);
-    session.accept(&order(1), 11, &mut out);
-    session.venue.is_down = false;
-    session.advance(20, &mut out);
-    session.venue.says = says.to_vec();
-    session.advance(30, &mut out);
-    session.advance(2_000, &mut out);
-    (out.0.split_off(1), session.session(), session.venue.resumed)
+/// Returns reports, counters and resumed numbers: order 0 is open, the session goes down, order 1
+/// comes, and when the session is up again the venue sends these reports.
+fn after_a_disconnect(script: Script<'_>) -> (Vec<Report>, SessionCounts, Vec<u64>) {
+    let mut bench = Bench::new();
+    bench.accept(&order(5), 0);
+    bench.advance(1, &[(None, fill(5))]);
+    bench.accept(&order(0), 5);
+    bench.session.venue.is_down = true;
+    bench.advance(10, &[]);
+    bench.accept(&order(1), 11);
+    bench.session.venue.is_down = false;
+    bench.advance(20, &[]);
+    bench.advance(30, script);
+    bench.advance(2_000, &[]);
+    let counts = bench.counts();
+    (bench.out.0.split_off(1), counts, bench.session.venue.resumed)
 }
 
 #[test]
@@ -332,8 +317,8 @@ fn reconnected_session_resumes_numbers() {
 
     // A venue that restarts its numbers is not trusted, and reports that it does not repeat are
     // lost.
-    for (says, errors) in [(vec![(Some(1), cancelled)], 1), (vec![], 0)] {
-        let (reports, counts, _) = after_a_disconnect(&says);
+    for (script, errors) in [(&[(Some(1), cancelled)][..], 1), (&[], 0)] {
+        let (reports, counts, _) = after_a_disconnect(script);
         assert_eq!((reports.len(), reports[1].reason), (2, Reject::VenueSilent.code()));
         assert_eq!((counts.errors, counts.stuck), (errors, 1));
     }
@@ -341,11 +326,11 @@ fn reconnected_session_resumes_numbers() {
 
 #[test]
 fn orders_of_lost_session_are_closed_as_venue_down() {
-    let (mut session, mut out) = (session(), ReportList::default());
-    session.accept(&order(0), 0, &mut out);
-    session.venue.is_down = true;
-    session.advance(10, &mut out);
-    session.advance(2_000, &mut out);
-    assert_eq!((out.0.len(), out.0[0].reason, out.0[0].is_last), (1, Reject::VenueDown.code(), true));
-    assert_eq!(session.session().stuck, 1);
+    let mut bench = Bench::with_order();
+    bench.session.venue.is_down = true;
+    bench.advance(10, &[]);
+    bench.advance(2_000, &[]);
+    let [closed] = bench.out.0[..] else { panic!("{:?}", bench.out.0) };
+    assert_eq!((closed.reason, closed.is_last), (Reject::VenueDown.code(), true));
+    assert_eq!(bench.counts().stuck, 1);
 }

@@ -95,10 +95,9 @@ impl Core {
         }
     }
 
-    /// Returns how many more orders the plan allows a strategy at a venue; `None` without a limit.
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let index = usize::from(order.id.strategy()) * self.plan.venues + usize::from(order.venue);
+        let index = usize::from(order.id.strategy()) * self.gateways.len() + usize::from(order.venue);
         self.venue_budgets.get_mut(index)
     }
 

@@ -15,7 +15,7 @@ use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
 use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
-use protocol::wire::{ENGINE_REPORT, Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{ENGINE_REPORT, Order, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl GatewaySession {
 
 impl Core {
     fn is_resumable(&self, gateway: usize) -> bool {
-        self.plan.resumable.get(gateway).copied().unwrap_or(false)
+        self.resumable.get(gateway).copied().unwrap_or(false)
     }
 
     /// Returns `true` if open requests outlive the gateway.
@@ -107,7 +107,10 @@ impl Core {
         self.settle(strategy, &change, 0, out);
         self.count_rejected(id, Reject::VenueUnknown, out);
         if is_current {
-            let report = unknown_report(id, order);
+            let side = if let Kind::Order(side) = order.kind { side } else { Side::Buy };
+            let request = Order { instrument: order.instrument, side, ..Order::new(id, order.venue) };
+            let report = Report::rejected(&request, Reject::VenueUnknown);
+            let report = Report { status: OrderStatus::Expired, number: ENGINE_REPORT, ..report };
             self.send_back(&report, &report.to_message(), out);
         } else {
             self.count_orphan(strategy, out);
@@ -122,11 +125,4 @@ impl Core {
     pub(super) fn is_down(&self, gateway: usize) -> bool {
         self.gateways.get(gateway).is_some_and(|session| session.state != GatewayState::Up)
     }
-}
-
-fn unknown_report(id: OrderId, open: &OpenOrder) -> Report {
-    let side = if let Kind::Order(side) = open.kind { side } else { Side::Buy };
-    let order = Order { instrument: open.instrument, side, ..Order::new(id, open.venue) };
-    let report = Report::rejected(&order, Reject::VenueUnknown);
-    Report { status: OrderStatus::Expired, number: ENGINE_REPORT, ..report }
 }

@@ -142,7 +142,6 @@ impl Core {
     }
 }
 
-/// Logs a switch. Returns the time in ticks.
 fn log_switch(switch: KillSwitch, point: Point, out: &mut impl Effects) -> u64 {
     let (id, detail) = switch.to_record();
     out.log_now(point, id, detail)

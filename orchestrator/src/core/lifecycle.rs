@@ -111,11 +111,9 @@ impl Core {
                 true
             }
             SessionState::Alive | SessionState::Dying { .. } => {
-                let has_wrong_epoch = epoch != session.epoch;
-                let why = if has_wrong_epoch {
-                    ProtocolViolation::WrongEpoch
-                } else {
-                    ProtocolViolation::OutOfSequence
+                let why = match epoch == session.epoch {
+                    true => ProtocolViolation::OutOfSequence,
+                    false => ProtocolViolation::WrongEpoch,
                 };
                 self.quarantine(from, why, out);
                 false

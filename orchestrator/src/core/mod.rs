@@ -29,7 +29,6 @@ use protocol::wire::{Message, Order, OrderId};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// Maximum number of a strategy's open orders for which memory is allocated.
 const MAX_OPEN: usize = 1 << 24;
 
 /// The engine's totals of orders and reports since the start of the run.
@@ -45,12 +44,6 @@ pub struct Counts {
     pub rejected: u64,
     /// Number of invalid inputs.
     pub faults: u64,
-}
-
-#[derive(Default)]
-struct CorePlan {
-    venues: usize,
-    resumable: Vec<bool>,
 }
 
 /// The engine's state machine: sessions, positions, risk limits and kill switches. Encoded it is a
@@ -78,17 +71,15 @@ pub struct Core {
     unbooked: Option<Order>,
     #[serde(skip)]
     pub(crate) dying: usize,
+    /// Gateways whose successor resumes their session, from the plan.
     #[serde(skip)]
-    plan: CorePlan,
+    resumable: Vec<bool>,
 }
 
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
     /// Creates the state machine before its first input.
-    ///
-    /// # Errors
-    /// The first invalid limit.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
@@ -110,7 +101,7 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            plan: CorePlan { venues, resumable: setup.resumable_gateways.to_vec() },
+            resumable: setup.resumable_gateways.to_vec(),
         })
     }
 
@@ -119,35 +110,24 @@ impl Core {
     }
 
     /// Restores an untrusted snapshot into a new state machine, which is unusable after an error.
-    ///
-    /// # Errors
-    /// The part that does not fit this run.
+    /// Returns the part that does not fit this run.
     pub(crate) fn restore(&mut self, (saved, orders): SavedCore) -> Result<(), &'static str> {
-        let Self {
-            sessions,
-            gateways,
-            positions,
-            risk,
-            mut kills,
-            venue_budgets,
-            rejected_by_reason: refused,
-            plan,
-            ..
-        } = std::mem::replace(self, saved);
+        let mut fresh = std::mem::replace(self, saved);
         let strategy = |session: &StrategySession| session.strategy;
-        let is_of_run = sessions.iter().map(strategy).eq(self.sessions.iter().map(strategy))
-            && gateways.len() == self.gateways.len()
-            && venue_budgets.len() == self.venue_budgets.len()
-            && refused.len() == self.rejected_by_reason.len();
+        let is_of_run = fresh.sessions.iter().map(strategy).eq(self.sessions.iter().map(strategy))
+            && fresh.gateways.len() == self.gateways.len()
+            && fresh.venue_budgets.len() == self.venue_budgets.len()
+            && fresh.rejected_by_reason.len() == self.rejected_by_reason.len();
         is_of_run.then_some(()).ok_or("strategies and gateways")?;
-        self.positions.restore(positions, &orders).ok_or("positions")?;
-        self.risk.restore(risk).ok_or("limits")?;
+        self.positions.restore(fresh.positions, &orders).ok_or("positions")?;
+        self.risk.restore(fresh.risk).ok_or("limits")?;
         let is_known = |kill: &UnconfirmedKill| self.risk.has_scope(kill.switch.scope);
-        let are_known = self.kills.len() <= max_kills(sessions.len()) && self.kills.iter().all(is_known);
+        let max = max_kills(self.sessions.len());
+        let are_known = self.kills.len() <= max && self.kills.iter().all(is_known);
         are_known.then_some(()).ok_or("kill switches")?;
         // Retains the allocation.
-        kills.append(&mut self.kills);
-        (self.kills, self.plan) = (kills, plan);
+        fresh.kills.append(&mut self.kills);
+        (self.kills, self.resumable) = (fresh.kills, fresh.resumable);
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
             + self.gateways.iter().filter(|session| session.is_closing()).count();
         Ok(())
@@ -191,14 +171,13 @@ impl Core {
             Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
-                let is_venue = usize::from(order.venue) < self.plan.venues;
+                let is_venue = usize::from(order.venue) < self.gateways.len();
                 is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
         }
     }
 
-    /// Returns `true` if a message is the next order of its strategy's current incarnation.
     #[inline(always)]
     pub(crate) fn is_next_order(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);

@@ -63,8 +63,6 @@ impl Core {
         Ok(gateway)
     }
 
-    /// Stamps an order and sends it to its gateway. Returns its digest, computed after the push,
-    /// off the order's path.
     #[inline(always)]
     fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
         // The detail distinguishes new orders, which a kill switch stops, from requests that may

@@ -83,7 +83,6 @@ impl StrategySession {
         self.next_order().map_or(self.next, OrderId::sequence)
     }
 
-    /// Returns the id that the strategy's next order must have; `None` while none is accepted.
     pub(crate) fn next_order(&self) -> Option<OrderId> {
         (self.expected != NO_ORDER).then(|| OrderId::from_word(self.expected))
     }

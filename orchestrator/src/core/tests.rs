@@ -11,9 +11,8 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
-use protocol::wire::{Instruction, Operation, OrderStatus, Report, Side};
+use protocol::wire::{Instruction, Operation, Report, Side};
 
-/// An effect as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Stamp(Point, OrderId, u8),
@@ -97,16 +96,11 @@ const fn limit(control: RiskControl, value: u64) -> LimitSetting {
 }
 
 pub(crate) fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
-    Order {
-        side: Side::Sell,
-        price: 1,
-        quantity: 7,
-        ..Order::new(OrderId::new(strategy, 0, sequence), venue)
-    }
+    let id = OrderId::new(strategy, 0, sequence);
+    Order { side: Side::Sell, price: 1, quantity: 7, ..Order::new(id, venue) }
 }
 
 impl Bench {
-    /// Applies an input. Returns its effects.
     fn apply(&mut self, input: Input) -> Vec<Effect> {
         let from = self.out.len();
         self.core.apply(input, self.ticks, &mut self.out);
@@ -123,7 +117,6 @@ impl Bench {
         self.apply(Input::Order { from: None, message: order.to_message() })
     }
 
-    /// The report of an order that was filled whole.
     fn fill(&mut self, order: &Order) -> Vec<Effect> {
         let message = Report::full_fill(order).to_message();
         self.apply(Input::Report { gateway: None, message })
@@ -135,11 +128,6 @@ impl Bench {
 
     fn command(&mut self, number: u32, command: Command) -> Vec<Effect> {
         self.apply(Input::Command { number, command: Some(command) })
-    }
-
-    fn set(&mut self, setting: LimitSetting) {
-        let LimitSetting { scope, control, value } = setting;
-        self.command(9, Command::SetLimit { scope, control: control.code(), value });
     }
 
     /// Unsettled requests, and what is held of the first instrument.
@@ -168,7 +156,6 @@ fn points(effects: &[Effect]) -> Vec<Point> {
     effects.iter().filter_map(point).collect()
 }
 
-/// Returns the instructions sent to a gateway.
 fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
     let to = |effect: &Effect| match effect {
         Effect::ToGateway(to, message) if *to == gateway => {
@@ -191,51 +178,13 @@ fn returned(effects: &[Effect], strategy: u16) -> Vec<(u64, u8)> {
 }
 
 #[test]
-fn an_order_counts_before_the_next_one_is_checked() {
+fn order_counts_before_next_check_and_its_report() {
     let mut bench = bench(1);
-    assert_eq!(returned(&bench.send(&order(0, 0, 0)), 0), []);
-    assert_eq!(returned(&bench.send(&order(0, 1, 0)), 0), [(1, Reject::TooManyOpen.code())]);
-}
-
-#[test]
-fn an_order_counts_before_its_report_is_settled() {
-    let mut bench = bench(8);
-    bench.send(&order(1, 0, 1));
+    assert_eq!(returned(&bench.send(&order(1, 0, 1)), 1), []);
+    assert_eq!(returned(&bench.send(&order(1, 1, 1)), 1), [(1, Reject::TooManyOpen.code())]);
     let effects = bench.fill(&order(1, 0, 1));
     assert_eq!(effects[1], Effect::Returned(Report::full_fill(&order(1, 0, 1))));
     assert_eq!(bench.position(1), (0, -7));
-}
-
-#[test]
-fn a_refused_order_is_reported_and_never_dispatched() {
-    let mut bench = bench(8);
-    let effects = bench.send(&order(0, 0, 9));
-    let report = Report::rejected(&order(0, 0, 9), Reject::UnknownVenue);
-    assert_eq!(report.status, OrderStatus::Rejected);
-    assert!(effects.contains(&Effect::Returned(report)));
-    assert_eq!(points(&effects), [Point::OrchRecvSubmit, Point::Rejected]);
-    assert_eq!(bench.position(0).0, 0);
-}
-
-#[test]
-fn owner_is_sender_not_claimed_id() {
-    let mut bench = bench(8);
-    bench.apply(Input::Order { from: Some(0), message: order(1, 0, 0).to_message() });
-    bench.apply(Input::Order { from: Some(0), message: [u64::MAX; 7] });
-    assert_eq!(bench.core.counts.faults, 2);
-    assert_eq!((sent(&bench.out, 0), points(&bench.out)), (Vec::new(), Vec::new()));
-}
-
-#[test]
-fn intermediate_report_is_counted_and_settles_nothing() {
-    let mut bench = bench(8);
-    bench.send(&order(0, 0, 0));
-    for number in 0..3 {
-        let part = Report { number, filled: 1, is_last: false, ..Report::full_fill(&order(0, 0, 0)) };
-        bench.apply(Input::Report { gateway: Some(0), message: part.to_message() });
-    }
-    assert_eq!((bench.core.counts.reports, bench.core.counts.settled), (3, 0));
-    assert_eq!(bench.position(0), (1, -3));
 }
 
 /// A queued order that is recalled leaves nothing open, also if a replace of it was queued after

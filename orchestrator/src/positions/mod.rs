@@ -25,7 +25,6 @@ pub struct Positions {
     pub(crate) strategies: Box<[Requests]>,
 }
 
-/// The number of orders, replaces and cancels of a strategy that are not settled.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
     /// Open requests of the running incarnation, cancels included.
@@ -64,7 +63,6 @@ impl Positions {
         }
     }
 
-    /// Returns the open orders of each strategy, for a snapshot.
     pub(crate) fn open_orders(&self) -> Vec<SavedOrders> {
         self.strategies.iter().map(|of| of.orders.save()).collect()
     }
@@ -100,8 +98,6 @@ impl Positions {
         self.strategies[strategy].count
     }
 
-    /// Returns the number of orders, replaces and cancels of all running incarnations that are not
-    /// settled.
     pub(crate) fn requests(&self) -> u64 {
         self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
     }
@@ -124,7 +120,6 @@ impl Positions {
         self.strategies[usize::from(id.strategy())].orders.prefetch(id);
     }
 
-    /// Prefetches the positions of a strategy, at most `lines` cache lines of each kind.
     pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
         prefetch_lines(&self.strategies[strategy], lines);
         prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
@@ -167,7 +162,6 @@ impl Positions {
         change
     }
 
-    /// Returns a strategy's orders, replaces and cancels that are open at a venue.
     pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
         let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
@@ -234,7 +228,6 @@ impl Positions {
         }
     }
 
-    /// Changes an open order. Returns `None` if it is not open.
     #[inline]
     fn change(
         &mut self,

@@ -3,7 +3,6 @@
 use protocol::wire::{OrderId, Side};
 use serde::{Deserialize, Serialize};
 
-/// The kind of an open request: new order, replace or cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Order(Side),
@@ -27,14 +26,12 @@ pub struct OpenOrder {
     pub(crate) venue: u16,
     pub(crate) replaces: u16,
     pub(crate) kind: Kind,
-    /// A kill switch cancels the order.
     pub(crate) is_killed: bool,
 }
 
 const _: () = assert!(size_of::<OpenOrder>() == 32);
 
 impl OpenOrder {
-    /// The value of a slot without an open order.
     pub(super) const FREE: Self =
         Self { key: u64::MAX, ..Self::new(OrderId::from_word(0), Kind::Other, 0, 0, 0) };
 

@@ -36,13 +36,10 @@ impl Slots {
         std::mem::replace(&mut self.orders[index], OpenOrder::FREE)
     }
 
-    /// Iterates over all open orders in the slots.
     pub(super) fn all(&self) -> impl Iterator<Item = OpenOrder> {
         indexes(&self.taken).map(|index| self.orders[index])
     }
 
-    /// Marks the open orders that a kill switch concerns: those for which `is_meant(venue,
-    /// instrument)`. Returns how many.
     pub(super) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = 0;
         for index in indexes(&self.taken) {
@@ -56,7 +53,6 @@ impl Slots {
     }
 }
 
-/// The indexes of all bits that are set, upwards.
 fn indexes(words: &[u64]) -> impl Iterator<Item = usize> {
     (0..).step_by(64).zip(words).flat_map(|(first, word)| {
         let mut left = *word;

@@ -10,18 +10,19 @@ struct AtVenue {
     side: Side,
     instrument: u16,
     leaves: u64,
-    cumulative: u64,
-    reports: u8,
 }
 
-/// A step: which order or request, and what happens to it.
 type Step = (u8, u64, i64, u8);
 
-/// Settles reports in one way or another.
 type Settle = fn(&mut Positions, &Report);
 
 fn settle(positions: &mut Positions, report: &Report) {
     positions.settle(report, true).unwrap();
+}
+
+fn open_at(venue: &BTreeMap<u64, AtVenue>, side: Side, instrument: u16) -> u64 {
+    let is_of = |order: &&AtVenue| (order.side, order.instrument) == (side, instrument);
+    venue.values().filter(is_of).map(|order| order.leaves).sum()
 }
 
 /// A venue and a strategy that send each other the messages of `steps`; what the positions should
@@ -36,35 +37,22 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
         let instrument = u16::from(pick % 3 == 0);
         let open = venue.keys().nth(usize::from(*pick) % venue.len().max(1)).copied();
         let base = Order { side, instrument, price: *price, quantity: *quantity, ..Order::new(id, 0) };
-        let report = |id: u64, status, order: &AtVenue, filled, is_last| Report {
-            id: OrderId::new(0, 0, id),
-            venue: 0,
-            instrument: order.instrument,
-            status,
-            reason: 0,
-            side: order.side,
-            price: *price,
-            filled,
-            leaves: if is_last { 0 } else { order.leaves },
-            cumulative: order.cumulative,
-            number: order.reports,
-            is_last,
+        let report = |sequence: u64, status, order: &AtVenue, filled, is_last| {
+            let AtVenue { instrument, side, .. } = *order;
+            let sent = Order { id: OrderId::new(0, 0, sequence), instrument, side, ..base };
+            let leaves = if is_last { 0 } else { order.leaves };
+            Report { status, filled, leaves, is_last, ..Report::full_fill(&sent) }
         };
         match (what % 5, open) {
             (0, _) | (_, None) => {
                 positions.send(&base);
-                venue.insert(
-                    sequence,
-                    AtVenue { side, instrument, leaves: *quantity, cumulative: 0, reports: 0 },
-                );
+                venue.insert(sequence, AtVenue { side, instrument, leaves: *quantity });
             }
             // A fill, of a part or of all.
             (1, Some(target)) => {
                 let order = venue.get_mut(&target).unwrap();
                 let filled = (*quantity).min(order.leaves);
                 order.leaves -= filled;
-                order.cumulative += filled;
-                order.reports += 1;
                 let is_last = order.leaves == 0;
                 let status = if is_last { OrderStatus::Filled } else { OrderStatus::PartiallyFilled };
                 settle(&mut positions, &report(target, status, order, filled, is_last));
@@ -87,12 +75,8 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
                 positions.send(&Order { operation: replace, target, instrument: order.instrument, ..base });
                 let account = positions.account(0, order.instrument);
                 let open = if order.side == Side::Buy { account.open_buy } else { account.open_sell };
-                let known: u64 = venue
-                    .values()
-                    .filter(|o| (o.side, o.instrument) == (order.side, order.instrument))
-                    .map(|o| o.leaves)
-                    .sum();
-                let worst = known + quantity.saturating_sub(order.leaves);
+                let worst =
+                    open_at(&venue, order.side, order.instrument) + quantity.saturating_sub(order.leaves);
                 if open != worst.cast_signed() {
                     return Err(format!("{open} open while a replace is on its way, {worst} could be"));
                 }
@@ -113,12 +97,10 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
     }
     for instrument in 0..2 {
         let account = positions.account(0, instrument);
-        let of = |side| -> u64 {
-            venue.values().filter(|o| (o.side, o.instrument) == (side, instrument)).map(|o| o.leaves).sum()
-        };
-        let open = (of(Side::Buy).cast_signed(), of(Side::Sell).cast_signed());
-        if (account.open_buy, account.open_sell) != open {
-            return Err(format!("open {:?}, and should be {open:?}", (account.open_buy, account.open_sell)));
+        let open = [Side::Buy, Side::Sell].map(|side| open_at(&venue, side, instrument).cast_signed());
+        let found = [account.open_buy, account.open_sell];
+        if found != open {
+            return Err(format!("open {found:?}, and should be {open:?}"));
         }
         let mine = || fills.iter().filter(|(of, ..)| *of == instrument);
         let net: i128 = mine().map(|(_, quantity, _)| quantity).sum();
@@ -155,7 +137,7 @@ fn forgotten_partial_fill_or_remainder_is_detected() {
     const REMAINDER: u8 = OrderStatus::Cancelled as u8;
     assert_eq!(trade(&PARTIAL, settle), Ok(()));
     assert!(trade(&PARTIAL, forgets::<PARTIAL_FILL>).unwrap_err().contains("should 50"));
-    assert!(trade(&PARTIAL, forgets::<REMAINDER>).unwrap_err().contains("open (50, 0)"));
+    assert!(trade(&PARTIAL, forgets::<REMAINDER>).unwrap_err().contains("open [50, 0]"));
 }
 
 #[test]
@@ -165,26 +147,10 @@ fn dead_strategys_order_is_open_until_venue_reports() {
     positions.send(&order);
     positions.reopen(0);
     assert_eq!((positions.open(0), positions.account(0, 0).long()), (0, 10));
-    let cancelled = Report {
-        id: order.id,
-        venue: 0,
-        instrument: 0,
-        status: OrderStatus::Cancelled,
-        reason: 0,
-        side: Side::Buy,
-        price: 5,
-        filled: 4,
-        leaves: 0,
-        cumulative: 4,
-        number: 0,
-        is_last: true,
-    };
+    let cancelled = Report { status: OrderStatus::Cancelled, filled: 4, ..Report::full_fill(&order) };
     let change = positions.settle(&cancelled, false).unwrap();
     assert_eq!((change.long, change.short, change.filled), (-6, 4, 4));
     assert_eq!((positions.account(0, 0).long(), positions.account(0, 0).net), (4, 4));
-    assert_eq!(
-        positions.settle(&Report { instrument: 1, ..cancelled }, true),
-        None,
-        "there is no such instrument"
-    );
+    let foreign = Report { instrument: 1, ..cancelled };
+    assert_eq!(positions.settle(&foreign, true), None, "there is no such instrument");
 }

@@ -67,8 +67,8 @@ impl Exposures {
         }
     }
 
-    /// Sets the value that reaches no limit, nor a quantity above [`MOST`]: no value is below its
-    /// quantity.
+    /// Sets the value that reaches no limit, nor a quantity above [`MAX_VALUE`]: no value is below
+    /// its quantity.
     #[cold]
     #[inline(never)]
     fn set_allowance(&mut self) {
@@ -202,7 +202,6 @@ impl Exposures {
 }
 
 impl Risk {
-    /// Recomputes the profit of every strategy after a limit was set.
     pub(super) fn recompute_profits(&mut self, positions: &Positions) {
         for (strategy, row) in self.strategies.iter_mut().enumerate() {
             let of = |(instrument, traded): (u16, &super::Listing)| match traded.reference {

@@ -13,7 +13,6 @@ use thiserror::Error;
 /// One cent as price times quantity, in 1e-8 units.
 const CENT: u128 = 100_000_000;
 
-/// Default window of rejections in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// The error that a limit cannot be set.
@@ -103,7 +102,6 @@ impl RateLimit {
     }
 }
 
-/// The limits of a strategy in all instruments.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
@@ -189,10 +187,8 @@ impl Risk {
         }
     }
 
-    /// Sets a risk limit for a scope. Open orders and positions stay, and count.
-    ///
-    /// # Errors
-    /// If the setting is invalid; nothing is changed.
+    /// Sets a risk limit for a scope; an invalid setting changes nothing. Open orders and positions
+    /// stay, and count.
     pub fn set(&mut self, setting: &LimitSetting, positions: &Positions) -> Result<(), SettingError> {
         setting.check()?;
         let LimitSetting { scope, control, value } = *setting;

@@ -88,16 +88,12 @@ pub struct Risk {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RiskPlan {
     venues: usize,
-    /// Maximum number of open orders of each strategy.
     max_open: u64,
     ns_per_tick: f64,
 }
 
 impl Risk {
     /// Creates the risk controls of a run from its settings.
-    ///
-    /// # Errors
-    /// The first invalid setting.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let anything = [Instrument::default()];
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
@@ -140,11 +136,9 @@ impl Risk {
         prefetch_lines(&*self.traded, lines);
     }
 
-    /// Checks an order against all risk controls at `now`, in ticks since the start. An order that
-    /// passes takes a token from each bucket and is remembered for the duplicate check.
-    ///
-    /// # Errors
-    /// The first control that the order violates.
+    /// Checks an order against all risk controls at `now`, in ticks since the start. Returns the
+    /// first that it violates. An order that passes takes a token from each bucket and is
+    /// remembered for the duplicate check.
     #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
@@ -258,7 +252,6 @@ fn checked_price(order: &Order) -> i64 {
     }
 }
 
-/// Takes a token from the strategy's bucket, if it has one.
 #[inline(always)]
 const fn take_token(row: &mut StrategyRow, now: u64) -> Result<(), Reject> {
     if !row.messages.bucket.has_token(now) {

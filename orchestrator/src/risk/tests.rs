@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::limits::{OFF, RiskControl};
-use protocol::wire::{OrderId, OrderStatus, OrderTerms, Report};
+use protocol::wire::{OrderId, OrderTerms, Report};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
 struct RiskBench {
@@ -19,21 +19,15 @@ const LOT: u64 = 100_000_000;
 
 fn bench(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> RiskBench {
     let instrument = Instrument { reference_price: 1_000, ..Instrument::default() };
-    let settings: Vec<LimitSetting> = limits
-        .iter()
-        .map(|(scope, control, value)| LimitSetting { scope: *scope, control: *control, value: *value })
-        .collect();
+    let setting = |&(scope, control, value): &_| LimitSetting { scope, control, value };
+    let settings: Vec<LimitSetting> = limits.iter().map(setting).collect();
     let setup = RiskSetup {
         instruments: &[instrument.clone(), instrument],
         limits: &settings,
         ..RiskSetup::open_orders(strategies, 2, 100)
     };
-    RiskBench {
-        risk: Risk::new(&setup).unwrap(),
-        positions: Positions::new(strategies, 2, 100),
-        now: 0,
-        sequence: 0,
-    }
+    let (risk, positions) = (Risk::new(&setup).unwrap(), Positions::new(strategies, 2, 100));
+    RiskBench { risk, positions, now: 0, sequence: 0 }
 }
 
 impl RiskBench {
@@ -47,7 +41,6 @@ impl RiskBench {
         self.risk.check(order, &self.positions, self.now)
     }
 
-    /// Checks an order and sends one that passes.
     fn send(&mut self, order: &Order) -> Result<(), Reject> {
         self.check(order)?;
         let change = self.positions.send(order);
@@ -56,20 +49,7 @@ impl RiskBench {
     }
 
     fn fill(&mut self, order: &Order, filled: u64, price: i64) -> Option<usize> {
-        let report = Report {
-            id: order.id,
-            venue: 0,
-            instrument: order.instrument,
-            status: OrderStatus::Filled,
-            reason: 0,
-            side: order.side,
-            price,
-            filled,
-            leaves: 0,
-            cumulative: filled,
-            number: 0,
-            is_last: true,
-        };
+        let report = Report { filled, price, ..Report::full_fill(order) };
         let change = self.positions.settle(&report, true).unwrap();
         self.risk.book(order.id.strategy().into(), &change, price, &self.positions)
     }
@@ -79,7 +59,6 @@ impl RiskBench {
     }
 }
 
-/// Returns the result of checking one order of a single strategy.
 fn one(limits: &[(Scope, RiskControl, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
     let mut desk = bench(1, limits);
     let order = desk.order(0, side, quantity, price);
@@ -200,18 +179,15 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     let mut fast = bench(3, &rate);
     let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
-    assert_eq!(
-        fast.check(&Order { operation: Operation::Cancel, ..order }),
-        Ok(()),
-        "a cancel always passes"
-    );
+    let cancel = Order { operation: Operation::Cancel, ..order };
+    assert_eq!(fast.check(&cancel), Ok(()), "a cancel always passes");
     assert_eq!(fast.check(&other), Ok(()));
     fast.now = 1_000_000;
     assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
 
     let mut few = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
     assert_eq!(few.send(&order), Ok(()));
-    assert_eq!(few.check(&Order { operation: Operation::Cancel, ..order }), Err(Reject::TooManyOpen));
+    assert_eq!(few.check(&cancel), Err(Reject::TooManyOpen));
     few.set(Scope::All, RiskControl::MaxOpenOrders, OFF);
     assert_eq!(few.check(&order), Ok(()));
 }
@@ -273,29 +249,14 @@ fn a_loss_kills_and_not_a_cent_before() {
 
 #[test]
 fn rejections_and_floods_have_a_boundary() {
-    let mut row = bench(
-        1,
-        &[(Scope::All, RiskControl::MaxRejections, 2), (Scope::All, RiskControl::RejectionWindow, 100)],
-    );
+    let limits = [(RiskControl::MaxRejections, 2), (RiskControl::RejectionWindow, 100)];
+    let mut row = bench(1, &limits.map(|(control, value)| (Scope::All, control, value)));
     let results: Vec<bool> =
         [0, 50, 100, 201, 202, 203].map(|now| row.risk.count_rejection(0, now).is_some()).into();
     assert_eq!(results, [false, false, true, false, false, true]);
     let mut fast = bench(1, &[(Scope::All, RiskControl::KillMessageRate, 20)]);
     let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(0, 5).is_some()).collect();
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
-}
-
-#[test]
-fn settings_that_name_nothing_are_refused_and_change_nothing() {
-    let mut desk = bench(1, &[]);
-    let mut set =
-        |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
-    assert_eq!(
-        set(Scope::Strategy(1), RiskControl::MaxLoss, 1),
-        Err(SettingError::NoSuch(Scope::Strategy(1)))
-    );
-    assert!(matches!(set(Scope::Venue(0), RiskControl::MaxLoss, 1), Err(SettingError::Limit(_))));
-    assert_eq!(desk.risk.set_switch(Scope::Venue(2), true, &desk.positions), None);
 }
 
 #[derive(Clone, Debug)]
@@ -305,16 +266,40 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let send = (0u16..3, 0u16..2, any::<bool>(), 1u64..1_000);
+    let fill = (any::<usize>(), 0u64..1_000, 1i64..2_000);
     prop_oneof![
-        (0u16..3, 0u16..2, any::<bool>(), 1u64..1_000).prop_map(
-            |(strategy, instrument, is_buy, quantity)| Step::Send { strategy, instrument, is_buy, quantity }
-        ),
-        (any::<usize>(), 0u64..1_000, 1i64..2_000).prop_map(|(pick, part, price)| Step::Fill {
-            pick,
-            part,
-            price
+        send.prop_map(|(strategy, instrument, is_buy, quantity)| {
+            Step::Send { strategy, instrument, is_buy, quantity }
         }),
+        fill.prop_map(|(pick, part, price)| Step::Fill { pick, part, price }),
     ]
+}
+
+/// Sends and fills orders, quantities in `unit`, and passes each new order to `send`. Returns the
+/// first error.
+fn trade(
+    desk: &mut RiskBench,
+    steps: &[Step],
+    unit: u64,
+    send: impl Fn(&mut RiskBench, &Order) -> Result<bool, TestCaseError>,
+) -> Result<(), TestCaseError> {
+    let mut open: Vec<Order> = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Send { strategy, instrument, is_buy, quantity } => {
+                let side = if is_buy { Side::Buy } else { Side::Sell };
+                let order = Order { instrument, ..desk.order(strategy, side, quantity * unit, 1_000) };
+                open.extend(send(desk, &order)?.then_some(order));
+            }
+            Step::Fill { pick, part, price } if !open.is_empty() => {
+                let order = open.swap_remove(pick % open.len());
+                desk.fill(&order, (part * unit).min(order.quantity), price);
+            }
+            Step::Fill { .. } => {}
+        }
+    }
+    Ok(())
 }
 
 proptest! {
@@ -324,22 +309,7 @@ proptest! {
     fn exposures_and_profits_match_sums_of_accounts(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 1 << 60), (Scope::All, RiskControl::MaxLoss, 1 << 60)];
         let mut desk = bench(3, &limits);
-        let mut open = Vec::new();
-        for step in steps {
-            match step {
-                Step::Send { strategy, instrument, is_buy, quantity } => {
-                    let side = if is_buy { Side::Buy } else { Side::Sell };
-                    let order = Order { instrument, ..desk.order(strategy, side, quantity, 1_000) };
-                    prop_assert_eq!(desk.send(&order), Ok(()));
-                    open.push(order);
-                }
-                Step::Fill { pick, part, price } if !open.is_empty() => {
-                    let order: Order = open.swap_remove(pick % open.len());
-                    desk.fill(&order, part.min(order.quantity), price);
-                }
-                Step::Fill { .. } => {}
-            }
-        }
+        trade(&mut desk, &steps, 1, |desk, order| Ok(desk.send(order).is_ok()))?;
         let profits = |desk: &RiskBench| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
         let (exposures, before) = (desk.risk.exposures.sums(), profits(&desk));
         // Setting a limit recomputes the sums.
@@ -349,30 +319,19 @@ proptest! {
         prop_assert_eq!(profits(&desk), before);
     }
 
-    /// The short way never lets through what the exact one refuses, nor the other way round.
+    /// The allowance never accepts what the exact check refuses, nor the reverse.
     #[test]
     fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::All, RiskControl::NetExposure, 1)];
         let mut desk = bench(3, &limits);
-        let mut open = Vec::new();
-        for step in steps {
-            match step {
-                Step::Send { strategy, instrument, is_buy, quantity } => {
-                    let side = if is_buy { Side::Buy } else { Side::Sell };
-                    let order = Order { instrument, ..desk.order(strategy, side, quantity * 100, 1_000) };
-                    let (more, reference) = (order.quantity.cast_signed(), desk.risk.traded[usize::from(instrument)].reference);
-                    let exposures = &mut desk.risk.exposures;
-                    let exact = exposures.check_exactly(instrument, is_buy, more, reference);
-                    prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
-                    prop_assert_eq!(desk.send(&order), exact);
-                    open.extend(exact.is_ok().then_some(order));
-                }
-                Step::Fill { pick, part, price } if !open.is_empty() => {
-                    let order: Order = open.swap_remove(pick % open.len());
-                    desk.fill(&order, (part * 100).min(order.quantity), price);
-                }
-                Step::Fill { .. } => {}
-            }
-        }
+        trade(&mut desk, &steps, 100, |desk, order| {
+            let (more, instrument) = (order.quantity.cast_signed(), order.instrument);
+            let reference = desk.risk.traded[usize::from(instrument)].reference;
+            let (exposures, is_buy) = (&mut desk.risk.exposures, order.side == Side::Buy);
+            let exact = exposures.check_exactly(instrument, is_buy, more, reference);
+            prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
+            prop_assert_eq!(desk.send(order), exact);
+            Ok(exact.is_ok())
+        })?;
     }
 }

@@ -1,10 +1,7 @@
 //! Messages that wait for room in their gateway's inbox.
 
-use super::incidents::{death, supervised};
 use super::*;
 use proptest::prelude::*;
-use protocol::kill::Scope;
-use protocol::wire::{CancelScope, Instruction};
 
 impl Bench {
     /// Up to `max` orders that a gateway takes from its inbox.
@@ -32,7 +29,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
         for n in 0..orders {
             let strategy = n % 2;
             let order = order(strategy as u16, next[strategy], venue as u16);
-            bench.send(&order, strategy);
+            bench.send(&order);
             next[strategy] += 1;
             sent[venue].push(order.id);
             // One at a time, so that the order in which they are taken is known.
@@ -83,53 +80,21 @@ fn overtaking_in_queue_is_found() {
 #[test]
 fn queued_orders_of_dead_strategy_are_recalled() {
     let (mut bench, launching, repairs) = supervised(2);
-    for n in 0..4 {
-        bench.send(&order(0, n, 0), 0);
+    for sent in (0..4).map(|n| order(0, n, 0)).chain([order(1, 0, 0)]) {
+        bench.send(&sent);
         bench.cycle();
     }
-    bench.send(&order(1, 0, 0), 1);
-    bench.cycle();
     assert_eq!(bench.queued(), 3);
     launching.fence(0, 0, &death());
     bench.cycle();
-    let mut orders = Vec::new();
-    let mut cancels = 0;
+    let mut taken = Vec::new();
     for _ in 0..8 {
-        while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
-            match Instruction::from_message(message).unwrap() {
-                Instruction::Order(order) => orders.push(order.id),
-                Instruction::CancelAll(_) => cancels += 1,
-            }
-        }
+        taken.extend(bench.take_all(0));
         bench.cycle();
     }
-    assert_eq!(cancels, 1);
-    let ids: Vec<(u16, u64)> = orders.iter().map(|id| (id.strategy(), id.sequence())).collect();
-    assert_eq!(ids, [(0, 0), (0, 1), (1, 0)]);
+    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)));
+    let orders = [order(0, 0, 0), order(0, 1, 0), order(1, 0, 0)].map(Instruction::Order);
+    assert_eq!(taken, [&orders[..], &[cancel]].concat());
     assert_eq!((repairs.strategy_repair(0).refused, repairs.strategy_repair(0).repaired), (2, Some(0)));
     assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
-}
-
-#[test]
-fn kill_recalls_queued_orders_in_same_cycle() {
-    let (mut bench, operator, _) = super::kills::commanded(2);
-    for n in 0..4 {
-        bench.send(&order(0, n, 0), 0);
-        bench.send(&order(1, n, 0), 1);
-        bench.cycle();
-    }
-    assert_eq!(bench.queued(), 6);
-    operator.append(protocol::commands::Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
-    bench.cycle();
-    let reports = bench.reports(1);
-    assert!(reports.len() >= 2 && reports.iter().all(|report| report.reason == Reject::Killed as u8));
-    let others = (0..8).flat_map(|_| {
-        bench.cycle();
-        std::iter::from_fn(|| bench.inboxes[0].try_pop().unwrap()).collect::<Vec<_>>()
-    });
-    let later: Vec<Instruction> =
-        others.map(|message| Instruction::from_message(message).unwrap()).skip(2).collect();
-    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
-    let expected: Vec<Instruction> = (1..4).map(|n| Instruction::Order(order(0, n, 0))).collect();
-    assert_eq!(later, [expected, vec![cancel]].concat(), "the other one's orders wait on");
 }

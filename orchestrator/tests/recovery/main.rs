@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use system::clock::CrashClock;
-use world::{Nobody, PeerHandles, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, reset, time};
+use world::{PeerHandles, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, consumers, reset, time};
 
 /// What a step of the test does.
 #[derive(Clone, Copy, Debug)]
@@ -42,20 +42,9 @@ enum Act {
     Answer(usize),
 }
 
-/// Performs the acts, while the orchestrator crashes after given numbers of clock reads; how often
-/// it died, or what was wrong.
-fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) -> Result<usize, String> {
-    play_in(World::new(), acts, deaths, durability, how)
-}
-
-/// The same in that world.
-fn play_in(
-    world: World,
-    acts: &[Act],
-    deaths: &[u64],
-    durability: Durability,
-    how: Successor,
-) -> Result<usize, String> {
+/// Performs the acts, while the orchestrator crashes after given numbers of clock reads. Returns
+/// how often it crashed, or what was wrong.
+fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<usize, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut venues: Vec<Venue> = (0..VENUES).map(|_| Venue::default()).collect();
     let mut traders: Vec<Trader> = (0..STRATEGIES as u16).map(|index| Trader::new(index, 0)).collect();
@@ -63,8 +52,7 @@ fn play_in(
     let mut lives = deaths.iter().copied();
     let reads = Rc::new(Cell::new(0));
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
-    let (mut agent, _) =
-        world.orchestrator(folder.path(), durability, &venues, (Successor::Careful, None))?;
+    let (mut agent, _) = world.orchestrator(folder.path(), &venues, (Successor::Careful, None))?;
     let (mut died, mut idle, mut turns) = (0, 0, 0);
     let mut acts = acts.iter();
     while idle < 5 {
@@ -72,7 +60,7 @@ fn play_in(
         if turns > 20_000 {
             return Err("it does not come to an end".into());
         }
-        if turns > 2_000 && durability != Durability::Process {
+        if turns > 2_000 && world.durability != Durability::Process {
             // The disk, and the thread that waits for it, have their time.
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -83,11 +71,9 @@ fn play_in(
             Some(Act::Die(strategy)) => {
                 let trader = &mut traders[*strategy];
                 trader.is_dead = true;
-                world.launching.fence(
-                    trader.index,
-                    trader.epoch,
-                    &ProofOfDeath::from_simulated(Box::new(Nobody)),
-                );
+                let no_agents: Vec<Orchestrator<Mux>> = Vec::new();
+                let death = ProofOfDeath::from_simulated::<CrashClock>(Box::new(no_agents));
+                world.launching.fence(trader.index, trader.epoch, &death);
             }
             Some(Act::Answer(venue)) => ends.answer(&mut venues[*venue], *venue, false),
             None => (0..VENUES).for_each(|venue| ends.answer(&mut venues[venue], venue, true)),
@@ -97,17 +83,15 @@ fn play_in(
         if let Some(why) = Agent::<CrashClock>::failure(&agent) {
             return Err(why.into());
         }
-        let is_idle =
-            work.as_ref().is_ok_and(|work| *work == 0) && traders.iter().all(|trader| !trader.is_dead);
+        let is_idle = matches!(work, Ok(0)) && traders.iter().all(|trader| !trader.is_dead);
         spare.turn(&world, folder.path(), &venues);
         idle = if is_idle && act.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
             died += 1;
             drop(agent);
-            let (next, first) =
-                world.orchestrator(folder.path(), durability, &venues, (how, spare.take()))?;
+            let (next, first) = world.orchestrator(folder.path(), &venues, (how, spare.take()))?;
             agent = next;
-            ends.inboxes = PeerHandles::new_inboxes(&world);
+            ends.inboxes = consumers(&world.inboxes);
             for (venue, message) in venues.iter_mut().zip(first) {
                 message.into_iter().for_each(|message| venue.take(message));
             }
@@ -134,13 +118,12 @@ fn play_in(
     let sealed = seal(&agent, &world.log);
     drop(agent);
     check(&world, &venues, &traders)?;
-    // Who has nothing but the journal, in a world in which all has gone through.
-    let last = (Successor::Careful, None);
-    let (told, _) = world.orchestrator(folder.path(), Durability::Process, &venues, last)?;
-    if seal(&told, &Region::heap(LOG_OFFSET + (1 << 12)).words()) != sealed {
+    // A successor that has nothing but the journal, in a world in which all has gone through.
+    let (last, _) = world.orchestrator(folder.path(), &venues, (Successor::Careful, None))?;
+    if seal(&last, &Region::heap(LOG_OFFSET + (1 << 12)).words()) != sealed {
         return Err("positions and checksums are not those of the journal".into());
     }
-    drop(told);
+    drop(last);
     if how >= Successor::HasSnapshots && spare.snapshots == 0 && acts.len() > 100 {
         return Err("no snapshot was written".into());
     }
@@ -148,7 +131,7 @@ fn play_in(
     Ok(died)
 }
 
-/// One duty cycle; how much it did, with what it still has to do.
+/// Runs one duty cycle. Returns its work, with what is still to do.
 fn turn(agent: &mut Orchestrator<Mux, Writer>, world: &World, clock: CrashClock, now: u64) -> usize {
     let mut cycle = Cycle { clock, now, time: time(), draining: false, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
@@ -163,7 +146,6 @@ fn records(log: &AtomicWords, from: usize) -> Vec<Record> {
     words.map_while(record).collect()
 }
 
-/// What it seals: positions and checksums.
 fn seal(agent: &Orchestrator<Mux, Writer>, log: &AtomicWords) -> Vec<Record> {
     let before = records(log, 0).len();
     Agent::<CrashClock>::seal(agent, &mut StampLog::new(log));
@@ -198,18 +180,15 @@ fn check(world: &World, venues: &[Venue], traders: &[Trader]) -> Result<(), Stri
             if was_there != (report.status == OrderStatus::Filled) {
                 return Err(format!("order {id:?} is {:?}, at its venue: {was_there}", report.status));
             }
-            let expected = [
+            let is_stamped = |point| stamps.contains(&(point, id, 0));
+            for (point, is_there) in [
                 (Point::OrchRecvSubmit, true),
-                (
-                    Point::OrchDispatch,
-                    was_there || is_recalled && stamps.contains(&(Point::OrchDispatch, id, 0)),
-                ),
+                (Point::OrchDispatch, was_there || is_recalled && is_stamped(Point::OrchDispatch)),
                 (Point::OrchRecvCompletion, was_there),
                 (Point::Rejected, !was_there),
                 (Point::OrchReturn, true),
-            ];
-            for (point, is_there) in expected {
-                if stamps.contains(&(point, id, 0)) != is_there {
+            ] {
+                if is_stamped(point) != is_there {
                     return Err(format!("{point:?} of order {id:?}: not {is_there}"));
                 }
             }
@@ -238,11 +217,11 @@ proptest! {
         deaths in prop::collection::vec(1u64..60, 0..8),
         how in prop::sample::select(&CAREFUL),
     ) {
-        prop_assert_eq!(play(&acts, &deaths, Durability::Process, how).map(drop), Ok(()));
+        prop_assert_eq!(play(World::new(), &acts, &deaths, how).map(drop), Ok(()));
     }
 }
 
-/// Those who are right.
+/// The successors without a defect.
 const CAREFUL: [Successor; 4] =
     [Successor::Careful, Successor::HasSnapshots, Successor::HasDamagedSnapshot, Successor::Follows];
 
@@ -265,7 +244,7 @@ fn crash_at_any_clock_read_is_recovered() {
             5 => Successor::HasSnapshots,
             _ => Successor::Careful,
         };
-        assert_eq!(play(&acts, &[dies_at], Durability::Process, how), Ok(1), "{dies_at}");
+        assert_eq!(play(World::new(), &acts, &[dies_at], how), Ok(1), "{dies_at}");
     }
 }
 
@@ -273,7 +252,7 @@ fn crash_at_any_clock_read_is_recovered() {
 fn forgetful_successor_is_detected() {
     let (acts, deaths) = load();
     for how in CAREFUL {
-        assert_eq!(play(&acts, &deaths, Durability::Process, how), Ok(deaths.len()), "{how:?}");
+        assert_eq!(play(World::new(), &acts, &deaths, how), Ok(deaths.len()), "{how:?}");
     }
     for how in [
         Successor::SendsAgain,
@@ -284,33 +263,33 @@ fn forgetful_successor_is_detected() {
         Successor::ForgetsWhatItGave,
     ] {
         // One after the other: each death would mend what the last successor forgot.
-        let found = (1..200).find_map(|dies_at| play(&acts, &[dies_at], Durability::Process, how).err());
+        let found = (1..200).find_map(|dies_at| play(World::new(), &acts, &[dies_at], how).err());
         assert!(found.is_some(), "{how:?}");
     }
 }
 
-/// With reports that wait for the disk the same comes out.
+const GROUP: Durability = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
+
 #[test]
-fn a_group_says_the_same() {
+fn group_commit_recovers_as_well() {
     let (acts, deaths) = load();
-    let group = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
-    assert_eq!(play(&acts, &deaths[..12], group, Successor::Careful), Ok(12));
+    let world = World { durability: GROUP, ..World::new() };
+    assert_eq!(play(world, &acts, &deaths[..12], Successor::Careful), Ok(12));
 }
 
 /// The engine stops for good and reports why; without a refusal it continues as always.
 #[test]
 fn failed_sync_stops_engine_with_reason() {
     let (acts, _) = load();
-    let group = Durability::GroupCommit { records: 8, within: Duration::from_micros(100) };
-    for (durability, takes) in [(group, 0), (Durability::EveryRecord, 0), (Durability::EveryRecord, 40)] {
+    for (durability, takes) in [(GROUP, 0), (Durability::EveryRecord, 0), (Durability::EveryRecord, 40)] {
         let disk = Arc::new(FailingDisk::after(takes));
-        let world = World { disk: disk.clone(), ..World::new() };
-        let why = play_in(world, &acts, &[], durability, Successor::Careful).unwrap_err();
+        let world = World { disk: disk.clone(), durability, ..World::new() };
+        let why = play(world, &acts, &[], Successor::Careful).unwrap_err();
         for part in ["its journal fails", "fdatasync", "log-00000001"] {
             assert!(why.contains(part), "{why}");
         }
         assert_eq!(disk.attempts(), takes + 1, "never tried again");
     }
-    let disk = Arc::new(FailingDisk::after(u64::MAX));
-    assert_eq!(play_in(World { disk, ..World::new() }, &acts, &[], group, Successor::Careful), Ok(0));
+    let world = World { disk: Arc::new(FailingDisk::after(u64::MAX)), durability: GROUP, ..World::new() };
+    assert_eq!(play(world, &acts, &[], Successor::Careful), Ok(0));
 }

@@ -3,7 +3,6 @@
 use journal::{Disk, Durability, JournalFollower, Options, Writer};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, OutputWatermarks, Outputs, Replica, Supervision};
-use protocol::agent::{Agent, Cycle};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
@@ -18,7 +17,7 @@ use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use system::clock::{Timebase, VirtualClock};
+use system::clock::Timebase;
 use system::work::TimedWork;
 
 pub const STRATEGIES: usize = 3;
@@ -28,15 +27,6 @@ pub const SLOTS: usize = 4;
 pub const MAX_OPEN: u64 = 12;
 /// Turns until a strategy is started again.
 pub const SLOW: u32 = 8;
-
-/// A strategy that has ended.
-pub struct Nobody;
-
-impl Agent<VirtualClock> for Nobody {
-    fn duty_cycle(&mut self, _: &mut Cycle<VirtualClock>) -> usize {
-        0
-    }
-}
 
 pub fn ring() -> AtomicWords {
     let words = Region::heap(spsc::ring_words(SLOTS, 7)).words();
@@ -53,19 +43,14 @@ pub fn reset(words: &AtomicWords) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub enum Successor {
     Careful,
-    /// Sends to the venues again what they have.
     SendsAgain,
-    /// Stamps again.
     StampsAgain,
-    /// Returns every report again.
     ReturnsAgain,
     /// Does not look which strategies are retired.
     KeepsTheDead,
-    /// Has lost its journal.
     HasNoJournal,
-    /// Goes on from a snapshot.
     HasSnapshots,
-    /// Finds the newest of them damaged.
+    /// The newest of its snapshots.
     HasDamagedSnapshot,
     /// Has followed its predecessor.
     Follows,
@@ -84,6 +69,7 @@ pub struct World {
     pub launching: ControlWriter,
     /// What its journal is on.
     pub disk: Arc<dyn Disk>,
+    pub durability: Durability,
 }
 
 pub const fn time() -> Timebase {
@@ -105,14 +91,13 @@ impl World {
             repairs: Region::heap(REPAIRS_WORDS).words(),
             launching: ControlWriter::new(Region::heap(PLAN + 8).words()),
             disk: Arc::new(journal::OsDisk),
+            durability: Durability::Process,
         }
     }
 
-    /// The orchestrator in this world.
     pub fn orchestrator(
         &self,
         folder: &Path,
-        durability: Durability,
         venues: &[Venue],
         (how, follower): (Successor, Option<JournalFollower<Replica>>),
     ) -> Result<Attached, String> {
@@ -124,9 +109,7 @@ impl World {
                 watermarks.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1))
             }
             Successor::StampsAgain => (watermarks.returns_stamped, watermarks.others_logged) = (0, 0),
-            Successor::ReturnsAgain => {
-                returns = self.returns.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect();
-            }
+            Successor::ReturnsAgain => returns = producers(&self.returns),
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
             Successor::HasDamagedSnapshot => damage_newest_snapshot(folder),
             _ => {}
@@ -139,7 +122,7 @@ impl World {
         let inboxes = inboxes.map(|ring| Sender::new(ring, None, 64)).collect();
         let path = |ring| Sender::bounded(ring, None, MAX_OPEN as usize);
         let outputs = Outputs::new(inboxes, returns.into_iter().map(path).collect(), TimedWork::new(0));
-        let disk = Arc::clone(&self.disk);
+        let (durability, disk) = (self.durability, Arc::clone(&self.disk));
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
         let (replica, reader) = match follower.map(JournalFollower::into_parts) {
             Some((replica, reader)) => (replica, Some(reader)),
@@ -152,8 +135,7 @@ impl World {
         if how == Successor::KeepsTheDead {
             recovered.retired.clear();
         }
-        let end = |words: &AtomicWords| spsc::Consumer::resume(words).unwrap();
-        let mux = |rings: &[AtomicWords]| Mux::new(rings.iter().map(end).collect());
+        let mux = |rings: &[AtomicWords]| Mux::new(consumers(rings));
         let orchestrator = successor.attach(mux(&self.submit), mux(&self.completion), &recovered);
         let orchestrator = orchestrator.map_err(|error| error.to_string())?;
         let supervision = Supervision::new(self.launching.control());
@@ -162,7 +144,7 @@ impl World {
         Ok((orchestrator.supervised(supervision, repairs, 1), first))
     }
 
-    /// What is left of what the orchestrator has given.
+    /// Returns the outputs of the orchestrator that rings and log show.
     pub fn watermarks(&self, venues: &[Venue]) -> OutputWatermarks {
         let published = |words: &AtomicWords| spsc::Producer::<7>::resume(words).unwrap().published();
         let mut watermarks = OutputWatermarks {
@@ -205,8 +187,7 @@ impl Venue {
         self.taken += 1;
         let Ok(Instruction::Order(order)) = Instruction::from_message(message) else { return };
         self.orders.push(order.id);
-        let report = Report::full_fill(&order);
-        self.answers.push_back(report.to_message());
+        self.answers.push_back(Report::full_fill(&order).to_message());
     }
 }
 
@@ -235,18 +216,23 @@ pub struct PeerHandles {
     pub completion: Vec<spsc::Producer>,
 }
 
+/// Attached where the last ones stopped.
+pub fn consumers(rings: &[AtomicWords]) -> Vec<spsc::Consumer> {
+    rings.iter().map(|words| spsc::Consumer::resume(words).unwrap()).collect()
+}
+
+fn producers(rings: &[AtomicWords]) -> Vec<spsc::Producer> {
+    rings.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect()
+}
+
 impl PeerHandles {
     pub fn new(world: &World) -> Self {
         Self {
-            submit: world.submit.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect(),
-            returns: world.returns.iter().map(|words| spsc::Consumer::attach(words).unwrap()).collect(),
-            inboxes: Self::new_inboxes(world),
-            completion: world.completion.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect(),
+            submit: producers(&world.submit),
+            returns: consumers(&world.returns),
+            inboxes: consumers(&world.inboxes),
+            completion: producers(&world.completion),
         }
-    }
-
-    pub fn new_inboxes(world: &World) -> Vec<spsc::Consumer> {
-        world.inboxes.iter().map(|words| spsc::Consumer::resume(words).unwrap()).collect()
     }
 
     pub fn reset(&mut self, world: &World, strategy: usize) {

@@ -65,15 +65,6 @@ mod tests {
     }
 
     #[test]
-    fn names_round_trip() {
-        for value in Arrivals::ALL {
-            assert_eq!(Arrivals::from_name(value.name()), Some(*value));
-            assert_eq!(value.to_string(), value.name());
-        }
-        assert_eq!(Arrivals::from_name("burst"), None);
-    }
-
-    #[test]
     fn uniform_fills_the_window_evenly() {
         let times = times(Arrivals::Uniform);
         let mut tenths = [0; 10];
@@ -103,11 +94,6 @@ mod tests {
         assert!(gaps[gaps.len() / 2] < 64_000);
         // An exponential would have its longest of 10,000 gaps near 9 means.
         assert!(gaps[gaps.len() - 1] > 2_000_000);
-    }
-
-    #[test]
-    fn stress_has_no_due_times() {
-        assert!(times(Arrivals::Stress).iter().all(|time| *time == 0));
     }
 
     proptest! {

@@ -23,7 +23,6 @@ pub struct SentOrder {
 /// and the new ones lie above them.
 pub struct FlowWriter<'a> {
     schedule: &'a Schedule,
-    /// Positions of a strategy are counted from here.
     first_position: u64,
     first_time_ns: Option<u64>,
     rows: u64,
@@ -31,9 +30,6 @@ pub struct FlowWriter<'a> {
 
 impl<'a> FlowWriter<'a> {
     /// Creates the writer and writes the header line of the recorded flow. Reads every entry.
-    ///
-    /// # Errors
-    /// Those of the output.
     pub fn new(schedule: &'a Schedule, out: &mut impl Write) -> io::Result<Self> {
         writeln!(out, "{HEADER},venue")?;
         let entries = (0..schedule.strategies()).flat_map(|strategy| schedule.entries(strategy));
@@ -46,9 +42,6 @@ impl<'a> FlowWriter<'a> {
 
     /// Writes an order as a row; its time counts from that of the first one. An order that the
     /// schedule does not have is left out.
-    ///
-    /// # Errors
-    /// Those of the output.
     pub fn write(&mut self, order: &SentOrder, out: &mut impl Write) -> io::Result<()> {
         let SentOrder { time_ns, strategy, position } = *order;
         let words = self.schedule.words(strategy);
@@ -78,7 +71,6 @@ impl<'a> FlowWriter<'a> {
         }
     }
 
-    /// Returns the id of the order at a position of a strategy.
     fn id(&self, strategy: u16, position: u64) -> u64 {
         (self.first_position + position) * u64::from(self.schedule.strategies()) + u64::from(strategy)
     }
@@ -104,22 +96,19 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn how(strategies: u16, venues: u16) -> Replay {
-        let delay = DelayRange { min_ns: 5, max_ns: 500 };
-        Replay { strategies, venues, delay, seed: 9, speed: 1.0, orders: None }
-    }
+    const DELAY: DelayRange = DelayRange { min_ns: 5, max_ns: 500 };
+    const HOW: Replay = Replay { strategies: 3, venues: 2, delay: DELAY, seed: 9, speed: 1.0, orders: None };
 
-    fn read(text: &str, how: &Replay) -> Schedule {
-        replay_from("flow.csv", text.as_bytes(), how).unwrap()
+    fn read(text: &str) -> Schedule {
+        replay_from("flow.csv", text.as_bytes(), &HOW).unwrap()
     }
 
     #[test]
     fn drawn_orders_replay_as_they_were() {
-        let how = how(3, 2);
-        let Replay { strategies, venues, delay, seed, .. } = how;
+        let Replay { strategies, venues, delay, seed, .. } = HOW;
         let (orders, window_ns, arrivals) = (2_000, 10_000_000, Arrivals::Uniform);
         let drawn = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed }).unwrap();
-        let replayed = read(&flow(&drawn), &how);
+        let replayed = read(&flow(&drawn));
         let first_ns = (0..3).filter_map(|strategy| drawn.entries(strategy).next()).map(|e| e.fire_ns).min();
         for strategy in 0..3 {
             let shifted =
@@ -131,9 +120,8 @@ mod tests {
     #[test]
     fn recorded_orders_replay_with_their_cancels() {
         const FLOW: &str = include_str!("../../../data/coinbase-2016-03-12/flow.csv");
-        let how = how(3, 2);
-        let recorded = read(FLOW, &how);
-        let replayed = read(&flow(&recorded), &how);
+        let recorded = read(FLOW);
+        let replayed = read(&flow(&recorded));
         for strategy in 0..3 {
             // The delays follow the rows: those of equal times may have changed places.
             let plain = |schedule: &Schedule| {

@@ -1,12 +1,9 @@
-//! The orders of a run, drawn or read before it starts: which is due when, from which strategy, to
-//! which venue, and how long the venue takes for it.
+//! The orders of a run: which is due when, from which strategy, to which venue, and how long the
+//! venue takes for it. [`sample`] draws them from a [`Spec`], [`replay`] reads a recorded flow,
+//! before the first process starts.
 //!
-//! Everything random about a run is drawn here, before the first process starts. Every technique
-//! and every isolation level then plays the same schedule, so that a difference between two runs is
-//! not a difference between their inputs; [`Schedule::hash`] is the proof.
-//!
-//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded
-//! order flow.
+//! Every technique and isolation level plays the same schedule, so that a difference between two
+//! runs is not a difference between their inputs; [`Schedule::hash`] is the proof.
 
 mod arrivals;
 mod draws;
@@ -151,7 +148,7 @@ impl Schedule {
 }
 
 impl core::fmt::Debug for Schedule {
-    /// A summary: there may be millions of entries.
+    // A summary: there may be millions of entries.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Schedule")
             .field("strategies", &self.strategies())
@@ -164,11 +161,12 @@ impl core::fmt::Debug for Schedule {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use protocol::wire::{Operation, Side};
 
-    fn entry() -> Entry {
+    /// An order of 3 at 100, due at 5 ns.
+    pub(crate) fn entry() -> Entry {
         Entry {
             fire_ns: 5,
             delay_ns: 7,
@@ -195,14 +193,11 @@ mod tests {
     #[test]
     fn a_schedule_counts_what_it_holds() {
         let schedule = schedule();
-        assert_eq!(schedule.strategies(), 2);
-        assert_eq!(schedule.total(), 2);
         assert_eq!(schedule.orders_per_strategy(), [2, 0]);
         assert_eq!(schedule.orders_per_strategy_and_venue(), [1, 1, 0, 0]);
         assert_eq!(schedule.max_delay_ns(), 9);
         assert_eq!(schedule.offered_per_s(), Some(2e8));
         assert_eq!(schedule.entries(0).next(), Some(entry()));
-        assert_eq!(schedule.words(2).len(), 0);
         assert_eq!(schedule.entries(u16::MAX).len(), 0);
     }
 

@@ -20,9 +20,6 @@ const LOT: u64 = 1_000_000;
 ///
 /// Orders are drawn in the order in which they are due, so each strategy's are sorted from the
 /// start. Needs 8 bytes per order in addition to the schedule itself, which has 32.
-///
-/// # Errors
-/// The errors of [`Spec::check`], and [`SpecError::Memory`].
 pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
     spec.check()?;
     let mut words = reserve(spec)?;
@@ -136,14 +133,6 @@ mod tests {
     }
 
     #[test]
-    fn stress_is_a_closed_loop() {
-        let schedule = sample(&Spec { arrivals: Arrivals::Stress, ..small() }).unwrap();
-        assert_eq!(schedule.pacing(), Pacing::Closed);
-        assert_eq!(schedule.offered_per_s(), None);
-        assert_eq!(schedule.window_ns(), 0);
-    }
-
-    #[test]
     fn a_setting_changes_only_what_it_is_about() {
         let base = all(&sample(&small()).unwrap());
         let fixed = DelayRange { min_ns: 7, max_ns: 7 };
@@ -153,6 +142,8 @@ mod tests {
             assert_eq!((strategy, *entry), (other_strategy, Entry { delay_ns: entry.delay_ns, ..*other }));
         }
         let closed = sample(&Spec { arrivals: Arrivals::Stress, ..small() }).unwrap();
+        let (pacing, offered, window_ns) = (closed.pacing(), closed.offered_per_s(), closed.window_ns());
+        assert_eq!((pacing, offered, window_ns), (Pacing::Closed, None, 0));
         let timed = sample(&small()).unwrap();
         for strategy in 0..4 {
             let untimed = timed.entries(strategy).map(|entry| Entry { fire_ns: 0, ..entry });
@@ -160,12 +151,6 @@ mod tests {
         }
         let one = sample(&Spec { strategies: 1, ..small() }).unwrap();
         assert!(all(&one).iter().map(|(_, e)| e.fire_ns).eq(base.iter().map(|(_, e)| e.fire_ns)));
-    }
-
-    #[test]
-    fn the_memory_is_what_the_entries_need() {
-        let schedule = sample(&small()).unwrap();
-        assert!(schedule.words.iter().all(|entries| entries.capacity() == entries.len()));
     }
 
     proptest! {
@@ -183,6 +168,7 @@ mod tests {
             prop_assert_eq!(schedule.total(), orders);
             prop_assert_eq!(schedule.orders_per_strategy_and_venue().iter().sum::<u64>(), orders);
             prop_assert!(schedule.max_delay_ns() <= delay.max_ns);
+            prop_assert!(schedule.words.iter().all(|entries| entries.capacity() == entries.len()));
             for strategy in 0..strategies {
                 prop_assert!(schedule.entries(strategy).is_sorted_by_key(|entry| entry.fire_ns));
                 for entry in schedule.entries(strategy) {

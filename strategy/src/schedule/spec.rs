@@ -5,48 +5,22 @@ use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The random process by which due times are spread over the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number
-    /// of orders at random times.
-    Uniform,
-    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near
-    /// the end of the window, before or after it.
-    Poisson,
-    /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due exactly at
-    /// the end of the window. Its shape is 1.5: finite mean, infinite variance. About four in five
-    /// gaps are shorter than their mean of window / orders, a few are hundreds of times as long,
-    /// none is longer than the window.
-    Pareto,
-    /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
-    Stress,
-}
-
-impl Arrivals {
-    /// All arrival processes, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
-
-    /// Returns the arrival process's name on the command line and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Poisson => "poisson",
-            Self::Pareto => "pareto",
-            Self::Stress => "stress",
-        }
-    }
-
-    /// Returns the arrival process with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.name() == name)
-    }
-}
-
-impl core::fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
+system::named_enum! {
+    /// The random process by which due times are spread over the window.
+    Arrivals {
+        /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed
+        /// number of orders at random times.
+        Uniform = "uniform",
+        /// Exponential gaps with a mean of window / orders, as they come: the last order is due
+        /// near the end of the window, before or after it.
+        Poisson = "poisson",
+        /// Bursts: gaps from a Pareto distribution, all scaled so that the last order is due
+        /// exactly at the end of the window. Its shape is 1.5: finite mean, infinite variance.
+        /// About four in five gaps are shorter than their mean of window / orders, a few are
+        /// hundreds of times as long, none is longer than the window.
+        Pareto = "pareto",
+        /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
+        Stress = "stress",
     }
 }
 
@@ -129,9 +103,6 @@ pub enum SpecError {
 
 impl Spec {
     /// Checks that a schedule can be drawn with these parameters.
-    ///
-    /// # Errors
-    /// The first field that is out of its range.
     pub fn check(&self) -> Result<(), SpecError> {
         check_counts(self.strategies, self.venues)?;
         check_orders(self.orders)?;
@@ -144,9 +115,6 @@ impl Spec {
 
 impl DelayRange {
     /// Checks that delays can be drawn from this range.
-    ///
-    /// # Errors
-    /// Swapped ends, or a delay above [`MAX_DELAY_NS`].
     pub fn check(&self) -> Result<(), SpecError> {
         let Self { min_ns, max_ns } = *self;
         if min_ns > max_ns {
@@ -156,7 +124,6 @@ impl DelayRange {
     }
 }
 
-/// Checks the numbers of strategies and venues against the limits of a run.
 pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError> {
     if !(1..=MAX_STRATEGIES).contains(&usize::from(strategies)) {
         return Err(SpecError::Strategies(strategies));
@@ -164,7 +131,6 @@ pub(super) fn check_counts(strategies: u16, venues: u16) -> Result<(), SpecError
     if (1..=MAX_VENUES).contains(&usize::from(venues)) { Ok(()) } else { Err(SpecError::Venues(venues)) }
 }
 
-/// Checks a number of orders against the limits of a schedule.
 pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
     if (1..=MAX_ORDERS).contains(&orders) { Ok(()) } else { Err(SpecError::Orders(orders)) }
 }
@@ -173,7 +139,6 @@ pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
 pub(super) mod tests {
     use super::*;
 
-    /// A small valid spec.
     pub(in super::super) fn small() -> Spec {
         Spec {
             strategies: 4,
@@ -207,12 +172,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn stress_needs_no_window() {
-        assert_eq!(Spec { arrivals: Arrivals::Stress, window_ns: 0, ..small() }.check(), Ok(()));
-    }
-
-    #[test]
-    fn the_longest_delay_is_allowed() {
-        assert_eq!(DelayRange { min_ns: MAX_DELAY_NS, max_ns: MAX_DELAY_NS }.check(), Ok(()));
+    fn stress_needs_no_window_and_longest_delay_is_valid() {
+        let delay = DelayRange { min_ns: MAX_DELAY_NS, max_ns: MAX_DELAY_NS };
+        assert_eq!(Spec { arrivals: Arrivals::Stress, window_ns: 0, delay, ..small() }.check(), Ok(()));
     }
 }

@@ -62,6 +62,9 @@ fn cancels_of_dead_strategy_wait_for_resuming_gateway() {
     let effects = bench.fence(1, 0, true);
     let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (vec![cancel], vec![]));
+    bench.apply(Input::GatewayDrained { gateway: 1 });
+    assert_eq!(bench.gateway_life(1, 1, false), [Effect::ReopenGateway(1, false)], "with a new inbox");
+    assert_eq!(sent(&bench.send(&order(0, 0, 1)), 1).len(), 1);
 }
 
 #[test]
@@ -69,9 +72,8 @@ fn gateway_that_is_given_up_closes_what_is_open() {
     let mut bench = resumable();
     bench.send(&order(0, 0, 0));
     bench.gateway_dies(0, 0);
-    // Also one that came back and died before anybody looked.
-    let again = bench.gateway_life(0, 1, true);
-    assert_eq!(again, [Effect::ReopenGateway(0, true), Effect::Recall]);
+    // Restarted and dead again between two polls.
+    assert_eq!(bench.gateway_life(0, 1, true), [Effect::ReopenGateway(0, true), Effect::Recall]);
     let counts = GatewayCounts { orders: 1, ..GatewayCounts::default() };
     assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(1, counts)]);
     bench.gateway_life(0, GIVEN_UP, true);
@@ -80,7 +82,7 @@ fn gateway_that_is_given_up_closes_what_is_open() {
     let counts = GatewayCounts { unknown: 1, ..counts };
     assert!(effects.ends_with(&[Effect::CloseGateway(0), repaired(GIVEN_UP, counts)]), "{effects:?}");
     assert_eq!(bench.position(0), (0, 0));
-    assert_eq!(sent(&bench.fence(0, 0, true), 0), [], "nobody is told any more");
+    assert_eq!(sent(&bench.fence(0, 0, true), 0), [], "no mass cancel is sent any more");
 }
 
 #[test]

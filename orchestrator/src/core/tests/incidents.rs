@@ -50,20 +50,18 @@ fn each_violation_is_named_and_others_continue() {
     let with_id = |strategy, epoch, sequence| {
         Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) }.to_message()
     };
+    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
     for (message, why) in [
         ([u64::MAX; 7], ProtocolViolation::Garbage),
-        (
-            Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0))).to_message(),
-            ProtocolViolation::Garbage,
-        ),
+        (cancel.to_message(), ProtocolViolation::Garbage),
         (with_id(1, 0, 0), ProtocolViolation::ForeignId),
         (with_id(200, 0, 0), ProtocolViolation::ForeignId),
         (with_id(0, 1, 0), ProtocolViolation::WrongEpoch),
         (with_id(0, 0, 1), ProtocolViolation::OutOfSequence),
     ] {
         let mut bench = bench(100);
-        bench.apply(Input::Order { from: Some(0), message });
-        assert_eq!(bench.quarantined(0), Some(why));
+        let effects = bench.apply(Input::Order { from: Some(0), message });
+        assert_eq!((bench.quarantined(0), points(&effects)), (Some(why), vec![]));
         assert_eq!(sent(&bench.send(&order(0, 0, 0)), 0), [], "nothing more is taken from it");
         assert_eq!(sent(&bench.send(&order(1, 0, 1)), 1).len(), 1);
         assert_eq!(bench.quarantined(1), None);

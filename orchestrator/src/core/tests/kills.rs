@@ -16,7 +16,6 @@ fn switches(effects: &[Effect]) -> Vec<(Point, Scope, bool, KillCause)> {
     effects.iter().filter_map(of).collect()
 }
 
-/// Kills in one way or another. Returns the effects.
 type Kill = fn(&mut Bench, Scope) -> Vec<Effect>;
 
 fn kill(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
@@ -85,7 +84,9 @@ fn orders() -> impl Strategy<Value = Vec<(u16, u16)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn nothing_of_the_scope_gets_through(kind in prop::sample::select(vec![0u8, 1, 3, 4]), index in 0u16..2, before in orders(), after in orders()) {
+    fn nothing_of_the_scope_gets_through(
+        kind in prop::sample::select(vec![0u8, 1, 3, 4]), index in 0u16..2, before in orders(), after in orders(),
+    ) {
         // There is one instrument.
         let scope = Scope::from_code(kind, if kind == 4 { 0 } else { index }).unwrap();
         prop_assert_eq!(kill_between(scope, &before, &after, kill), Ok(()));
@@ -94,20 +95,20 @@ proptest! {
 
 #[test]
 fn incomplete_kill_is_detected() {
-    // It sends mass cancels and does not turn on the switch.
-    fn only_tells(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
+    // Sends mass cancels and does not turn on the switch.
+    fn only_cancels(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
         let effects = kill(bench, scope);
         let Core { risk, positions, .. } = &mut bench.core;
         risk.set_switch(scope, false, positions).unwrap();
         effects
     }
-    // It throws the switch and forgets what is queued.
+    // Turns on the switch and forgets what is queued.
     fn recalls_nothing(bench: &mut Bench, scope: Scope) -> Vec<Effect> {
         kill(bench, scope).into_iter().filter(|effect| *effect != Effect::Recall).collect()
     }
     let many = [(0, 0); 8];
     assert_eq!(kill_between(Scope::Instrument(0), &many, &many, kill), Ok(()));
-    let found = kill_between(Scope::Instrument(0), &[], &many, only_tells).unwrap_err();
+    let found = kill_between(Scope::Instrument(0), &[], &many, only_cancels).unwrap_err();
     assert!(found.contains("dispatched after the"), "{found}");
     let found = kill_between(Scope::Strategy(0), &many, &[], recalls_nothing).unwrap_err();
     assert!(found.contains("went after the"), "{found}");
@@ -142,9 +143,12 @@ fn operator_gets_open_count_and_completion_time() {
 #[test]
 fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
+    let max_loss = |scope| Command::SetLimit { scope, control: RiskControl::MaxLoss.code(), value: 1 };
     for (command, why) in [
         (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
         (Some(Command::Revive(Scope::Instrument(1))), CommandStatus::NoSuchScope),
+        (Some(max_loss(Scope::Strategy(2))), CommandStatus::NoSuchScope),
+        (Some(max_loss(Scope::Venue(0))), CommandStatus::NoSuchLimit),
         (Some(limit(200, 1)), CommandStatus::NoSuchLimit),
         (Some(limit(RiskControl::Restricted.code(), 2)), CommandStatus::NoSuchLimit),
         (None, CommandStatus::Unknown),
@@ -157,33 +161,37 @@ fn command_without_scope_or_limit_is_refused() {
 
 #[test]
 fn limits_kill_by_themselves() {
-    let killed =
-        |control: RiskControl| (Point::KillSeen, Scope::Strategy(1), true, KillCause::Limit(control.code()));
-    let mut rejected = bench_of(&RiskSetup { limits: &[limit(RiskControl::MaxRejections, 1)], ..SETUP });
-    (0..3).for_each(|n| _ = rejected.send(&Order { price: -1, ..order(1, n, 0) }));
-    assert_eq!(switches(&rejected.out)[0], killed(RiskControl::MaxRejections));
-    let reasons = [Reject::BadPrice, Reject::BadPrice, Reject::Killed].map(Reject::code);
-    assert_eq!(returned(&rejected.out, 1).iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), reasons);
-
-    let mut flooded = bench_of(&RiskSetup { limits: &[limit(RiskControl::KillMessageRate, 10)], ..SETUP });
-    (0..2).for_each(|n| _ = flooded.send(&order(1, n, 0)));
-    assert_eq!(switches(&flooded.out)[0], killed(RiskControl::KillMessageRate));
-
-    let mut lost = bench_of(&RiskSetup { limits: &[limit(RiskControl::MaxLoss, 0)], ..SETUP });
-    lost.fill(&Order { price: 10, ..order(1, 0, 0) });
-    assert_eq!(switches(&lost.out), []);
-    lost.fill(&Order { price: 100_000_000, ..order(0, 0, 0) });
-    assert_eq!(switches(&lost.out)[0], killed(RiskControl::MaxLoss), "what it sold costs more now");
+    type Trade = fn(&mut Bench, u64);
+    let cases: [(RiskControl, u64, Trade); 3] = [
+        (RiskControl::MaxRejections, 1, |bench, n| _ = bench.send(&Order { price: -1, ..order(1, n, 0) })),
+        (RiskControl::KillMessageRate, 10, |bench, n| _ = bench.send(&order(1, n, 0))),
+        // What strategy 1 sold costs more after the trade of strategy 0.
+        (RiskControl::MaxLoss, 0, |bench, n| {
+            let (strategy, price) = [(1, 10), (0, 100_000_000)][n as usize];
+            bench.fill(&Order { price, ..order(strategy, 0, 0) });
+        }),
+    ];
+    for (control, value, trade) in cases {
+        let mut bench = bench_of(&RiskSetup { limits: &[limit(control, value)], ..SETUP });
+        trade(&mut bench, 0);
+        assert_eq!(switches(&bench.out), [], "{control:?}");
+        trade(&mut bench, 1);
+        let killed = (Point::KillSeen, Scope::Strategy(1), true, KillCause::Limit(control.code()));
+        assert_eq!(switches(&bench.out)[0], killed);
+        let next = bench.core.sessions[1].next_order().unwrap();
+        let next = Order { id: next, ..order(1, 0, 0) };
+        assert_eq!(returned(&bench.send(&next), 1), [(next.id.sequence(), Reject::Killed.code())]);
+    }
 }
 
 #[test]
 fn a_death_kills_where_that_is_wanted() {
-    let mut bench = bench(100);
-    bench.set(LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 });
+    let limit = LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 };
+    let mut bench = bench_of(&RiskSetup { limits: &[limit], ..SETUP });
     (0..2).for_each(|strategy| _ = bench.fence(strategy, 0, true));
     let killed = |point| (point, Scope::Strategy(0), true, KillCause::Death);
     let found = [killed(Point::KillSeen), killed(Point::KillDone)];
-    assert_eq!(switches(&bench.out), found, "the other one's death kills nobody");
+    assert_eq!(switches(&bench.out), found, "the other death does not kill");
     bench.apply(Input::Retired { strategy: 0 });
     bench.fence(0, 1, false);
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };

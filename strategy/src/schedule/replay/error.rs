@@ -1,6 +1,6 @@
 //! Errors of replaying a recorded flow: the file, the line, and the remedy.
 
-use crate::schedule::spec::{MAX_ORDERS, SpecError};
+use crate::schedule::spec::SpecError;
 use thiserror::Error;
 
 /// The header line of a recorded flow.
@@ -27,52 +27,30 @@ pub enum ReplayError {
         /// The file of the recorded flow.
         file: String,
     },
-    /// A header that lacks a column, or has one that is unknown or there twice.
-    #[error("{file}:{line}: {problem}\nexpected {HEADER} and optionally venue, in any order")]
-    Header {
+    /// A header or a row that is not as described at [`replay`](super::replay).
+    #[error("{file}:{line}: {problem}")]
+    Line {
         /// The file of the recorded flow.
         file: String,
         /// Line of the error, from 1.
         line: u64,
-        /// The problem, for example `no column side`.
+        /// The problem, for example `3 fields, the header has 9`.
         problem: String,
     },
-    /// A row with more or fewer fields than the header.
-    #[error("{file}:{line}: {found} fields, the header has {expected}")]
-    Fields {
-        /// The file of the recorded flow.
-        file: String,
-        /// Line of the error, from 1.
-        line: u64,
-        /// Fields in the row.
-        found: usize,
-        /// Fields in the header.
-        expected: usize,
-    },
-    /// A field with an invalid value for its column.
-    #[error("{file}:{line}: column {column}: {} {why}", excerpt(found))]
-    Field {
-        /// The file of the recorded flow.
-        file: String,
-        /// Line of the error, from 1.
-        line: u64,
-        /// The column's name.
-        column: &'static str,
-        /// Content of the field; bytes that are not UTF-8 are replaced.
-        found: String,
-        /// The problem, for example `is not a whole number`.
-        why: String,
-    },
-    /// More rows than a schedule holds.
-    #[error(
-        "{file}:{line}: more than the {MAX_ORDERS} orders that a schedule holds: replay only the first ones"
-    )]
-    TooMany {
-        /// The file of the recorded flow.
-        file: String,
-        /// The first line too many, from 1.
-        line: u64,
-    },
+}
+
+/// A line of a recorded flow, to which an error refers.
+#[derive(Clone, Copy)]
+pub(super) struct LinePosition<'a> {
+    pub file: &'a str,
+    /// From 1.
+    pub line: u64,
+}
+
+impl LinePosition<'_> {
+    pub(super) fn error(&self, problem: String) -> ReplayError {
+        ReplayError::Line { file: self.file.into(), line: self.line, problem }
+    }
 }
 
 /// Returns the start of a file's field in quotes, on one line, for an error message.

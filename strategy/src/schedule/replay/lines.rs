@@ -11,11 +11,8 @@ const MAX_BLANK: u64 = 1 << 20;
 /// too many blank lines.
 pub(super) struct BoundedLines<R> {
     input: R,
-    /// Bytes of the line so far.
     length: u64,
-    /// Lines so far.
     lines: u64,
-    /// Blank lines just now.
     blank: u64,
 }
 

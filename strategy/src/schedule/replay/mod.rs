@@ -10,6 +10,7 @@ pub use error::ReplayError;
 use super::draws::{Concern, Draws};
 use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_counts, check_orders};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
+use error::LinePosition;
 use lines::BoundedLines;
 use protocol::plan::Pacing;
 use protocol::wire::Operation;
@@ -63,14 +64,8 @@ pub struct Replay {
 /// strategy = id mod strategies, venue = (id div strategies) mod venues. A `venue` column names the
 /// venue instead (0-based); order ids are then each venue's own.
 ///
-/// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that
-/// was resting before the recording began has no sequence: the target is then its recorded id with
-/// the bit [`RESTING`] set, which no order's sequence has (0 is the strategy's first order).
-/// Strategy and venue go by the id as always.
-///
-/// # Errors
-/// Settings out of range; a file that cannot be read; a header or a row that is not as described,
-/// with file, line and column.
+/// **What a cancel cancels** is given as the sequence of that order in its strategy, or see
+/// [`RESTING`].
 pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let name = path.display().to_string();
@@ -80,11 +75,7 @@ pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
     }
 }
 
-/// Reads a recorded flow from any reader and turns it into a schedule. `name` stands for the file
-/// in errors. See [`replay`].
-///
-/// # Errors
-/// See [`replay`].
+/// Turns a recorded flow into a schedule as [`replay`] does. `name` stands for the file in errors.
 pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedule, ReplayError> {
     check(how)?;
     let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
@@ -105,10 +96,10 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         if fields.len() == 1 && fields[0].trim_ascii().is_empty() {
             continue; // a blank line, of which CRLF leaves the CR
         }
-        let line = reader.position().line().saturating_sub(1);
+        let at_line = LinePosition { file: name, line: reader.position().line().saturating_sub(1) };
         match &columns {
-            None => columns = Some(Columns::read(name, line, &fields)?),
-            Some(columns) => deal.add(&columns.row(name, line, &fields, how.venues)?, name, line)?,
+            None => columns = Some(Columns::read(at_line, &fields)?),
+            Some(columns) => deal.add(&columns.row(at_line, &fields, how.venues)?, at_line)?,
         }
     }
     if deal.rows == 0 {
@@ -117,7 +108,6 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
     Ok(deal.schedule())
 }
 
-/// Formats a time as the column has it.
 fn micros(time_ns: u128) -> String {
     let (micros, nanos) = (time_ns / 1000, time_ns % 1000);
     if nanos == 0 { micros.to_string() } else { format!("{micros}.{nanos:03}") }
@@ -132,12 +122,11 @@ fn check(how: &Replay) -> Result<(), SpecError> {
     how.delay.check()
 }
 
-/// A schedule under construction: assigns rows to strategies and venues.
+/// Assigns rows to strategies and venues.
 struct ScheduleDealer<'a> {
     how: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
-    /// The strategy of each order.
     turns: Vec<u16>,
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
@@ -162,30 +151,24 @@ impl<'a> ScheduleDealer<'a> {
         }
     }
 
-    fn add(&mut self, row: &ReplayRow, file: &str, line: u64) -> Result<(), ReplayError> {
-        let refuse = |column: Column, found: String, why: String| ReplayError::Field {
-            file: file.into(),
-            line,
-            column: column.name(),
-            found,
-            why,
-        };
+    fn add(&mut self, row: &ReplayRow, at_line: LinePosition<'_>) -> Result<(), ReplayError> {
         if self.rows == MAX_ORDERS {
-            return Err(ReplayError::TooMany { file: file.into(), line });
+            let holds = format!("more than the {MAX_ORDERS} orders that a schedule holds");
+            return Err(at_line.error(format!("{holds}: replay only the first ones")));
         }
         if self.rows == 0 {
             self.first_time_ns = row.time_ns;
         } else if row.time_ns < self.last_time_ns {
             let above = micros(self.last_time_ns);
             let why = format!("comes before the row above ({above}): sort the file by time");
-            return Err(refuse(Column::TimeUs, micros(row.time_ns), why));
+            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), &why));
         }
         self.last_time_ns = row.time_ns;
         let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.how.speed;
         if fire_ns > MAX_WINDOW_NS as f64 {
             let why =
                 "would be due more than 104 days after the first row: replay it faster, or cut the file";
-            return Err(refuse(Column::TimeUs, micros(row.time_ns), why.into()));
+            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), why));
         }
         self.last_fire_ns = fire_ns as u64;
 
@@ -198,7 +181,7 @@ impl<'a> ScheduleDealer<'a> {
             Operation::New => {
                 if self.sequences.insert((venue, row.order_id), sequence).is_some() {
                     let why = "names a new order for the second time: every new order needs an id of its own";
-                    return Err(refuse(Column::OrderId, row.order_id.to_string(), why.into()));
+                    return Err(Column::OrderId.error(at_line, &row.order_id.to_string(), why));
                 }
                 0
             }
@@ -226,13 +209,8 @@ impl<'a> ScheduleDealer<'a> {
     fn schedule(mut self) -> Schedule {
         self.words.iter_mut().for_each(Vec::shrink_to_fit);
         let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
-        Schedule {
-            words: self.words,
-            venues,
-            window_ns,
-            pacing: Pacing::Scheduled,
-            strategy_order: self.turns,
-        }
+        let (words, strategy_order) = (self.words, self.turns);
+        Schedule { words, venues, window_ns, pacing: Pacing::Scheduled, strategy_order }
     }
 }
 

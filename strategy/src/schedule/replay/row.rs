@@ -2,58 +2,34 @@
 //! each.
 
 use super::ReplayError;
-use super::error::excerpt;
+use super::error::{HEADER, LinePosition, excerpt};
 use crate::schedule::RESTING;
 use csv::ByteRecord;
 use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
 
-/// A column of a recorded flow's CSV file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
-    TimeUs,
-    Sequence,
-    Op,
-    OrderId,
-    Side,
-    Type,
-    Tif,
-    PriceCents,
-    QtySatoshi,
-    Venue,
-}
-
-impl Column {
-    const ALL: [Self; 10] = [
-        Self::TimeUs,
-        Self::Sequence,
-        Self::Op,
-        Self::OrderId,
-        Self::Side,
-        Self::Type,
-        Self::Tif,
-        Self::PriceCents,
-        Self::QtySatoshi,
-        Self::Venue,
-    ];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::TimeUs => "time_us",
-            Self::Sequence => "sequence",
-            Self::Op => "op",
-            Self::OrderId => "order_id",
-            Self::Side => "side",
-            Self::Type => "type",
-            Self::Tif => "tif",
-            Self::PriceCents => "price_cents",
-            Self::QtySatoshi => "qty_satoshi",
-            Self::Venue => "venue",
-        }
+system::named_enum! {
+    Column {
+        TimeUs = "time_us",
+        Sequence = "sequence",
+        Op = "op",
+        OrderId = "order_id",
+        Side = "side",
+        Type = "type",
+        Tif = "tif",
+        PriceCents = "price_cents",
+        QtySatoshi = "qty_satoshi",
+        Venue = "venue",
     }
 }
 
-/// A validated row of a recorded flow: one order.
+impl Column {
+    /// Returns the error of a field with an invalid value. `why` follows the value in the text.
+    pub(super) fn error(self, at_line: LinePosition<'_>, found: &str, why: &str) -> ReplayError {
+        at_line.error(format!("column {self}: {} {why}", excerpt(found)))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReplayRow {
     /// Nanoseconds from any origin.
@@ -76,23 +52,23 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Reads the header of a recorded flow, which names the columns.
-    pub(super) fn read(file: &str, line: u64, header: &ByteRecord) -> Result<Self, ReplayError> {
-        let wrong = |problem| ReplayError::Header { file: file.into(), line, problem };
+    pub(super) fn read(at_line: LinePosition<'_>, header: &ByteRecord) -> Result<Self, ReplayError> {
+        let wrong = |problem: String| {
+            at_line.error(format!("{problem}\nexpected {HEADER} and optionally venue, in any order"))
+        };
         let mut at = [None; Column::ALL.len()];
         for (position, field) in header.iter().enumerate() {
-            let field = field.trim_ascii();
-            let Some(column) = Column::ALL.iter().find(|column| column.name().as_bytes() == field) else {
-                let name = excerpt(&String::from_utf8_lossy(field));
-                return Err(wrong(format!("unknown column {name}")));
+            let field = String::from_utf8_lossy(field.trim_ascii());
+            let Some(column) = Column::from_name(&field) else {
+                return Err(wrong(format!("unknown column {}", excerpt(&field))));
             };
-            if at[*column as usize].replace(position).is_some() {
-                return Err(wrong(format!("column {} is there twice", column.name())));
+            if at[column as usize].replace(position).is_some() {
+                return Err(wrong(format!("column {column} is there twice")));
             }
         }
         let missing = |column: &&Column| at[**column as usize].is_none() && **column != Column::Venue;
         match Column::ALL.iter().find(missing) {
-            Some(column) => Err(wrong(format!("no column {}", column.name()))),
+            Some(column) => Err(wrong(format!("no column {column}"))),
             None => Ok(Self { at, count: header.len() }),
         }
     }
@@ -100,31 +76,26 @@ impl Columns {
     /// Reads one row of a recorded flow for a run with `venues` venues.
     pub(super) fn row(
         &self,
-        file: &str,
-        line: u64,
+        at_line: LinePosition<'_>,
         record: &ByteRecord,
         venues: u16,
     ) -> Result<ReplayRow, ReplayError> {
         if record.len() != self.count {
             let (found, expected) = (record.len(), self.count);
-            return Err(ReplayError::Fields { file: file.into(), line, found, expected });
+            return Err(at_line.error(format!("{found} fields, the header has {expected}")));
         }
-        let fields = Fields { columns: self, file, line, record };
+        let fields = Fields { columns: self, at_line, record };
         fields.number(Column::Sequence, 0..=u64::MAX)?;
         let operation =
             fields.one_of(Column::Op, &[("new", Operation::New), ("cancel", Operation::Cancel)])?;
-        let (price, quantity) = match operation {
-            Operation::New => fields.price_and_quantity()?,
-            Operation::Cancel | Operation::Replace | Operation::MassCancel => {
-                let unused = [Column::Type, Column::Tif, Column::PriceCents, Column::QtySatoshi];
-                unused.into_iter().try_for_each(|column| fields.empty(column, "a cancel"))?;
-                (0, 0)
-            }
+        let (price, quantity) = if operation == Operation::New {
+            fields.price_and_quantity()?
+        } else {
+            let unused = [Column::Type, Column::Tif, Column::PriceCents, Column::QtySatoshi];
+            unused.into_iter().try_for_each(|column| fields.empty(column, "a cancel"))?;
+            (0, 0)
         };
-        let venue = match self.at[Column::Venue as usize] {
-            Some(_) => Some(fields.venue(venues)?),
-            None => None,
-        };
+        let venue = self.at[Column::Venue as usize].map(|_| fields.venue(venues)).transpose()?;
         Ok(ReplayRow {
             time_ns: fields.time_ns()?,
             operation,
@@ -137,11 +108,9 @@ impl Columns {
     }
 }
 
-/// The fields of one row, by column.
 struct Fields<'a> {
     columns: &'a Columns,
-    file: &'a str,
-    line: u64,
+    at_line: LinePosition<'a>,
     record: &'a ByteRecord,
 }
 
@@ -151,10 +120,8 @@ impl Fields<'_> {
         position.and_then(|position| self.record.get(position)).unwrap_or_default().trim_ascii()
     }
 
-    fn refuse<T>(&self, column: Column, why: String) -> Result<T, ReplayError> {
-        let found = String::from_utf8_lossy(self.get(column)).into_owned();
-        let (file, line) = (self.file.into(), self.line);
-        Err(ReplayError::Field { file, line, column: column.name(), found, why })
+    fn refuse<T>(&self, column: Column, why: &str) -> Result<T, ReplayError> {
+        Err(column.error(self.at_line, &String::from_utf8_lossy(self.get(column)), why))
     }
 
     /// Reads microseconds with at most three decimals, in nanoseconds.
@@ -165,40 +132,37 @@ impl Fields<'_> {
         };
         let (whole, decimals) = (&field[..point], &field[point + 1..]);
         if decimals.is_empty() || decimals.len() > 3 {
-            return self.refuse(column, "has more than three decimals, or none after the point".into());
+            return self.refuse(column, "has more than three decimals, or none after the point");
         }
         let (whole, part) = (self.parse(column, whole)?, self.parse(column, decimals)?);
         Ok(u128::from(whole) * 1000 + u128::from(part) * 10u128.pow(3 - decimals.len() as u32))
     }
 
-    /// A whole number in a range.
     fn number(&self, column: Column, range: RangeInclusive<u64>) -> Result<u64, ReplayError> {
         let value = self.parse(column, self.get(column))?;
         if range.contains(&value) {
             return Ok(value);
         }
-        self.refuse(column, format!("is not from {} to {}", range.start(), range.end()))
+        self.refuse(column, &format!("is not from {} to {}", range.start(), range.end()))
     }
 
-    /// Parses digits of a column.
-    fn parse(&self, column: Column, field: &[u8]) -> Result<u64, ReplayError> {
-        if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
-            return self.refuse(column, "is not a whole number".into());
+    fn parse(&self, column: Column, digits: &[u8]) -> Result<u64, ReplayError> {
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return self.refuse(column, "is not a whole number");
         }
         // Digits alone fail to parse only when there are too many of them.
-        match str::from_utf8(field).ok().and_then(|digits| digits.parse().ok()) {
+        match str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()) {
             Some(value) => Ok(value),
-            None => self.refuse(column, format!("is larger than {}", u64::MAX)),
+            None => self.refuse(column, &format!("is larger than {}", u64::MAX)),
         }
     }
 
-    /// Parses one of a few keywords.
     fn one_of<T: Copy>(&self, column: Column, words: &[(&str, T)]) -> Result<T, ReplayError> {
         match words.iter().find(|(word, _)| word.as_bytes() == self.get(column)) {
             Some((_, value)) => Ok(*value),
             None => {
                 let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                self.refuse(column, format!("is not one of {}", words.join(", ")))
+                self.refuse(column, &format!("is not one of {}", words.join(", ")))
             }
         }
     }
@@ -207,7 +171,7 @@ impl Fields<'_> {
         if self.get(column).is_empty() {
             return Ok(());
         }
-        self.refuse(column, format!("should be empty: {whose} has none"))
+        self.refuse(column, &format!("should be empty: {whose} has none"))
     }
 
     fn price_and_quantity(&self) -> Result<(i64, u64), ReplayError> {
@@ -227,9 +191,8 @@ impl Fields<'_> {
         if venue < u64::from(venues) {
             return Ok(venue as u16);
         }
-        self.refuse(
-            Column::Venue,
-            format!("is not a venue of this run, which has 0 to {}: raise their number", venues - 1),
-        )
+        let most = venues - 1;
+        let why = format!("is not a venue of this run, which has 0 to {most}: raise their number");
+        self.refuse(Column::Venue, &why)
     }
 }

@@ -17,7 +17,7 @@ fn read(rows: &str, how: &Replay) -> Result<Schedule, ReplayError> {
 
 /// A flow of these rows below the usual header.
 fn flow(rows: &[&str]) -> String {
-    format!("{}\n{}\n", super::error::HEADER, rows.join("\n"))
+    format!("{}\n{}\n", HEADER, rows.join("\n"))
 }
 
 fn entries(rows: &[&str], how: &Replay) -> Vec<Entry> {
@@ -34,7 +34,7 @@ fn endless_line_is_refused_while_reading() {
         |input: &mut dyn std::io::Read| replay_from("flow.csv", input, &how()).unwrap_err().to_string();
     assert!(refused(&mut std::io::repeat(0)).contains("line 1 is longer than 4096 bytes"));
     assert!(refused(&mut std::io::repeat(b'\n')).contains("lines in a row have nothing in them"));
-    let head = format!("{}\n", super::error::HEADER);
+    let head = format!("{}\n", HEADER);
     let text = refused(&mut std::io::Read::chain(head.as_bytes(), std::io::repeat(b',')));
     assert!(text.contains("line 2 is longer"), "{text}");
 }
@@ -57,10 +57,8 @@ fn the_recorded_flow_is_whole() {
         if cancel.operation == Operation::Cancel && !resting(cancel) {
             assert!(cancel.target < sequence as u64);
             let order = entries[cancel.target as usize];
-            assert_eq!(
-                (order.operation, order.side, order.venue),
-                (Operation::New, cancel.side, cancel.venue)
-            );
+            let of_order = (order.operation, order.side, order.venue);
+            assert_eq!(of_order, (Operation::New, cancel.side, cancel.venue));
         }
     }
     assert_eq!(format!("{:016x}", schedule.hash()), PINNED);
@@ -70,9 +68,9 @@ const PINNED: &str = "7c1315ff150d345b";
 #[test]
 fn the_file_and_its_text_are_the_same_flow() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12/flow.csv");
-    assert_eq!(replay(&path, &how()).unwrap(), read(FLOW, &how()).unwrap());
-    let windows = FLOW.replace('\n', "\r\n");
-    assert_eq!(read(&windows, &how()).unwrap(), read(FLOW, &how()).unwrap());
+    let schedule = read(FLOW, &how()).unwrap();
+    assert_eq!(replay(&path, &how()).unwrap(), schedule);
+    assert_eq!(read(&FLOW.replace('\n', "\r\n"), &how()).unwrap(), schedule);
 }
 
 #[test]
@@ -126,7 +124,7 @@ fn delays_go_by_the_row() {
 fn a_venue_column_names_the_venue() {
     let text = format!(
         "venue,{}\n1,0,1,new,4,B,limit,gtc,9,9\n0,0,2,cancel,4,B,,,,\n1,0,3,cancel,4,B,,,,\n",
-        super::error::HEADER
+        HEADER
     );
     let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..how() }).unwrap().entries(0).collect();
     let seen: Vec<_> = entries.iter().map(|entry| (entry.venue, entry.target)).collect();
@@ -141,44 +139,39 @@ fn a_venue_column_names_the_venue() {
 
 #[test]
 fn invalid_field_is_reported_with_line_and_column() {
-    let good = "0,1,new,4,B,limit,gtc,100,7";
-    let second = |row| error(&[good, row]);
-    assert_eq!(
-        second("0,2,new,5,B,limit,gtc,abc,7"),
-        "flow.csv:3: column price_cents: \"abc\" is not a whole number"
-    );
-    assert_eq!(
-        second("0,2,new,5,B,limit,gtc,,7"),
-        "flow.csv:3: column price_cents: \"\" is not a whole number"
-    );
-    assert_eq!(
-        second("0,2,new,5,B,limit,gtc,0,7"),
-        "flow.csv:3: column price_cents: \"0\" is not from 1 to 9223372036854775807"
-    );
-    assert!(second("-1,2,new,5,B,limit,gtc,1,7").contains("column time_us: \"-1\""));
-    for time in ["1.", ".5", "1.2345", "1.x", "-1.5"] {
-        let row = format!("{time},2,new,5,B,limit,gtc,1,7");
-        assert!(error(&[good, &row]).contains("column time_us"), "{time}");
+    let long = format!("0,2,new,5,B,limit,gtc,{},7", "y".repeat(1_000));
+    for (row, problem) in [
+        ("0,2,new,5,B,limit,gtc,abc,7", "column price_cents: \"abc\" is not a whole number"),
+        ("0,2,new,5,B,limit,gtc,,7", "column price_cents: \"\" is not a whole number"),
+        ("0,2,new,5,B,limit,gtc,0,7", "column price_cents: \"0\" is not from 1 to 9223372036854775807"),
+        (&long, "column price_cents: \"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\"… is not a whole number"),
+        ("-1,2,new,5,B,limit,gtc,1,7", "column time_us: \"-1\" is not a whole number"),
+        ("1.,2,new,5,B,limit,gtc,1,7", "column time_us: \"1.\" has more than three decimals"),
+        (".5,2,new,5,B,limit,gtc,1,7", "column time_us: \".5\" is not a whole number"),
+        ("1.2345,2,new,5,B,limit,gtc,1,7", "column time_us: \"1.2345\" has more than three decimals"),
+        ("1.x,2,new,5,B,limit,gtc,1,7", "column time_us: \"1.x\" is not a whole number"),
+        ("-1.5,2,new,5,B,limit,gtc,1,7", "column time_us: \"-1.5\" is not a whole number"),
+        ("0,x,new,5,B,limit,gtc,1,7", "column sequence: \"x\" is not a whole number"),
+        ("0,2,modify,5,B,limit,gtc,1,7", "column op: \"modify\" is not one of new, cancel"),
+        (
+            "0,2,new,9223372036854775808,B,limit,gtc,1,7",
+            "column order_id: \"9223372036854775808\" is not from 0",
+        ),
+        ("0,2,new,4,B,limit,gtc,1,7", "column order_id: \"4\" names a new order for the second time"),
+        ("0,2,new,5,b,limit,gtc,1,7", "column side: \"b\" is not one of B, S"),
+        ("0,2,new,5,B,stop,gtc,1,7", "column type: \"stop\" is not one of limit, market"),
+        ("0,2,new,5,B,limit,day,1,7", "column tif: \"day\" is not one of gtc, ioc, fok"),
+        ("0,2,new,5,B,market,ioc,1,7", "column price_cents: \"1\" should be empty: a market order has none"),
+        (
+            "0,2,new,5,B,limit,gtc,1,99999999999999999999",
+            "column qty_satoshi: \"99999999999999999999\" is larger",
+        ),
+        ("0,2,cancel,4,B,limit,,,", "column type: \"limit\" should be empty: a cancel has none"),
+        ("0,2,new", "3 fields, the header has 9"),
+    ] {
+        let error = error(&["0,1,new,4,B,limit,gtc,100,7", row]);
+        assert!(error.starts_with(&format!("flow.csv:3: {problem}")), "{error}");
     }
-    assert!(second("0,x,new,5,B,limit,gtc,1,7").contains("column sequence"));
-    assert_eq!(
-        second("0,2,modify,5,B,limit,gtc,1,7"),
-        "flow.csv:3: column op: \"modify\" is not one of new, cancel"
-    );
-    assert!(second("0,2,new,9223372036854775808,B,limit,gtc,1,7").contains("column order_id"));
-    assert!(second("0,2,new,4,B,limit,gtc,1,7").contains("for the second time"));
-    assert!(second("0,2,new,5,b,limit,gtc,1,7").contains("column side: \"b\" is not one of B, S"));
-    assert!(second("0,2,new,5,B,stop,gtc,1,7").contains("column type"));
-    assert!(second("0,2,new,5,B,limit,day,1,7").contains("column tif"));
-    assert!(second("0,2,new,5,B,market,ioc,1,7").contains("a market order has none"));
-    assert!(second("0,2,new,5,B,limit,gtc,1,99999999999999999999").contains("column qty_satoshi"));
-    assert!(
-        second("0,2,cancel,4,B,limit,,,")
-            .contains("column type: \"limit\" should be empty: a cancel has none")
-    );
-    assert_eq!(second("0,2,new"), "flow.csv:3: 3 fields, the header has 9");
-    let long = format!("0,2,new,5,B,limit,gtc,{},7", "y".repeat(10_000));
-    assert!(second(&long).len() < 150);
 }
 
 #[test]
@@ -199,9 +192,9 @@ fn time_runs_forward_and_ends() {
 fn lines_count_as_an_editor_counts_them() {
     let bad = "0,1,new,5,B,limit,gtc,abc,7";
     for (text, line) in [
-        (format!("{}\n\n\n{bad}", super::error::HEADER), 4),
-        (format!("{}\r\n{bad}\r\n", super::error::HEADER), 2),
-        (format!("\r\n{}\r\n\r\n{bad}", super::error::HEADER), 4),
+        (format!("{}\n\n\n{bad}", HEADER), 4),
+        (format!("{}\r\n{bad}\r\n", HEADER), 2),
+        (format!("\r\n{}\r\n\r\n{bad}", HEADER), 4),
     ] {
         let error = read(&text, &how()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("flow.csv:{line}: column price_cents")), "{error}");
@@ -210,56 +203,56 @@ fn lines_count_as_an_editor_counts_them() {
 
 #[test]
 fn headers_are_checked() {
-    let error = |header: &str| read(&format!("{header}\n"), &how()).unwrap_err().to_string();
-    assert!(
-        error(&super::error::HEADER.replace("price_cents,", ""))
-            .starts_with("flow.csv:1: no column price_cents\n")
-    );
-    assert!(
-        error(&super::error::HEADER.replace("tif", "foo"))
-            .starts_with("flow.csv:1: unknown column \"foo\"\n")
-    );
-    assert!(
-        error(&super::error::HEADER.replace("tif", "op"))
-            .starts_with("flow.csv:1: column op is there twice\n")
-    );
-    assert!(error("0,1,new,4,B,limit,gtc,100,7").starts_with("flow.csv:1: unknown column \"0\"\n"));
-    assert!(error(super::error::HEADER).starts_with("flow.csv: no orders\n"));
-    assert!(error("").starts_with("flow.csv: no orders\n"));
+    let first = "0,1,new,4,B,limit,gtc,100,7";
+    for (header, problem) in [
+        (HEADER.replace("price_cents,", ""), "flow.csv:1: no column price_cents\nexpected time_us,"),
+        (HEADER.replace("tif", "foo"), "flow.csv:1: unknown column \"foo\"\n"),
+        (HEADER.replace("tif", "op"), "flow.csv:1: column op is there twice\n"),
+        (first.into(), "flow.csv:1: unknown column \"0\"\n"),
+        (HEADER.into(), "flow.csv: no orders\n"),
+        (String::new(), "flow.csv: no orders\n"),
+    ] {
+        let error = read(&format!("{header}\n"), &how()).unwrap_err().to_string();
+        assert!(error.starts_with(problem), "{error}");
+    }
     let shuffled =
         "op,time_us,sequence,order_id,side,type,tif,price_cents,qty_satoshi\nnew,0,1,4,B,limit,gtc,100,7";
-    assert_eq!(read(shuffled, &how()).unwrap().total(), 1);
-    let marked = format!("\u{feff}{}", flow(&["0,1,new,4,B,limit,gtc,100,7"]));
-    assert_eq!(read(&marked, &how()).unwrap().total(), 1);
+    for valid in [shuffled, &format!("\u{feff}{}", flow(&[first]))] {
+        assert_eq!(read(valid, &how()).unwrap().total(), 1);
+    }
 }
 
 #[test]
 fn settings_and_files_are_checked() {
-    let error = |how: Replay| read(FLOW, &how).unwrap_err().to_string();
-    for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(error(Replay { speed, ..how() }).contains("expected a number above 0"));
+    let speeds = [0.0, -1.0, f64::NAN, f64::INFINITY];
+    let speeds = speeds.map(|speed| (Replay { speed, ..how() }, "expected a number above 0"));
+    for (how, problem) in speeds.into_iter().chain([
+        (Replay { strategies: 0, ..how() }, "0 strategies"),
+        (Replay { venues: 65, ..how() }, "65 venues"),
+        (Replay { orders: Some(0), ..how() }, "0 orders"),
+        (Replay { delay: DelayRange { min_ns: 2, max_ns: 1 }, ..how() }, "swap them"),
+    ]) {
+        assert!(read(FLOW, &how).unwrap_err().to_string().contains(problem), "{problem}");
     }
-    assert!(error(Replay { strategies: 0, ..how() }).starts_with("0 strategies"));
-    assert!(error(Replay { venues: 65, ..how() }).starts_with("65 venues"));
-    assert!(error(Replay { orders: Some(0), ..how() }).starts_with("0 orders"));
-    assert!(error(Replay { delay: DelayRange { min_ns: 2, max_ns: 1 }, ..how() }).contains("swap them"));
     assert_eq!(read(FLOW, &Replay { orders: Some(u64::MAX), ..how() }).unwrap().total(), 3800);
-    let missing = replay(Path::new("no-such-flow.csv"), &how()).unwrap_err().to_string();
-    assert!(missing.starts_with("no-such-flow.csv: cannot be read: "));
-    let folder = replay(Path::new(env!("CARGO_MANIFEST_DIR")), &how()).unwrap_err().to_string();
-    assert!(folder.contains("cannot be read"), "{folder}");
+    for file in ["no-such-flow.csv", env!("CARGO_MANIFEST_DIR")] {
+        let error = replay(Path::new(file), &how()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{file}: cannot be read: ")), "{error}");
+    }
 }
 
 fn any_how() -> impl Strategy<Value = Replay> {
-    (1u16..9, 1u16..5, any::<u64>(), prop_oneof![Just(1.0), 0.001..1000.0], proptest::option::of(1u64..50))
-        .prop_map(|(strategies, venues, seed, speed, orders)| Replay {
+    let speed = prop_oneof![Just(1.0), 0.001..1000.0];
+    (1u16..9, 1u16..5, any::<u64>(), speed, proptest::option::of(1u64..50)).prop_map(
+        |(strategies, venues, seed, speed, orders)| Replay {
             strategies,
             venues,
             seed,
             speed,
             orders,
             ..how()
-        })
+        },
+    )
 }
 
 proptest! {

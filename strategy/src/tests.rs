@@ -1,29 +1,17 @@
 //! The player, on a schedule of two orders.
 
-use crate::player::*;
-use crate::schedule::Entry;
+use crate::schedule::{Entry, tests::entry};
 use crate::testing::{Event, play_against_echo};
-use crate::{Context, Strategy};
+use crate::{Context, Player, Strategy};
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use protocol::wire::{Operation, Side};
 use shm::memory::Region;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
 /// Due at 1 and 3 µs.
 fn context() -> Context {
-    let entry = |fire_ns, price| Entry {
-        fire_ns,
-        delay_ns: 0,
-        venue: 0,
-        operation: Operation::New,
-        side: Side::Buy,
-        price,
-        quantity: 1,
-        target: 0,
-    };
-    let entries = [entry(1_000, 10), entry(3_000, 11)];
+    let entries = [(1_000, 10), (3_000, 11)].map(|(fire_ns, price)| Entry { fire_ns, price, ..entry() });
     let words = Region::heap(HEADER_WORDS + entries.len() * SCHEDULE_ENTRY_WORDS).words();
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries.iter().flat_map(|entry| entry.to_words())) {
         word.store(value, Ordering::Relaxed);

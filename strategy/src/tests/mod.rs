@@ -1,3 +1,0 @@
-//! Tests that need several modules of which one uses the other.
-
-mod player;
