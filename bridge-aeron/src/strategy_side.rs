@@ -298,7 +298,7 @@ impl<'a> StrategySide<'a> {
                 BridgeRequest::Order(order) => self.send(&order, link),
                 BridgeRequest::Cancel(scope) => {
                     let of = |open: &&SentOrder| {
-                        !open.is_cleanup && scope.concerns(open.order.id, open.order.instrument)
+                        !open.is_cleanup && scope.contains(open.order.id, open.order.instrument)
                     };
                     self.cancels.extend(self.open.values().filter(of).map(|open| open.order.id));
                     self.cancels.make_contiguous().sort_unstable();
