@@ -254,3 +254,6 @@ fn is_in_matching_part(node: &Node) -> bool {
         OrderType::Market => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

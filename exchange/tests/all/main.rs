@@ -8,6 +8,7 @@ mod faulty;
 mod ledger;
 mod model;
 mod naive;
+mod notation;
 mod pair;
 mod properties;
 mod recorded;
