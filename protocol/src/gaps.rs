@@ -51,14 +51,12 @@ pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     ends
 }
 
-/// Returns the capacity (gaps) at which a log keeps `gaps` gaps without raising their minimum
-/// length.
+/// Returns the capacity at which a log keeps `gaps` gaps without raising their minimum.
 pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the level that decides which gaps are still kept, after `kept` of them; [`LEVELS`] if
-/// the log is full.
+/// Returns the level that applies after `kept` gaps; [`LEVELS`] if the log is full.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -78,8 +76,7 @@ pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u
     })
 }
 
-/// The quota of gaps (or sleeps) in a thread's log, with the numbers kept and dropped. Both counts
-/// are also in the thread's status block, for all its incarnations.
+/// The quota of gaps (or sleeps) in a thread's log; its counts are in the status block, too.
 pub(crate) struct GapQuota {
     capacity: u64,
     /// Number kept so far.
@@ -91,8 +88,7 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Creates a quota that counts on from earlier incarnations of the thread: from the number in
-    /// the status block, or else from `count`.
+    /// Counts on from earlier incarnations: from the status block's number, or else `count`.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: the store of a predecessor whose death is certain. A wrong value only wastes
         // capacity.
@@ -103,8 +99,7 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets how many pauses of its thread a log may record. Publishes the count unless the capacity
-    /// is 0.
+    /// Sets how many pauses the log may record. Publishes the count unless the capacity is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {
@@ -113,8 +108,7 @@ impl GapQuota {
         Self { capacity, ..self }
     }
 
-    /// Returns `true` if the log keeps a gap of `ticks` ticks; counts the gap as dropped if not.
-    /// `min_ticks` is [`MIN_NS`] in ticks.
+    /// Returns `true` if the log keeps a gap of `ticks`; counts it as dropped if not.
     pub fn try_admit(&mut self, ticks: u64, least: &[u64; LEVELS]) -> bool {
         let is_kept = least.get(level(self.kept, self.capacity)).is_some_and(|least| ticks >= *least);
         if !is_kept && self.capacity > 0 {
@@ -139,8 +133,7 @@ impl GapQuota {
     }
 }
 
-/// A time in which a thread ran no duty cycle, because of other work or another thread on its core.
-/// Or a *sleep*.
+/// A time in which a thread ran no duty cycle: other work, another thread on its core, a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.
@@ -193,8 +186,7 @@ impl Gap {
     /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// Encodes the gap as a stamp-log record of [`Point::Gap`] or [`Point::Slept`]. The length is
-    /// in the bits of an order's strategy, epoch and sequence.
+    /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`], its length in the id.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
         let ticks = if self.ticks < Self::MAX_TICKS { self.ticks } else { Self::MAX_TICKS };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);

@@ -11,11 +11,9 @@ pub const MAX_INSTRUMENTS: usize = 4_096;
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
-    /// The source of an instrument's reference price, which collars, market orders and exposure
-    /// use.
+    /// What an instrument's reference price is, for collars, market orders and exposure.
     ReferenceKind {
-        /// The price of the last trade that was reported to the engine; the given price before the
-        /// first trade.
+        /// The price of the last trade reported to the engine; before it, the given price.
         LastTrade = "last-trade",
         /// Always the given price.
         Given = "given",
@@ -84,9 +82,6 @@ pub enum InstrumentError {
 
 impl Instrument {
     /// Checks that the fields of the instrument are consistent.
-    ///
-    /// # Errors
-    /// The first invalid field, in the order of the fields.
     pub fn check(&self) -> Result<(), InstrumentError> {
         let band = self.price_low..=self.price_high;
         match () {

@@ -28,9 +28,8 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The name of the inherited handle with the launcher's pidfd. It is for processes in containers,
-/// which cannot open it themselves. It cannot be used to send signals from a PID namespace without
-/// the launcher.
+/// The inherited handle with the launcher's pidfd, for containers, which cannot open it. From a PID
+/// namespace without the launcher it cannot send signals.
 pub const LAUNCHER: &str = "launcher";
 
 /// Watches whether the launcher's process is alive.
@@ -39,10 +38,7 @@ pub struct LauncherWatch {
 }
 
 impl LauncherWatch {
-    /// Opens a watch on the launcher's process, for the process `me` of the plan.
-    ///
-    /// # Errors
-    /// The launcher is already dead; in a container: its pidfd was not handed over.
+    /// Opens a watch on the launcher, which must be alive; a container has inherited its pidfd.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if plan.is_contained(me) {
             let is_it = |handle: &&Handle| handle.name == LAUNCHER;
@@ -53,11 +49,8 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up,
-    /// because the sandbox binds only later threads.
-    ///
-    /// # Errors
-    /// The system refuses to start a thread.
+    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up, which
+    /// binds only later threads.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
         let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);

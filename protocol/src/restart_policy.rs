@@ -3,8 +3,7 @@
 use crate::plan::{ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role};
 
 impl Plan {
-    /// Returns `true` if exchanges are restarted after a crash: each has a journal and a process of
-    /// its own.
+    /// Returns `true` if exchanges are restarted: each has a journal and a process of its own.
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
@@ -57,8 +56,7 @@ impl Plan {
         restarted.flat_map(|process| self.roles_of(process))
     }
 
-    /// Returns `true` if a restarted gateway resumes its session with an exchange. Then no order
-    /// there is lost with the gateway.
+    /// Returns `true` if a restarted gateway resumes its session with an exchange, losing no order.
     pub fn can_resume_gateway(&self, gateway: u16) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
@@ -66,8 +64,7 @@ impl Plan {
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }
 
-    /// Returns `true` if a process writes the journal of an exchange. It then keeps opening files,
-    /// and has threads for them.
+    /// Returns `true` if a process writes an exchange's journal, for which it opens files.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)

@@ -1,5 +1,4 @@
-//! The roles of a run, with the static information about each kind. How a role is built is in the
-//! launcher and in the crates that implement the roles.
+//! The roles of a run, with the static information about each kind.
 
 use crate::labels::{
     Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
@@ -85,8 +84,7 @@ pub struct RoleInfo {
     pub records_per_report: u64,
     /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
-    /// The sandbox profile of its process under isolation `sandbox`; memory is limited at every
-    /// level. `None` for the engine, which is trusted.
+    /// The sandbox profile of its process, if sandboxed; `None` for the engine, which is trusted.
     #[cfg(not(loom))]
     pub sandbox: Option<&'static SandboxProfile>,
     /// The labels of its counters.
@@ -160,8 +158,7 @@ impl RoleKind {
 }
 
 impl RoleInfo {
-    /// Returns a bit mask of the stamp points that a role's log may contain; the lowest bit is for
-    /// code 1.
+    /// Returns a bit mask of the points that a role's log may contain, from the code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {

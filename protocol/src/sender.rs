@@ -20,8 +20,7 @@ pub enum SendOutcome {
     Dropped,
 }
 
-/// The sending end of a link: a ring's producer, and a queue for messages that the full ring
-/// refused.
+/// The sending end of a link: a ring's producer, and a queue for what the full ring refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The doorbell of the receiver's thread, if it parks.
@@ -65,14 +64,12 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Queues messages that a crashed predecessor did not send, after those that are queued
-    /// already.
+    /// Queues messages that a crashed predecessor did not send, after those already queued.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring, as far as they fit. Returns the number
-    /// moved.
+    /// Moves up to `max` queued messages into the ring while they fit. Returns their number.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
         let mut moved = 0;
@@ -130,8 +127,7 @@ impl<P: Producer> Sender<P> {
         &self.ring
     }
 
-    /// Returns the sending end of the ring, for changes. A message that is pushed into it overtakes
-    /// the queued ones.
+    /// Returns the sending end for changes; a message pushed into it overtakes the queued ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }

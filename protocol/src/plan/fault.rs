@@ -74,8 +74,7 @@ impl FaultKind {
     /// The exit code of a faulty process that was refused resources.
     pub const EXIT_REFUSED: i32 = 41;
 
-    /// Returns `true` if the fault takes resources of the whole machine. Its exit code shows how
-    /// far it got.
+    /// Returns `true` if it takes resources of the machine; the exit code shows how far it got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,

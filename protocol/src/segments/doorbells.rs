@@ -7,12 +7,6 @@ use shm::bell::{self, Doorbell, Listener};
 use shm::memory::RegionError;
 
 /// Attaches the doorbell on which a thread of the plan sleeps; all its senders ring it.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
 pub fn listener(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -35,9 +29,6 @@ pub fn listener(
 
 /// Returns the doorbell to ring after sending to a role, if the role's thread parks. Agents that
 /// share `from`'s thread need none: each runs before the thread idles.
-///
-/// # Errors
-/// As [`Attached::region`].
 pub fn bell_of(
     attached: &mut Attached<'_>,
     plan: &Plan,

@@ -9,8 +9,7 @@ use zerocopy::transmute;
 pub enum Instruction {
     /// A strategy's order.
     Order(Order),
-    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. A strategy
-    /// cannot send it, because it is not a valid order.
+    /// Cancel every open order of the scope. A strategy cannot send it: it is not a valid order.
     CancelAll(CancelScope),
 }
 
@@ -70,9 +69,6 @@ impl Instruction {
     }
 
     /// Decodes and validates an instruction from a message.
-    ///
-    /// # Errors
-    /// As [`Order::from_message`].
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: OrderWords = transmute!(message);
