@@ -28,13 +28,11 @@ use system::clock::Clock;
 /// Maximum number of instructions that one duty cycle takes from the session.
 const BATCH: usize = 16;
 
-/// The receiver of an exchange's trades, and of its books at the end of trading. It gets the books
-/// before resting orders expire.
+/// The receiver of an exchange's trades, and of its books before resting orders expire.
 pub trait TradeTape: Send {
     /// Records a trade on the tape.
     fn trade(&mut self, trade: &Trade, ticks: u64);
-    /// Records the order books at the end of trading. Called again by an exchange that restarts
-    /// later.
+    /// Records the books at the end of trading, again for an exchange that restarts later.
     fn close(&mut self, exchange: &Exchange);
 }
 
@@ -44,8 +42,7 @@ pub struct ExchangeAgent<T> {
     pub(crate) outputs: Outputs<T>,
     pub(crate) journal: Option<Writer>,
     pub(crate) received: u64,
-    /// An order that a crashed predecessor had stamped and not journaled: it comes again and is not
-    /// stamped twice.
+    /// An order that a crashed predecessor stamped and did not journal: it is not stamped twice.
     pub(crate) stamped_order: Option<OrderId>,
     /// Why the agent has stopped.
     failed: Option<String>,
@@ -68,8 +65,7 @@ pub(crate) struct Outputs<T> {
     pub is_closed: bool,
 }
 
-/// A report that waits until its journal record is durable, or for the first duty cycle after a
-/// recovery.
+/// A report that waits for its journal record, or for the first duty cycle after a recovery.
 pub(crate) struct DeferredReport {
     pub report: Report,
     /// The journal record that produced the report.
@@ -79,8 +75,7 @@ pub(crate) struct DeferredReport {
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent of an exchange for its session with its gateway. `tape` receives trades
-    /// and the last books.
+    /// Creates the agent of an exchange. `tape` receives trades and the last books.
     pub fn new(setup: MarketSetup, session: SessionEnd, tape: T) -> Self {
         Self::with_market(Market::new(setup), session, tape)
     }
@@ -108,8 +103,7 @@ impl<T: TradeTape> ExchangeAgent<T> {
         self
     }
 
-    /// Journals an input before it is applied. Returns `false` if that failed: it must not be
-    /// applied.
+    /// Journals an input. Returns `false` if that failed: it must not be applied.
     #[inline]
     fn try_journal(&mut self, entry: &JournalEntry, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
@@ -210,8 +204,7 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
 }
 
 impl<T> Outputs<T> {
-    /// Publishes the tops of book that the last instruction changed, and logs which version
-    /// triggered its order: after the reports, off an order's path.
+    /// Publishes what the last instruction changed, and its order's trigger, off an order's path.
     #[inline]
     fn publish_market_data<C: Clock>(
         &mut self,

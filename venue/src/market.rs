@@ -346,27 +346,10 @@ impl Events for NullSink {
 
 /// Returns the only report of a request that ends at once.
 fn closing_report(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report {
-    Report {
-        id: order.id,
-        venue,
-        instrument: order.instrument,
-        status,
-        reason,
-        side: order.side,
-        price: order.price,
-        filled: 0,
-        leaves: 0,
-        cumulative: 0,
-        number: 0,
-        is_last: true,
-    }
+    Report { venue, status, reason, filled: 0, cumulative: 0, ..Report::full_fill(order) }
 }
 
-/// Adds the orders of an opening book, which no strategy owns, to the order books. Returns their
-/// number.
-///
-/// # Errors
-/// Returns the id of the first refused order, and why.
+/// Adds an opening book; returns the number of orders, or the first refused id and why.
 pub fn open_with(
     exchange: &mut Exchange,
     orders: impl IntoIterator<Item = exchange::NewOrder>,

@@ -1,31 +1,6 @@
-//! Market data on a board: the exchange publishes the top of book of each instrument; any number of
-//! processes read the newest.
-//!
-//! Each instrument has a cell in the layout of [`protocol::market`], written after each command
-//! that changed it. A slow reader misses versions, never delays the exchange, and can read how many
-//! it missed.
-//!
-//! ```
-//! use venue::MarketBoard;
-//! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
-//! use protocol::market::{TopOfBook, shape};
-//! use shm::board;
-//!
-//! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
-//! let (writer, reader) = board::pair(shape(1).unwrap());
-//! let mut market = MarketBoard::new(writer);
-//!
-//! let capacity = Capacity::for_orders(10);
-//! let mut exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
-//! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
-//! market.expect(&bid, &exchange);
-//! exchange.apply(bid, &mut Vec::new());
-//! market.write(&exchange, || 500, |new| assert_eq!((new.instrument, new.version), (0, 1)));
-//!
-//! let mut words = [0; 7];
-//! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
-//! assert_eq!(TopOfBook::parse(&words).unwrap().bid.unwrap().price, 99);
-//! ```
+//! Market data on a board: the exchange publishes the top of book of each instrument after each
+//! command that changed it, in the layout of [`protocol::market`]. A slow reader misses versions,
+//! never delays the exchange, and can read how many it missed.
 
 use exchange::Exchange;
 use exchange::Level;
@@ -63,11 +38,7 @@ pub struct WrittenVersion {
 }
 
 impl MarketBoard {
-    /// Creates the publisher of market data on a board. The first write publishes what differs from
-    /// a crashed predecessor's last versions.
-    ///
-    /// # Panics
-    /// If the board's values have another size.
+    /// Creates the publisher; the first write publishes what differs from the board.
     pub fn new(writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
@@ -86,8 +57,7 @@ impl MarketBoard {
         })
     }
 
-    /// Notes which instruments' tops of book a command may change. Called before the command is
-    /// applied.
+    /// Notes which tops of book a command may change. Called before the command is applied.
     #[inline]
     pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let by = match *command {
@@ -132,8 +102,7 @@ impl MarketBoard {
         }
     }
 
-    /// Publishes the tops of book that have changed, and passes each version to `written`. Returns
-    /// the number published.
+    /// Publishes the tops of book that have changed, passes each to `written`, and counts them.
     #[inline]
     pub fn write(
         &mut self,
@@ -160,8 +129,7 @@ impl MarketBoard {
         writes
     }
 
-    /// Refreshes an instrument's value from its book. Returns `true` if it differs from the
-    /// published one.
+    /// Refreshes an instrument's value. Returns `true` if it differs from the published one.
     #[inline]
     fn try_refresh(&mut self, exchange: &Exchange, instrument: usize) -> bool {
         let quote =

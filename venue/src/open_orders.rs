@@ -39,9 +39,7 @@ impl OpenOrder {
 /// The open orders of an exchange by id. Capacity is reserved at the start.
 pub type OpenOrders = HashMap<u64, OpenOrder, BuildHasherDefault<IdHasher>>;
 
-/// A fast hasher for order ids, by one multiplication. They differ in a few low bits (Fibonacci
-/// hashing, Knuth vol. 3, 6.4). Ids come from strategies; colliding ids slow down the venue that
-/// the strategy trades at, as more orders would.
+/// A hasher for order ids, by one multiplication. Ids that collide slow down their venue only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

@@ -24,8 +24,7 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The numbers of outputs of each kind that crashed exchanges have sent, from logs, rings and tape.
-/// Empty without a predecessor.
+/// The numbers of outputs that crashed exchanges have sent, from logs, rings and tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orders that were stamped.
@@ -43,12 +42,7 @@ pub struct OutputWatermarks {
 }
 
 impl ExchangeReplica {
-    /// Turns the replica into a live exchange: the successor of a crashed one, or the first one
-    /// with a journal. Reads the rest of the journal in `folder`: after what `followed` has read,
-    /// or from a snapshot or the start.
-    ///
-    /// # Errors
-    /// See [`RecoveryError`].
+    /// Turns the replica into a live exchange, after reading the rest of the journal in `folder`.
     pub fn promote<T: TradeTape>(
         mut self,
         followed: Option<Reader>,
@@ -98,15 +92,13 @@ impl ExchangeReplica {
 }
 
 impl OutputWatermarks {
-    /// Returns an unsent report, given with its index among all reports. Recovered records are
-    /// durable.
+    /// Returns an unsent report, given with its index. Recovered records are durable.
     fn deferred_report(&self, (index, message): (u64, Message)) -> Option<DeferredReport> {
         let report = Report::from_message(message).ok()?;
         Some(DeferredReport { report, record: 0, is_stamped: index < self.reports_stamped })
     }
 
-    /// Returns the records that a crashed predecessor had no time to log: published versions, and
-    /// its last order's trigger.
+    /// Returns unlogged records of a predecessor: versions, and its last order's trigger.
     fn unlogged(&self, venue: u16, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
         let Some(board) = board else { return Vec::new() };
         let logged = self.touches.iter().copied().chain(core::iter::repeat(0));

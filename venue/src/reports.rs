@@ -36,10 +36,8 @@ pub struct Trade {
     pub quantity: u64,
 }
 
-/// Converts the matching engine's events of one command into reports and trades.
-///
-/// Fills of one order at one price within one command share a report: otherwise a taker of many
-/// small orders would run out of report numbers.
+/// Converts a command's events into reports and trades. Fills of one order at one price share a
+/// report: a taker of many small orders would run out of numbers.
 pub struct ReportBuilder<'a> {
     venue: u16,
     cause: Cause,
@@ -84,8 +82,7 @@ impl<'a> ReportBuilder<'a> {
         self.refused
     }
 
-    /// Adds a report of an order that then has `leaves` open. Orders of the opening book have no
-    /// reports. An order without another report number is closed with this report.
+    /// Adds a report of an order with `leaves` open; without another number it is closed.
     #[inline]
     fn report(
         &mut self,

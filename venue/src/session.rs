@@ -48,8 +48,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the exchange's end of a session over its two rings. `open` is the maximum number of
-    /// open orders, and so of reports that one instruction can produce.
+    /// Creates the exchange's end; `open` is the maximum of open orders, and of an instruction's
+    /// reports.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
@@ -66,8 +66,7 @@ impl SessionEnd {
         !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// Takes the next message of the gateway from the ring. Its slot is released with
-    /// [`SessionEnd::release`].
+    /// Takes the next message; its slot is released with [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
@@ -81,10 +80,7 @@ impl SessionEnd {
         self.orders.release();
     }
 
-    /// Skips the messages that a crashed exchange had taken and journaled, and not freed.
-    ///
-    /// # Errors
-    /// If more messages went through the session than the journal accounts for.
+    /// Skips journaled messages that a crashed exchange had not freed.
     pub(crate) fn resume_from(
         &mut self,
         counts: SessionCounts,
@@ -97,8 +93,7 @@ impl SessionEnd {
         Ok(())
     }
 
-    /// Returns the number of reports ever put into the ring, crashed exchanges' included. Queued
-    /// ones do not count.
+    /// Returns the number of reports ever put into the ring, by crashed exchanges, too.
     pub(crate) fn published(&self) -> u64 {
         self.reports.ring().published()
     }
