@@ -1,9 +1,7 @@
-//! The arena of orders and queues: nodes of one cache line each, allocated at the start and linked
-//! by index.
+//! The arena of orders and queues: nodes of one cache line each, linked by index.
 //!
 //! A queue is a circular list through a node of its own (a sentinel), so that its first and its
-//! last order have neighbors like any other and are unlinked without a branch. Whether an order is
-//! at an end of its queue is unpredictable.
+//! last order are unlinked like any other, without an unpredictable branch.
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
@@ -18,8 +16,7 @@ pub(crate) enum BookPart {
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// The order is in no list: it was triggered and is about to act, is trading now, or the node
-    /// is free.
+    /// In no list: triggered and about to act, trading now, or a free node.
     Unlisted = 4,
 }
 
@@ -43,9 +40,8 @@ impl BookPart {
         }
     }
 
-    /// Returns -1 for lists whose best price is the highest, 0 for the others. After an exclusive
-    /// or with it, the better of two prices is the lower number. Books keep the masks in memory:
-    /// compilers branch on a constant, and no CPU can predict a side.
+    /// Returns -1 for lists whose best price is the highest, otherwise 0. After an exclusive or
+    /// with it, the better of two prices is the lower number, without a branch on the side.
     pub(crate) fn price_mask(self) -> i64 {
         if matches!(self, BookPart::Bids | BookPart::SellStops) { -1 } else { 0 }
     }
@@ -141,8 +137,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Creates an arena for `capacity` orders and `queues` queues. The caller manages the queues'
-    /// nodes.
+    /// Creates an arena for orders and for queues, whose nodes the caller manages.
     pub(crate) fn new(capacity: usize, queues: usize) -> Self {
         let mut nodes = vec![Node::FREE; capacity + queues];
         let last = capacity - 1;

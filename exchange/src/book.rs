@@ -1,5 +1,4 @@
-//! The order book of one instrument: its price levels, its best prices, and how orders enter and
-//! leave them.
+//! The order book of one instrument: its price levels, its best prices, and its orders.
 
 use crate::arena::{BookPart, NONE};
 use crate::command::{OrderType, Side};

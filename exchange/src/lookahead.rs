@@ -1,5 +1,4 @@
-//! The quantity that an order could trade, computed before it trades: for fill or kill and minimum
-//! quantity.
+//! The quantity that an order could trade: for fill or kill and minimum quantity.
 
 use crate::arena::{NONE, Node};
 use crate::book::Book;
@@ -68,8 +67,7 @@ impl OrderStore {
                         hidden += node.leaves - node.shown;
                     }
                 }
-                // Its own orders are done, or the aggressor is; further parts of other icebergs
-                // follow.
+                // Its own orders are done, or the aggressor is; further parts of icebergs follow.
                 let rest = taker.leaves.min(hidden);
                 taker.leaves -= rest;
                 LevelFill::Continues(traded + rest)

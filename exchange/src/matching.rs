@@ -68,8 +68,7 @@ pub(crate) enum MatchEnd {
 }
 
 impl Book {
-    /// Trades an incoming order until it is filled, finds no acceptable price, or is cancelled as a
-    /// self-trade.
+    /// Trades an order until it is filled, finds no price, or is cancelled as a self-trade.
     pub(crate) fn trade(
         &mut self,
         store: &mut OrderStore,

@@ -1,5 +1,4 @@
-//! The FIFO queue of the orders at one price: a circular list through their nodes and the queue's
-//! own.
+//! The FIFO queue of one price: a circular list through orders' nodes and the queue's own.
 
 use crate::arena::{Arena, NONE, Node};
 
@@ -31,8 +30,7 @@ impl Node {
     }
 }
 
-/// The free list of the queues that hold the orders of a price. Their nodes are in the arena, after
-/// those of the orders.
+/// The free list of the prices' queues, whose nodes are in the arena after the orders'.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// First free queue, linked through `next`.

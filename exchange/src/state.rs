@@ -41,8 +41,7 @@ struct OrderState {
     price: i64,
     leaves: u64,
     shown: u64,
-    /// Bits 0 and 1: type; 2 to 4: self-trade prevention; 5 and 6: time in force; 7: post-only; 8:
-    /// iceberg.
+    /// Bits 0–1: type; 2–4: self-trade prevention; 5–6: time in force; 7: post-only; 8: iceberg.
     kind: u16,
     display: u64,
     limit: i64,

@@ -5,8 +5,7 @@ use crate::{
     Side, TimeInForce,
 };
 
-/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and a capacity
-/// of 16 orders.
+/// An exchange of 16 orders in an instrument with a band from 1 to 1000.
 pub(crate) fn exchange() -> Exchange {
     let instrument = Instrument {
         price_high: 1_000,

@@ -9,11 +9,9 @@ struct CacheLine {
     next: u32,
 }
 
-/// Reads in one round.
 const READS: usize = 200_000;
 
-/// Prints a table of nanoseconds of CPU time per read: the median of the rounds and, in brackets,
-/// the lowest and the highest.
+/// Prints nanoseconds of CPU time per read: median, lowest and highest of the rounds.
 pub fn print(rounds: usize) {
     println!("\n{:24} {:>22} {:>22}", "ns/read, by lines", "dependent", "16 at once");
     for lines in [100, 1_000, 10_000, 100_000, 1_000_000] {
@@ -54,8 +52,7 @@ fn chased(all: &[CacheLine], from: usize) -> f64 {
     (cpu_time() - start) as f64 / READS as f64
 }
 
-/// The same lines, but it is known before which they are; after each sixteen it waits for all of
-/// them.
+/// The same lines, known before; waits after each sixteen.
 fn together(all: &[CacheLine], from: usize) -> f64 {
     let places = walk(all, from + 1);
     let start = cpu_time();

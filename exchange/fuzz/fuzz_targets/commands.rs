@@ -1,6 +1,6 @@
-//! Arbitrary bytes are commands: after each of them the engine's events equal those of its naive
-//! twin, and its own check finds nothing. The first byte chooses the setting. The last quarter of
-//! what the bytes can mean is commands whose numbers are the bytes themselves.
+//! Arbitrary bytes are commands: the engine's events equal those of its naive twin, and its own
+//! check finds nothing. The first byte chooses the setting; of the upper quarter of the words, the
+//! numbers of commands are the bytes themselves.
 #![no_main]
 #![allow(dead_code, reason = "the tests use more of these modules")]
 

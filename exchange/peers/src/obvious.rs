@@ -1,5 +1,4 @@
-//! The obvious order book, as a baseline: for each side a sorted map from price to a queue, and a
-//! hash map from id to price.
+//! The obvious order book: for each side a sorted map of queues, and a hash map of ids.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -1,6 +1,5 @@
-//! Behaviour that venues' own documents define, case by case: what comes before, the command, and
-//! its events, in the notation of [`crate::notation`]. Each case runs through the engine and through the naive one. docs/src/exchange.md
-//! has the table with the addresses of the sources.
+//! Behaviour that venues' own documents define, case by case, in the notation of
+//! [`crate::notation`], through the engine and the naive one. docs/src/exchange.md has the sources.
 
 use crate::naive::Naive;
 use crate::notation::{commands, describe};

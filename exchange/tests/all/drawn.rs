@@ -1,5 +1,4 @@
-//! Random commands: one generator for properties, soak and fuzzing. The number 0 draws ordinary
-//! values, so that shrunk cases are simple.
+//! Random commands for properties, soak and fuzzing; the number 0 draws ordinary values.
 
 use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
@@ -67,8 +66,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Three instruments with few prices, and more ids than capacity, so that all features
-    /// interact.
+    /// Few prices, and more ids than capacity, so that all features interact.
     pub fn crowded() -> Setting {
         let plain = Instrument {
             price_low: 1,

@@ -86,8 +86,7 @@ told! {
         Command::Cancel { id, .. } => (0..5).map(|owner| Command::Cancel { id, owner }).collect(),
         _ => vec![command],
     };
-    /// The price changes and the place is kept: the cheapest mistake is that the price does not
-    /// change.
+    /// The price changes and the place is kept: the price does not change.
     KeepsPriorityOnANewPrice: |before, command| match command {
         Command::Replace { id, owner, price, quantity } => match resting(before, id) {
             Some((old, leaves)) if old.abs_diff(price) == 1 && quantity <= leaves => vec![Command::Replace { id, owner, price: old, quantity }],

@@ -1,5 +1,4 @@
-//! The matching engine against a naive one, against the behaviour that venues document, and against
-//! recorded flow.
+//! The matching engine against a naive one, documented behaviour and recorded flow.
 
 mod cases;
 mod deep;

@@ -2,13 +2,12 @@
 
 use crate::deep;
 use crate::drawn::{Drawer, Seeded, Setting, Words};
-use crate::pair::{ALWAYS, Difference, Engine, Pair, run, shrink};
+use crate::pair::{ALWAYS, Engine, Pair, failure, run};
 use exchange::{Command, Exchange};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Commands of one setting, each drawn from words of its own, so that leaving one out leaves the
-/// others as they are.
+/// Commands, each drawn from its own words, so that leaving one out keeps the others.
 fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     vec(vec(any::<u16>(), 30), 1..160).prop_map(move |drawn| {
         let mut drawer = Drawer::new(&setting);
@@ -16,17 +15,9 @@ fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     })
 }
 
-/// A failure as a list of commands that can be pasted into a test.
-fn told(setting: &Setting, commands: &[Command], difference: &Difference) -> String {
-    let shortest = shrink::<Exchange>(setting, commands);
-    let difference = run::<Exchange>(setting, &shortest).err().unwrap_or(difference.clone());
-    let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
-    format!("{difference}\nfails after these:\n{}", lines.join("\n"))
-}
-
 fn same_as_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
     run::<Exchange>(setting, commands)
-        .map_err(|difference| TestCaseError::fail(told(setting, commands, &difference)))
+        .map_err(|difference| TestCaseError::fail(failure(setting, commands, difference)))
 }
 
 proptest! {
@@ -70,7 +61,7 @@ fn engine_agrees_with_naive_over_long_histories() {
         let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);
         for command in &commands {
             if let Err(difference) = pair.apply(*command) {
-                panic!("seed {seed}: {}", told(&setting, &commands, &difference));
+                panic!("seed {seed}: {}", failure(&setting, &commands, difference));
             }
         }
         assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());

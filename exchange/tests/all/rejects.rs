@@ -12,8 +12,7 @@ fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
     NewOrder { id, owner: id as u32, side, price, quantity, ..NewOrder::default() }
 }
 
-/// Ticks of 5 from 10 to 1000, lots of 10 up to 100, except for the second: prices so high that
-/// four do not fit 64 bits.
+/// Ticks of 5 and lots of 10; and prices so high that four do not fit 64 bits.
 fn instruments() -> [Instrument; 2] {
     let coarse = Instrument {
         tick: 5,

@@ -1,5 +1,5 @@
-//! A naive matching engine, the reference for the real one: a sorted `Vec` for each side, linear
-//! scans, no cached totals. Written from the documentation of [`Command`] alone.
+//! A naive matching engine, the reference: sorted `Vec`s, written from the docs of [`Command`]
+//! alone.
 
 mod book;
 
