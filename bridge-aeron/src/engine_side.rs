@@ -1,12 +1,12 @@
-//! The engine's side of a bridge: orders in, reports out, and exit when the far host is gone.
+//! The engine's side of a bridge: orders in, reports out.
 //!
 //! A session in which an order was taken has the strategy's lifetime: when it ends early, the
-//! strategy process exits with an error. The engine fences it and cancels its open orders, and the
-//! next incarnation opens the next session. The history is saved before, for the next incarnation.
+//! strategy process exits with an error after saving the history. The engine fences it and cancels
+//! its open orders, and the next incarnation opens the next session.
 
 use crate::bridge_dir::BridgeDir;
 use crate::flag::Flag;
-use crate::pump::{BridgeSide, TurnResult};
+use crate::pump::{BridgeSide, TurnResult, hand_over};
 use bridge::frame::Echo;
 use bridge::link::{CloseReason, Event, Link};
 use crossbeam_queue::ArrayQueue;
@@ -65,18 +65,6 @@ impl<'a> EngineSide<'a> {
     pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
         Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
     }
-
-    fn hand_over(&mut self) -> usize {
-        let mut given = 0;
-        while let Some(event) = self.waiting.front() {
-            if self.queues.events.push(*event).is_err() {
-                break;
-            }
-            self.waiting.pop_front();
-            given += 1;
-        }
-        given
-    }
 }
 
 impl BridgeSide for EngineSide<'_> {
@@ -106,7 +94,7 @@ impl BridgeSide for EngineSide<'_> {
     }
 
     fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
-        let mut work = self.hand_over();
+        let mut work = hand_over(&mut self.waiting, &self.queues.events);
         if self.is_gone {
             return if self.waiting.is_empty() { TurnResult::Over } else { TurnResult::Busy };
         }

@@ -13,7 +13,7 @@
 
 use crate::flag::Flag;
 use crate::order_map::{last_report, refused};
-use crate::pump::{BridgeSide, TurnResult};
+use crate::pump::{BridgeSide, TurnResult, hand_over};
 use bridge::clock::RoundTrip;
 use bridge::link::{CloseReason, Delivery, DeliveryOutcome, Event, Link};
 use crossbeam_queue::ArrayQueue;
@@ -65,8 +65,7 @@ impl Default for StrategyQueues {
     }
 }
 
-/// Numbers of orders by outcome; each order that the venue sent is in exactly one of the first
-/// five.
+/// Numbers of orders by outcome; each order of the venue is in exactly one of the first five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Orders {
     /// Orders whose last report came from the engine or its bridge.
@@ -150,7 +149,6 @@ impl<'a> StrategySide<'a> {
         }
     }
 
-    /// Handles a report of the engine.
     fn on_report(&mut self, message: Message, delivery: Delivery) {
         let Ok(report) = Report::from_message(message) else { return };
         let Some(open) = self.open.get_mut(&report.id).filter(|open| open.next_number == report.number)
@@ -183,8 +181,7 @@ impl<'a> StrategySide<'a> {
         self.waiting.push_back(Report { venue, status, ..report });
     }
 
-    /// Sends the last report of an order that gets none from the engine. Returns `false` if it is
-    /// not an open order of the run.
+    /// Closes an order that gets no report from the engine; `false`: it is none of the run.
     fn try_close(&mut self, id: OrderId, status: OrderStatus, reason: Reject) -> bool {
         let Some(SentOrder { order, next_number, filled, is_cleanup, .. }) = self.open.remove(&id) else {
             return false;
@@ -195,8 +192,7 @@ impl<'a> StrategySide<'a> {
         !is_cleanup
     }
 
-    /// Closes the unanswered orders of earlier sessions: the strategy at the engine is another
-    /// incarnation.
+    /// Closes unanswered orders of earlier sessions, which were another incarnation's.
     fn close_earlier(&mut self, session: u64) {
         let earlier = |open: &&SentOrder| open.session < session;
         let mut cut: Vec<(OrderId, bool)> =
@@ -226,7 +222,6 @@ impl<'a> StrategySide<'a> {
         }
     }
 
-    /// Sends an order of the venue.
     fn send(&mut self, order: &Order, link: &mut Link) {
         let about = |sequence| OrderId::new(order.id.strategy(), order.id.epoch(), sequence).word();
         let out = match order.operation {
@@ -308,18 +303,6 @@ impl<'a> StrategySide<'a> {
         taken
     }
 
-    fn hand_over(&mut self) -> usize {
-        let mut given = 0;
-        while let Some(report) = self.waiting.front() {
-            if self.queues.reports.push(*report).is_err() {
-                break;
-            }
-            self.waiting.pop_front();
-            given += 1;
-        }
-        given
-    }
-
     /// Gives up the link to the engine's host and closes all orders.
     pub fn give_up(&mut self, link: &mut Link) {
         link.abandon();
@@ -331,8 +314,7 @@ impl<'a> StrategySide<'a> {
         self.has_given_up = true;
     }
 
-    /// Refuses all requests of the venue until the end of the run, because the transport has
-    /// failed.
+    /// Refuses all requests until the end of the run, because the transport has failed.
     pub fn refuse_all(&mut self) {
         while !self.queues.is_ending.is_up() {
             while let Some(request) = self.queues.requests.pop() {
@@ -341,7 +323,7 @@ impl<'a> StrategySide<'a> {
                 }
             }
             self.queues.accepts_orders.set(true);
-            self.hand_over();
+            hand_over(&mut self.waiting, &self.queues.reports);
             std::thread::sleep(core::time::Duration::from_micros(100));
         }
     }
@@ -393,7 +375,7 @@ impl BridgeSide for StrategySide<'_> {
                 self.give_up(link);
             }
         }
-        let work = self.take_requests(link) + self.hand_over();
+        let work = self.take_requests(link) + hand_over(&mut self.waiting, &self.queues.reports);
         self.queues.accepts_orders.set(link.is_up() || self.has_given_up);
         if self.queues.is_ending.is_up() && self.queues.requests.is_empty() && self.waiting.is_empty() {
             let since = *self.ends_since.get_or_insert(now);

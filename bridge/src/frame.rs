@@ -83,8 +83,7 @@ pub struct ControlFields {
     pub ask: u64,
     /// The session about which the receiver asked; 0: none.
     pub of: u64,
-    /// The number of messages taken in that session; `None`: unknown, because the process that took
-    /// them is gone.
+    /// Messages taken in that session; `None`: unknown, as the process that took them is gone.
     pub taken: Option<u64>,
     /// Incarnation of the strategy at the engine; 0 from the strategy's side.
     pub epoch: u16,
@@ -92,8 +91,7 @@ pub struct ControlFields {
     pub received_end: bool,
 }
 
-/// A decoded frame of the wire format between two bridges. Its numbers are unverified: the link
-/// checks them.
+/// A decoded frame between two bridges, whose numbers the link still has to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Kind of the frame.
@@ -145,9 +143,6 @@ impl ControlFields {
     }
 
     /// Decodes the fields of a control frame.
-    ///
-    /// # Errors
-    /// [`FrameError::Field`].
     pub fn from_words(words: &Message) -> Result<Self, FrameError> {
         let [ask, of, taken, is_known, epoch, received_end @ 0..=1, 0] = *words else {
             return Err(FrameError::Field);
@@ -191,9 +186,6 @@ impl Frame {
     }
 
     /// Verifies the checksum of received bytes and decodes the frame.
-    ///
-    /// # Errors
-    /// See [`FrameError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let bytes: &[u8; FRAME] = bytes.try_into().map_err(|_| FrameError::Length)?;
         let mut words = [0; WORDS];

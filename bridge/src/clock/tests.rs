@@ -76,7 +76,6 @@ impl World {
         samples
     }
 
-    /// Times before, during and after.
     fn times(&self) -> impl Iterator<Item = u64> {
         let span = self.span;
         (0..60).map(move |part| START - span / 4 + span / 40 * part)
@@ -127,8 +126,7 @@ proptest! {
         for readings in world.exchanges() {
             let legs = offset.stages(&readings).unwrap();
             prop_assert_eq!(i128::from(legs.out.ns) + i128::from(legs.there) + i128::from(legs.home.ns), i128::from(legs.whole));
-            // When it arrived, by this host's clock: solved for in a few steps, the clocks being
-            // nearly equal in rate.
+            // When it arrived, by this host's clock: solved for in a few steps.
             let mut arrived = readings.arrived as f64 - world.apart as f64;
             for _ in 0..20 {
                 arrived = readings.arrived as f64 - world.apart(arrived);

@@ -1,5 +1,5 @@
-//! Two links over a network that loses, doubles, delays, reorders and falls apart, with processes
-//! that crash: compares what was sent with what arrived and what was reported.
+//! Two links over a bad network, with processes that crash: what was sent, arrived and was
+//! reported.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,6 @@ const RUN: u32 = 7;
 /// Of the time of these tests, which has no unit.
 const TIMING: Timing = Timing { heartbeat_ns: 1_000, silence_ns: 20_000, hello_ns: 10_000 };
 const STEP: u64 = 100;
-/// Transit time of a frame.
 const TRANSIT: u64 = 400;
 
 /// Failures, each in parts per thousand.
@@ -44,7 +43,6 @@ impl Dice {
     }
 }
 
-/// A message of one side.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     arrived: u32,
@@ -102,8 +100,7 @@ impl World {
         self.links[side].broken = self.broken;
     }
 
-    /// The engine's process ends in order, and another one takes its place: one that remembers, or
-    /// does not, what was written down.
+    /// The engine's process ends in order; its successor has the saved history, or does not.
     fn resign(&mut self, epoch: u16, remembers: bool) {
         self.links[1].hang_up();
         self.hear(1);
@@ -308,8 +305,7 @@ fn broken_links_are_found() {
     }
 }
 
-/// With the history that its predecessor saved, a process reports the outcome of every message:
-/// none is unknown.
+/// With its predecessor's history, a process reports the outcome of every message.
 #[test]
 fn saved_history_leaves_no_outcome_unknown() {
     let resigned = |seed, remembers| {
