@@ -1,5 +1,5 @@
 //! Agents and their runner. A role is one method that does the work available now and returns its
-//! amount (Agrona's `Agent`); the runner owns a thread and passes the amount to an idle strategy.
+//! amount (Agrona's `Agent`); the runner owns a thread and idles after cycles without work.
 
 mod group;
 
@@ -60,8 +60,7 @@ pub trait Agent<C: Clock> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
     /// Returns the tick at which the agent has work without a message; `u64::MAX` if it only reacts
-    /// to messages. A parked thread sleeps no longer than that, so a deadline at which the agent
-    /// has no work wastes its core.
+    /// to messages. A parked thread sleeps no longer than that.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
@@ -83,10 +82,9 @@ pub trait Agent<C: Clock> {
         let _ = log;
     }
 
-    /// Prefetches the memory that the next message will need, and changes nothing. Called after
-    /// some idle cycles, because unused lines are evicted from the caches, on a shared machine
-    /// within a millisecond. `round` counts the calls: an agent with many peers prefetches for one
-    /// of them per call, so that no call takes long.
+    /// Prefetches the memory that the next message will need: unused lines are evicted within a
+    /// millisecond on a shared machine. `round` counts the calls: an agent with many peers
+    /// prefetches for one of them per call.
     fn prefetch_hot(&self, round: usize) {
         let _ = round;
     }
@@ -99,8 +97,7 @@ pub trait Agent<C: Clock> {
 
 /// The run's state is polled after this many cycles with work, and after every cycle without work.
 const BUSY_POLL_INTERVAL: u64 = 256;
-/// A thread that still finds work ends after this many polls that find the run stopped: messages in
-/// flight are handed over first, and the launcher waits for seconds.
+/// Maximum polls with work of a thread whose run is stopped: messages in flight are handed over.
 const MAX_STOPPED_POLLS: u32 = 64;
 
 /// Idle cycles per prefetch: one every two to six microseconds where threads spin.
@@ -111,18 +108,14 @@ const PREFETCH_INTERVAL: u64 = 128;
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.
     Busy,
-    /// There was no work; the agent needs its next cycle within this many nanoseconds (0: at once,
-    /// `u64::MAX`: when a message arrives).
+    /// No work; the next cycle is due within this time in nanoseconds (`u64::MAX`: with a message).
     Idle(u64),
     /// The agent has finished, or the run is stopped.
     Finished,
 }
 
-/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it
-/// in any order.
-///
-/// Each cycle reads the clock once (unordered), for the heartbeat, the longest gap and the
-/// utilization. A busy cycle reads it twice.
+/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it.
+/// Each cycle reads the clock once (unordered), a busy one twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
@@ -337,8 +330,7 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a duty cycle that did work. If the thread had slept before
-    /// that cycle, a message may have waited, so the sleep is logged.
+    /// Resets the idle strategy after a cycle with work; a sleep before it is logged.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {

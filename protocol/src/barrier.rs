@@ -1,5 +1,5 @@
-//! The start barrier: threads report that they are ready, and wait until the launcher opens it.
-//! Sets a thread's core, priority and idle strategy first.
+//! The start barrier: threads set their core, priority and idle strategy, and wait for the
+//! launcher.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};

@@ -192,6 +192,13 @@ named_enum! {
     }
 }
 
+impl CommandStatus {
+    fn from_code(code: u64) -> Self {
+        let status = usize::try_from(code).ok().and_then(|code| Self::ALL.get(code));
+        status.copied().unwrap_or(Self::Unknown)
+    }
+}
+
 /// The engine's answer to an operator's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnswer {
@@ -209,7 +216,6 @@ pub struct CommandAnswer {
 pub struct CommandChannel {
     desk: ReadOnlyWords,
     answers: AtomicWords,
-    /// Number of commands taken so far.
     taken: u64,
 }
 
@@ -296,11 +302,7 @@ impl CommandChannel {
     /// Returns the published status, possibly by a dead predecessor.
     fn status(&self, place: usize) -> CommandStatus {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
-        let code = self.answers[place + STATUS].load(Ordering::Relaxed);
-        CommandStatus::ALL
-            .get(usize::try_from(code).unwrap_or(usize::MAX))
-            .copied()
-            .unwrap_or(CommandStatus::Unknown)
+        CommandStatus::from_code(self.answers[place + STATUS].load(Ordering::Relaxed))
     }
 
     fn set_status(&self, place: usize, status: CommandStatus) {
@@ -334,10 +336,9 @@ impl CommandAnswers {
         let Some(place) = answer_offset(number) else { return nothing };
         // Acquire: pairs with the Release in `set_status`.
         let code = self.0.load(place + STATUS, Ordering::Acquire);
-        let status = CommandStatus::ALL.get(usize::try_from(code).unwrap_or(usize::MAX)).copied();
         let at = |word| self.0.load(place + word, Ordering::Relaxed);
         CommandAnswer {
-            status: status.unwrap_or(CommandStatus::Unknown),
+            status: CommandStatus::from_code(code),
             seen_ticks: at(SEEN),
             done_ticks: at(DONE),
             orders: at(ORDERS),

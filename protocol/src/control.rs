@@ -37,8 +37,7 @@ pub const GENERATION: usize = HEADER_WORDS + 2;
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset (words) of one word for each process: its id, and in the upper half the lower half of its
-/// start time (clock ticks since boot); 0: not started.
+/// Offset (words) of a word a process: its id, above it the lower half of its start time; 0: none.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -152,7 +151,7 @@ impl Control {
         let pid = self.pid(process)?;
         let pidfd = process::pidfd_open(pid).ok()?;
         // The pidfd was opened first: if the process with that id is the right one now, it was
-        // then. Only the lower halves of the start times are compared, modulo 2^32.
+        // then. Only the lower halves of the start times are compared.
         let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
         let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
         start_time(pid).filter(had_started).map(|_| pidfd)
@@ -196,8 +195,7 @@ impl ControlWriter {
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes the process that `command` starts publish its id before `exec`, as process `index`. So
-    /// it is found even if the launcher dies before [`ControlWriter::record_start`].
+    /// Makes process `index` publish its id before `exec`: it is found even if the launcher dies.
     #[cfg(not(loom))]
     pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);

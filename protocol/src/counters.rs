@@ -44,7 +44,6 @@ pub(crate) fn role_of(tag: u64) -> Option<Role> {
     (self::tag(role) == tag).then_some(role)
 }
 
-/// Stores the roles of a thread's agents next to their counters.
 pub(crate) fn announce(words: &AtomicWords, roles: &[Role]) {
     assert!(roles.len() <= MAX_AGENTS, "a thread runs {MAX_AGENTS} agents at most");
     for (agent, role) in roles.iter().enumerate() {

@@ -103,8 +103,7 @@ stages! {
 }
 
 stages! {
-    /// A part of the time at an exchange: the parts of an order sum up to its
-    /// [`Stage::VenueService`], to the tick.
+    /// A part of the time at an exchange; they sum up to [`Stage::VenueService`], to the tick.
     ExchangeStage
     SessionOut = "session_out": GatewayRecv to ExchangeRecv, Order, Venue, "gateway → exchange";
     Match = "match": ExchangeRecv to ExchangeDone, Order, Venue, "the matching engine";

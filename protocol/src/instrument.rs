@@ -6,8 +6,7 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity, chosen so that sums and products cannot overflow. They fit 128 bits,
-/// and open quantities fit 64.
+/// Maximum price and quantity: products fit 128 bits, and open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
@@ -101,10 +100,9 @@ impl Instrument {
     }
 }
 
-/// A divisor prepared to test for multiples without a division, for tick and lot sizes. A multiple
-/// of an odd number d, times the inverse of d modulo 2^64, is the quotient; any other number
-/// becomes larger than every quotient. Powers of two are rotated to the top, where they are large
-/// as well.
+/// A divisor prepared to test for multiples without a division. A multiple of an odd number d,
+/// times the inverse of d modulo 2^64, is the quotient; any other number becomes larger than every
+/// quotient. Powers of two are rotated to the top.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Multiple {
     inverse: u64,

@@ -1,9 +1,5 @@
-//! Watches for the death of the launcher: the process then stops sending, completes its log,
-//! reports why, and exits.
-//!
-//! A dedicated thread sleeps on the launcher's pidfd, which costs nothing while the launcher runs.
-//! The agents see the end of the run in their next idle cycle. A thread that hangs is ended with
-//! the process, after a timeout.
+//! Watches for the death of the launcher: a thread sleeps on its pidfd. The process then stops
+//! sending, completes its log, reports why, and exits, with threads that hang after a timeout.
 
 use crate::control::Control;
 use crate::plan::{Handle, Plan, ProcessPlan};
@@ -28,8 +24,7 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The inherited handle with the launcher's pidfd, for containers, which cannot open it. From a PID
-/// namespace without the launcher it cannot send signals.
+/// The inherited handle with the launcher's pidfd, for containers, which cannot open it.
 pub const LAUNCHER: &str = "launcher";
 
 /// Watches whether the launcher's process is alive.
@@ -49,8 +44,7 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up, which
-    /// binds only later threads.
+    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
         let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);
@@ -69,8 +63,8 @@ impl LauncherWatch {
             }
         };
         thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
-        // A new thread needs system calls that the sandbox later refuses to all threads: wait until
-        // it has made them.
+        // A new thread needs system calls that the sandbox later refuses: wait until it has made
+        // them.
         has_begun.recv().map_err(io::Error::other)
     }
 }

@@ -1,5 +1,4 @@
-//! The pre-trade risk controls as data, and the settings of their limits. The checks themselves are
-//! in `orchestrator::risk`.
+//! The pre-trade risk controls as data, and their limits; `orchestrator::risk` checks them.
 
 use crate::kill::Scope;
 use crate::reject::Reject;
@@ -143,7 +142,6 @@ macro_rules! controls {
 
 /// The largest money limit, in cents: sums and products fit 128 bits.
 const MONEY: u64 = 1 << 62;
-/// The largest quantity.
 const QUANTITY: u64 = crate::instrument::MAX_VALUE;
 /// The longest window, in nanoseconds: an hour.
 const WINDOW: u64 = 3_600_000_000_000;
@@ -196,8 +194,7 @@ impl RiskControl {
     }
 }
 
-/// A limit with its scope, as set in a configuration or by an operator. A later setting overrides
-/// an earlier one where both apply.
+/// A limit with its scope. A later setting overrides an earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {

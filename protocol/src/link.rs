@@ -109,7 +109,6 @@ impl LinkPlan {
         }
     }
 
-    /// Returns an error about this link, with a reason.
     pub(crate) fn error(&self, why: &'static str) -> LinkError {
         LinkError { link: self.name.clone(), why }
     }

@@ -110,7 +110,6 @@ pub struct MarketTick {
 /// Maximum number of cells polled per duty cycle; the next one continues there.
 const MAX_POLLS: usize = 16;
 
-/// A cell of a board that is polled.
 struct BoardCell {
     board: usize,
     venue: u16,
@@ -123,7 +122,6 @@ struct BoardCell {
 pub struct Market {
     boards: Vec<Reader>,
     cells: Vec<BoardCell>,
-    /// The next cell to poll.
     next: usize,
     /// Number of cells that this duty cycle has still to poll.
     left: usize,
@@ -144,8 +142,7 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share. An
-    /// unchanged cell costs one load.
+    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {

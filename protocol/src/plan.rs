@@ -1,8 +1,6 @@
-//! The plan: one plain value that describes a run completely, validated before anything starts.
-//!
-//! Every process derives its setup from the plan: its threads, the agents of each thread, the
-//! segments it attaches and its cores. The launcher makes the plan from the settings and the host,
-//! and writes it into the control segment. Child processes get no other configuration.
+//! The plan: one plain value that describes a run completely, validated before anything starts. The
+//! launcher writes it into the control segment. Every process derives its threads, agents, segments
+//! and cores from it, and gets no other configuration.
 
 mod fault;
 mod version;
@@ -32,11 +30,9 @@ named_enum! {
         Thread = "thread",
         /// An address space: every strategy is a process of its own.
         Process = "process",
-        /// A process in namespaces of its own (users, processes, networks, IPC and mounts), with a
-        /// read-only root and the limits of its cgroup. For programs with a runtime.
+        /// A process in namespaces and a cgroup of its own, with a read-only root, for runtimes.
         Container = "container",
-        /// A process in a sandbox: sealed memory handed over as file descriptors, read-only where
-        /// the engine writes, and no system calls except those needed to trade.
+        /// A process in a sandbox: sealed memory, and only the system calls needed to trade.
         Sandbox = "sandbox",
     }
 }
@@ -286,8 +282,8 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// Returns the sandbox profile that a process's roles share, or the one with a journal if it
-    /// writes one; `None` if a role is trusted or their profiles differ.
+    /// Returns the sandbox profile of a process's roles (the one with a journal if it writes one);
+    /// `None` if a role is trusted or their profiles differ.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
         let mut profiles = self.roles_of(process).map(|role| role.info().sandbox);
         let first = profiles.next()??;
@@ -337,8 +333,7 @@ impl Plan {
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks the topology (each role has one thread, each thread one process, each link ends that
-    /// run), and the requirements of the workload.
+    /// Checks the topology and the requirements of the workload.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {

@@ -1,12 +1,9 @@
-//! Records of a stamp log: stamps, checksums, positions, top-of-book updates.
-//!
-//! The layout of a record's two words is drawn in [`crate::stamps`].
+//! Records of a stamp log, of two words ([`crate::stamps`]).
 
 use crate::wire::{ID_WIDTH, OrderId};
 
 system::named_enum! {
-    /// Which points of an order's path are stamped. A stamp costs a clock read on the measured
-    /// path.
+    /// Which points of an order's path are stamped; a stamp costs a clock read there.
     Stamps {
         /// All: every stage of the path is measured.
         All = "all",
@@ -56,8 +53,7 @@ macro_rules! points {
 }
 
 points! {
-    /// The kind of a record: the point of an order's path, or another event. The first eight are
-    /// the stamps t1 to t8 of the round trip.
+    /// The kind of a record: one of the stamps t1 to t8 of the round trip, or another event.
     Point
     /// t1: the strategy is about to push the order for the first time (ticks).
     StrategySend = 1, "t1", "strategy_send";
@@ -89,8 +85,7 @@ points! {
     Gap = 14, "gap", "away from its duty cycles";
     /// The index of the order's instrument. Absent: instrument 0.
     Instrument = 15, "instrument", "what it trades";
-    /// The quantity filled with a report, in 1e-8 units; positive for buys, negative for sells
-    /// (two's complement). Absent without a fill.
+    /// The quantity filled with a report, in 1e-8 units; negative for sells. Absent without one.
     FillQuantity = 16, "fill-quantity", "quantity filled with the report";
     /// The price of the fill, in cents (two's complement). Follows the quantity of the same report.
     FillPrice = 17, "fill-price", "at which price";
@@ -144,8 +139,7 @@ impl Point {
         )
     }
 
-    /// Returns `true` if records of this kind are timed when they are appended, so that their times
-    /// never decrease within a log. Others are of a schedule, or known only later.
+    /// Returns `true` if records of this kind are timed when appended, so times never decrease.
     pub const fn is_stamped_when_logged(self) -> bool {
         self.is_time()
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
@@ -159,8 +153,8 @@ impl Point {
     }
 }
 
-/// A field of a final position; its code is the detail of a [`Point::Position`] record, whose id is
-/// the account: the strategy, and the instrument as its sequence.
+/// A field of a final position, the detail of a [`Point::Position`] record. The record's id is the
+/// account: the strategy, and the instrument as its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
@@ -335,8 +329,7 @@ pub struct Record {
     pub point: Point,
     /// The order, or for other points their own id, such as a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue for t4, the number of the report for t5 to t8 and fills, the field of a position,
-    /// else 0. For a top of book, a part of its instrument.
+    /// The venue for t4, the report's number for t5 to t8 and fills, the field of a position.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,

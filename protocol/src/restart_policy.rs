@@ -13,8 +13,8 @@ impl Plan {
     }
 
     /// Returns `true` if the engine is restarted after a crash. This requires restartable
-    /// exchanges, and that its state at the venues is in rings that survive it, each with one
-    /// writer and one reader: the counts then show how far a crashed engine had come.
+    /// exchanges, and rings of one writer and one reader, whose counts show how far the engine had
+    /// come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.info();
@@ -39,9 +39,8 @@ impl Plan {
         self.processes.iter().any(|process| self.can_lose_process(process))
     }
 
-    /// Returns `true` if a process of gateways is restarted after its death. A gateway that
-    /// validates an exchange is not: its state of the session dies with it, and the exchange keeps
-    /// running.
+    /// Returns `true` if a process of gateways is restarted after its death; not one that validates
+    /// an exchange, as its state of the session dies with it.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
         let is_checked_book =
             |role: Role| self.trading().is_book(role.index()) && self.validates_venue(role.index());

@@ -37,7 +37,6 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(COMPLETION).expect("a trading plan has it").spec()
 }
 
-/// Words of a page.
 const PAGE_WORDS: usize = 512;
 
 /// Returns a thread's original header, for the log saver: the thread may have overwritten it.
@@ -97,8 +96,7 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
     Ok((shared, words))
 }
 
-/// Returns the size in words of a run's control segment. The plan still fits when it lists both
-/// file descriptors of each segment that is handed over.
+/// Returns the size (words) of a run's control segment, with space for descriptors in the plan.
 pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
     let names = segments.iter().map(|segment| segment.spec.name.as_str()).chain([CONTROL]);
     // The longest encoding of a file descriptor.
@@ -124,7 +122,6 @@ pub fn create_control(plan: &Plan, segments: &[RunSegment]) -> Result<ControlWri
     Ok(control)
 }
 
-/// Returns the header with which a segment of a run is created.
 fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
     let header = Header {
         kind: spec.kind,

@@ -1,7 +1,4 @@
-//! Sends to a ring and queues while it is full: the ring, the receiver's doorbell, and the queue.
-//!
-//! The code that produces a message need not check for space: a push always succeeds, and the order
-//! is kept, since no message is pushed past the queue.
+//! Sends to a ring, and queues while it is full: a push always succeeds, in order.
 
 use crate::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Doorbell;
@@ -26,15 +23,13 @@ pub struct Sender<P = spsc::Producer> {
     /// The doorbell of the receiver's thread, if it parks.
     bell: Option<Doorbell>,
     queue: VecDeque<Message>,
-    /// Maximum length of the queue.
     max_queued: usize,
 }
 
 impl<P: Producer> Sender<P> {
     /// Creates a sender whose queue has memory for `capacity` messages and grows beyond that.
     pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
-        // Filled once and cleared, so that no page is touched for the first time in the middle of a
-        // run.
+        // Filled once and cleared, so that no page is touched for the first time in a run.
         let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
         queue.clear();
         Self { ring, bell, queue, max_queued: usize::MAX }

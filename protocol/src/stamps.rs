@@ -54,9 +54,8 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// Opens the log in a thread's segment, and appends after the records of earlier incarnations.
-    /// The number of gaps among them is in the status block; if the block was reset, as a
-    /// strategy's is, all records are scanned to count them.
+    /// Opens the log in a thread's segment, and appends after earlier incarnations' records. The
+    /// number of gaps among them is in the status block, or counted by a scan if that was reset.
     pub fn new(segment: &AtomicWords) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
@@ -105,12 +104,10 @@ impl StampLog {
         };
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
-        // Release: pairs with the Acquire of a reader of the live log; a key that is visible has
-        // its value.
+        // Release: pairs with the Acquire of a live log's reader; a visible key has its value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
-        // Stores become visible in program order: a store that misses the cache would delay the
-        // message that is sent next.
+        // Stores become visible in order: one that misses the cache would delay the next message.
         prefetch_ahead(key_word, AHEAD);
     }
 
@@ -122,7 +119,6 @@ impl StampLog {
         }
     }
 
-    /// Counts a record that does not fit the log.
     #[cold]
     #[inline(never)]
     fn drop_record(&mut self) {
@@ -140,8 +136,7 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Logs a time in which the thread did not run, or counts it as dropped ([`crate::gaps`]).
-    /// `events` is called only for a gap that is kept.
+    /// Logs a time in which the thread did not run; `events` is called only if the gap is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,

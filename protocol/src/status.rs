@@ -1,11 +1,9 @@
-//! The status block, in which a thread publishes its own state for the launcher, in its own
-//! segment.
+//! The status block, in which a thread publishes its own state for the launcher.
 //!
-//! One writer (the thread), any number of readers. All words are Relaxed except the state, whose
-//! Release pairs with the readers' Acquire: a reader that sees `Ready` sees the prepared memory,
-//! one that sees `Done` sees the final counters. After the block are the counters of the thread's
-//! agents ([`crate::counters`]). Both are between the segment's header and its stamp log, so a
-//! saved log includes them.
+//! All words are Relaxed except the state, whose Release pairs with the readers' Acquire: a reader
+//! that sees `Ready` sees the prepared memory, one that sees `Done` the final counters. The block
+//! and the counters of the thread's agents ([`crate::counters`]) are between the segment's header
+//! and its stamp log, so a saved log includes them.
 
 use crate::counters::{self, AgentCounters, COUNTER_WORDS, CounterSlots, ThreadCounters};
 use crate::gaps::DroppedGaps;
@@ -117,11 +115,9 @@ pub enum StatusField {
     ErrorText,
 }
 
-/// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks. After
-/// the error text.
+/// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks.
 const GAPS_DROPPED: usize = StatusField::ErrorText as usize + ERROR_BYTES / 8;
-/// Offset of the sleeps that the log did not keep. A build without sleeps counted the gaps of four
-/// levels, here and in the following words.
+/// Offset of the sleeps that the log did not keep; earlier builds count gaps from here on.
 const SLEEPS_DROPPED: usize = GAPS_DROPPED + 2;
 /// Offset of the number of sleeps kept, plus one; 0: not counted.
 const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
@@ -130,8 +126,7 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
 const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
 
-/// The words that count gaps and sleeps, kept and dropped, for all incarnations of the thread: a
-/// trusted successor's block keeps them.
+/// The words that count gaps and sleeps, kept over all incarnations of the thread.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
 /// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
@@ -171,8 +166,8 @@ impl ThreadStatus {
         }
     }
 
-    /// Returns the gaps and the sleeps that the log did not keep, for all incarnations. With no
-    /// `sleep_records` planned, the words of sleeps may hold gaps of an earlier build.
+    /// Returns the gaps and sleeps that the log did not keep. With no `sleep_records` planned, the
+    /// words of sleeps may hold gaps of an earlier build.
     pub fn dropped_gaps(&self, sleep_records: u64) -> [DroppedGaps; 2] {
         let at = |word: usize| DroppedGaps { count: self.words[word], ticks: self.words[word + 1] };
         let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));
@@ -229,8 +224,7 @@ impl StatusWriter {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Publishes the life cycle state of the thread. Release: pairs with the Acquire in [`read`]; a
-    /// reader that sees the state sees all earlier stores.
+    /// Publishes the state of the thread. Release: pairs with the Acquire in [`read`].
     pub fn set_state(&self, state: ThreadState) {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
@@ -258,8 +252,7 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     ThreadStatus::from_words(words)
 }
 
-/// The fields from which the launcher judges a thread's progress, all in the block's first cache
-/// line, to which its writer stores each heartbeat anyway.
+/// The fields that show a thread's progress, all in the block's first cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
@@ -294,8 +287,7 @@ fn state_word(segment: &ReadOnlyWords) -> u64 {
     segment.load(HEADER_WORDS, Ordering::Acquire)
 }
 
-/// Reads one agent's counters, two cache lines of 132, in the segment of a thread that runs
-/// `roles`; all zero if it does not run that role.
+/// Reads one agent's counters in the segment of a thread with `roles`; zero without that role.
 pub fn counters_of(segment: &ReadOnlyWords, roles: &[Role], role: Role) -> AgentCounters {
     let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
     AgentCounters::from_words(roles, role, word)

@@ -119,11 +119,9 @@ impl ControlWriter {
 
     fn set_life(&self, offset: usize, life: Incarnation) {
         let words = self.words();
-        // Release: pairs with the Acquire in `life`; a reader that sees it alive sees the reset
-        // memory.
+        // Release: pairs with the Acquire in `life`; who sees it alive sees the reset memory.
         words[offset].store(life.to_word(), Ordering::Release);
-        // Release: pairs with the Acquire in `generation`; a reader that sees the count sees the
-        // word above.
+        // Release: pairs with the Acquire in `generation`; who sees the count sees the word above.
         words[GENERATION].store(words[GENERATION].load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
@@ -157,15 +155,13 @@ named_enum! {
         ForeignId = "foreign-id",
         /// An order of an incarnation that is not the current one.
         WrongEpoch = "wrong-epoch",
-        /// Orders whose sequences repeat, decrease or have gaps: messages rewritten after they were
-        /// published.
+        /// Orders whose sequences repeat, decrease or have gaps.
         OutOfSequence = "out-of-sequence",
         /// More orders for nonexistent venues than a mistake explains.
         UnknownVenue = "unknown-venue",
         /// More orders beyond its limits than a mistake explains.
         Flood = "flood",
-        /// A slot of the submit hand-off that it announced or claimed and never writes, while its
-        /// duty cycles continue. Detected by the launcher, which has the deadline.
+        /// A claimed slot of the submit hand-off that it never writes; detected by the launcher.
         #[serde(rename = "withheld-place")]
         UnwrittenClaim = "withheld-place",
         /// Shared memory of several strategies is damaged beyond repair.
@@ -252,8 +248,7 @@ impl RepairsWriter {
     pub fn set_repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
-        // Release: pairs with the Acquire in `strategy_repair`; the launcher resets the strategy's
-        // memory after it has seen this.
+        // Release: pairs with the Acquire in `strategy_repair`; then the memory is reset.
         self.0[word_offset(strategy, REPAIRED)].store(u64::from(epoch) + 1, Ordering::Release);
         self.notify();
     }
@@ -287,8 +282,7 @@ impl RepairsWriter {
 
     /// Reports the slot that blocks the submit hand-off; `None` if it is not blocked.
     pub fn set_blocked(&self, at: Option<BlockedClaim>) {
-        // Release, here and below: pairs with the Acquire in `blocked_claim`; a time is never read
-        // with another slot's word.
+        // Release, also below: pairs with the Acquire in `blocked_claim`: no time of another slot.
         self.0[BLOCKED_SLOT].store(0, Ordering::Release);
         let Some(BlockedClaim { slot: place, announcer, since_ticks }) = at else { return };
         self.0[BLOCKED_SINCE].store(since_ticks, Ordering::Release);

@@ -1,5 +1,5 @@
-//! The segments of a run as data: purpose, rights of each role, and whose death resets each.
-//! Every process derives the same list from the plan. A role without rights cannot map a segment.
+//! The segments of a run as data, derived from the plan: purpose, rights, and whose death resets
+//! each. A role without rights cannot map a segment.
 
 use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
@@ -22,8 +22,7 @@ use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The kind of the segment with a run's plan, states and counters. Its layout hash covers all
-/// other segments' layouts, so a program of another build is refused by this header alone.
+/// The kind of the control segment, whose layout hash covers all segments' layouts.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -177,8 +176,7 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name: at `sandbox` all memory, at
-    /// `container` what a strategy writes, never the command channel.
+    /// Returns `true` if the segment is sealed memory without a name; never the command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
@@ -215,8 +213,7 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     let mut segments: Vec<RunSegment> =
         (0..plan.links.len()).flat_map(|link| link_segments(plan, link)).collect();
     segments.extend((0..).zip(&plan.trading().orders).map(|(index, orders)| schedule(index, *orders)));
-    // A restarted gateway reads there how many messages the engine had received from its
-    // predecessor.
+    // A restarted gateway reads there what the engine had received from its predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
     let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers);
     let repairs = memory(REPAIRS, supervision::KIND, REPAIRS_WORDS);
@@ -257,7 +254,6 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     })
 }
 
-/// Specifies a segment of memory with a single entry.
 fn memory(name: impl Into<String>, kind: SegmentKind, words: usize) -> SegmentSpec {
     SegmentSpec::memory(name, kind, words, EndRights::NONE)
 }
@@ -280,9 +276,8 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
         let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
-        // A segment of one producer and the consumer is reset after the death of either; one that
-        // all producers share is never reset. Also kept are segments with an exchange at one end,
-        // which keeps running, and the inbox of a gateway that is resumed.
+        // A segment of one producer and the consumer is reset after the death of either, unless one
+        // end is an exchange, which keeps running, or a gateway that is resumed.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_resumed =
             matches!(link.readers[..], [Role::Gateway(gateway)] if plan.can_resume_gateway(gateway));
@@ -309,8 +304,7 @@ fn replay_sequence(plan: &Plan) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::ReplaySequence, readers)
 }
 
-/// Returns the tape of an exchange. Each trade closes an order of a strategy or of the opening
-/// book, except trades with an iceberg, for which the same space is reserved again.
+/// Returns an exchange's tape: a trade closes an order, unless it trades with an iceberg.
 fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.opening_orders);
@@ -319,9 +313,8 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(venue), Access::Write)])
 }
 
-/// Returns the top-of-book board of a venue: its exchange writes it, every strategy reads it,
-/// through read-only pages if it is a process. `None` if there are more instruments than a board
-/// has cells.
+/// Returns the top-of-book board of a venue, which its exchange writes and every strategy reads;
+/// `None` if there are more instruments than a board has cells.
 fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));

@@ -1,5 +1,4 @@
-//! The trading workload: strategies, an orchestrator, and a gateway for each venue. Derives its
-//! topology and checks its requirements.
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue.
 
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
@@ -70,8 +69,7 @@ impl Plan {
         }
     }
 
-    /// Completes a trading plan with the links, threads and processes that its settings imply.
-    /// Threads are unpinned, yield when idle, and have logs of 64 records.
+    /// Completes a trading plan with its links, processes, and threads without pinning.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -110,8 +108,7 @@ impl Plan {
         links
     }
 
-    /// Arranges the threads in the order strategies, orchestrator, gateways, exchanges, and the
-    /// processes in the order of their threads.
+    /// Arranges threads and processes: strategies, orchestrator, gateways, exchanges.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
         let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();

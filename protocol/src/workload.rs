@@ -1,5 +1,4 @@
-//! Workloads: the part of a plan that depends on the purpose of the run. Each workload has a
-//! variant with its own settings; settings of every run are in [`Plan`](crate::plan::Plan).
+//! Workloads: the part of a plan that depends on the purpose of the run.
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -40,8 +39,7 @@ named_enum! {
     OrderSequence {
         /// In the order of arrival.
         Arrival = "arrival",
-        /// In the sequence of a recording, whichever strategy sends them and however late: see
-        /// [`ReplayStep`](crate::topology::ReplayStep).
+        /// In the sequence of a recording: see [`ReplayStep`](crate::topology::ReplayStep).
         Recorded = "recorded",
     }
 }
@@ -56,13 +54,11 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, from which roles and links follow: today trading. Each
-/// workload has its own module, which derives its topology and checks its requirements.
+/// The purpose of a run with its settings, from which roles and links follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// Strategies send orders through an orchestrator to gateways and receive reports:
-    /// [`crate::trading`].
+    /// Strategies trade through an orchestrator and gateways: [`crate::trading`].
     Trading(Trading),
 }
 
@@ -73,8 +69,7 @@ pub struct Trading {
     pub strategies: u16,
     /// Number of venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
-    /// Kinds of strategies, at least one, assigned round-robin: [`Trading::ON_SCHEDULE`],
-    /// registered ones, or [`Trading::PROGRAM`] and a command.
+    /// Kinds of strategies, round-robin: [`Trading::ON_SCHEDULE`], registered or with a command.
     pub strategy_kinds: Vec<String>,
     /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
@@ -99,16 +94,14 @@ pub struct Trading {
     pub max_open: u32,
     /// Maximum number of orders that a gateway holds before it stops reading its inbox.
     pub max_held: u32,
-    /// The time without an answer of the venue after which its gateway closes an order, in
-    /// nanoseconds, if there is a session. 0: the longest delay plus one second.
+    /// Time (ns) after which a gateway closes an unanswered order; 0: longest delay + 1 s.
     #[serde(default)]
     pub venue_timeout_ns: u64,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
     /// Number of orders scheduled for each strategy.
     pub orders: Vec<u64>,
-    /// Orders for each venue of strategy 0, then of strategy 1, and so on; more are rejected,
-    /// because a gateway's stamp log has no space. Empty: any venue, each log has space for all.
+    /// Orders for each venue of strategy 0, then of strategy 1, and so on; empty: any venue.
     pub venue_orders: Vec<u64>,
     /// Average reports per order for which logs and return paths have space, to [`MAX_REPORTS`].
     #[serde(rename = "reports_an_order")]
@@ -247,8 +240,7 @@ impl Trading {
         self.books().filter(|_| self.market_data)
     }
 
-    /// Returns the orders to one gateway for which queue memory is allocated: all open orders, and
-    /// at most [`Trading::MAX_WAITING_ORDERS`] over all gateways.
+    /// Returns the orders to one gateway for which queue memory is allocated.
     pub fn pending_capacity(&self) -> usize {
         let open = self.orders.iter().take(self.strategies.into());
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));

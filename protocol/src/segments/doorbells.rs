@@ -27,8 +27,7 @@ pub fn listener(
     Ok(listener)
 }
 
-/// Returns the doorbell to ring after sending to a role, if the role's thread parks. Agents that
-/// share `from`'s thread need none: each runs before the thread idles.
+/// Returns the doorbell to ring after sending to a role, if its thread parks and is another.
 pub fn bell_of(
     attached: &mut Attached<'_>,
     plan: &Plan,

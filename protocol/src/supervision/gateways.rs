@@ -1,8 +1,5 @@
-//! Fencing and repair of gateways in their own processes: the launcher fences a dead gateway, and
-//! the engine reports when its repair is complete.
-//!
-//! A gateway is trusted and is never quarantined. Its fence means for the engine that the gateway's
-//! venue is down.
+//! Fencing and repair of gateways in their own processes. A gateway is trusted and is never
+//! quarantined; its fence means for the engine that the gateway's venue is down.
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, ControlWriter, GATEWAY_LIVES};

@@ -155,8 +155,7 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
     }
 }
 
-/// Every layout must be in the control segment's hash: otherwise a segment of another build could
-/// be accepted.
+/// Otherwise a segment of another build could be accepted.
 #[test]
 fn control_layout_hash_covers_every_layout() {
     let of = |kinds: &[SegmentKind]| {
@@ -184,8 +183,7 @@ fn control_layout_hash_covers_every_layout() {
     }
 }
 
-/// A process that could write another thread's doorbell could suppress the wake-ups of all its
-/// senders.
+/// A process that could write another's doorbell could suppress the wake-ups of its senders.
 #[test]
 fn each_doorbell_is_written_by_one_thread() {
     for placement in Placement::ALL {

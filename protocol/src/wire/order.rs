@@ -12,8 +12,7 @@ pub enum Operation {
     New,
     /// The cancel of an earlier order of the same strategy at the same venue.
     Cancel,
-    /// A new price and open quantity for an earlier order of the same strategy at the same venue.
-    /// That order keeps its id; the replace is answered with one report.
+    /// A new price and open quantity for an earlier order, which keeps its id; one report.
     Replace,
     /// The cancel of all orders of the same strategy at the same venue in one instrument.
     MassCancel,

@@ -65,8 +65,7 @@ pub struct Report {
 /// Maximum number of reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
-/// The number of the report with which the engine closes an order whose gateway died. The engine
-/// does not count a venue's reports, so this is the largest possible number.
+/// The number of the report with which the engine closes an order whose gateway died, the largest.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
 /// The bit of a t5's detail that is set if more reports of the order follow.

@@ -106,8 +106,7 @@ impl OrderCondition {
     }
 }
 
-/// The terms of an order besides price and quantity, such as its type and time in force. The
-/// default is a plain limit order. A `delay` venue ignores them.
+/// The terms of an order besides price and quantity; a `delay` venue ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OrderTerms {
     /// The type of the order.
