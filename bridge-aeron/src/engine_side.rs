@@ -19,7 +19,6 @@ const QUEUE_CAPACITY: usize = 4096;
 /// An event of the bridge that its strategy thread must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeEvent {
-    /// A session is open.
     Up,
     /// An order of the far host, with its clock readings.
     Order(Order, Echo),
@@ -32,13 +31,9 @@ pub enum BridgeEvent {
 /// The queues between a bridge's thread and its strategy thread, in one process.
 #[derive(Debug)]
 pub struct EngineQueues {
-    /// Events for the strategy.
     pub events: ArrayQueue<BridgeEvent>,
-    /// Reports for the bridge, with the echo of their orders.
     pub reports: ArrayQueue<(Report, Option<Echo>)>,
-    /// The far host has ended sending.
     pub strategy_side_ends: Flag,
-    /// This side has ended sending.
     pub is_ending: Flag,
 }
 
@@ -61,7 +56,6 @@ pub struct EngineSide<'a> {
 }
 
 impl<'a> EngineSide<'a> {
-    /// Creates the bridge's logic at the engine's host, without a session.
     pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
         Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
     }
@@ -101,7 +95,7 @@ impl BridgeSide for EngineSide<'_> {
         while link.is_up() && !link.is_full() {
             let Some((report, about)) = self.queues.reports.pop() else { break };
             let message: Message = report.to_message();
-            work += usize::from(link.send(message, about).is_ok());
+            work += usize::from(link.try_send(message, about));
         }
         self.queues.strategy_side_ends.set(link.has_received_end());
         if self.queues.is_ending.is_up() && self.queues.reports.is_empty() {

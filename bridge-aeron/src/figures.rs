@@ -16,7 +16,6 @@ const VERSION: u32 = 1;
 /// Time around the orders at which the offset is reported too, with wider bounds, in nanoseconds.
 const OUTSIDE_NS: u64 = 60_000_000_000;
 
-/// The printed quantiles.
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
 /// A time between two hosts in `remote.json`, with its error.

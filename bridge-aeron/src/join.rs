@@ -28,7 +28,6 @@ pub struct JoinFlags {
 /// The flags that a joined run sets itself.
 const FIXED_FLAGS: [&str; 3] = ["--venue", "--venues", "--repeats"];
 
-/// A bridge side that waits until the engine's side answers.
 struct Caller {
     is_answered: bool,
 }

@@ -12,14 +12,14 @@
 
 pub mod bridge_address;
 pub mod bridge_dir;
-pub mod engine_side;
+mod engine_side;
 pub mod figures;
 pub mod flag;
 pub mod join;
-pub mod order_map;
+mod order_map;
 pub mod pump;
 pub mod serve;
-pub mod strategy_side;
+mod strategy_side;
 pub mod transport;
 pub mod venue;
 #[cfg(test)]

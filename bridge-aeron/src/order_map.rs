@@ -33,7 +33,6 @@ impl OrderMap {
         }
     }
 
-    /// Returns `true` if no order is open.
     pub fn is_empty(&self) -> bool {
         self.by_sequence.is_empty()
     }
@@ -82,7 +81,6 @@ pub const fn last_report(
     Report { status, reason: reason.code(), filled: 0, cumulative, number, ..Report::full_fill(order) }
 }
 
-/// Returns the report that refuses an order of the other host.
 pub const fn refused(order: &Order, reason: Reject) -> Report {
     last_report(order, 0, 0, OrderStatus::Refused, reason)
 }

@@ -49,9 +49,7 @@ pub struct ServeFlags {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct ServeCounts {
     epoch: u16,
-    /// Orders received.
     came: u64,
-    /// Orders sent to the engine.
     sent: u64,
     refused: u64,
     /// Orders whose last report was returned.
@@ -61,7 +59,6 @@ struct ServeCounts {
 }
 
 enum ServeEnd {
-    /// Both sides have all messages.
     Whole,
     Gone(CloseReason),
     Stopped,
@@ -154,7 +151,6 @@ fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {
     Ok(ended)
 }
 
-/// Starts the bridge thread and waits until its transport is open.
 fn start_bridge(
     address: &BridgeAddress,
     dir: BridgeDir,
@@ -187,7 +183,6 @@ struct Server {
     is_spent: bool,
     /// Since when no more reports come; the strategy finishes once the far host has everything.
     over_since: Option<Instant>,
-    /// Maximum number of orders of the plan.
     max_orders: u64,
     ended: Option<ServeEnd>,
 }
@@ -255,7 +250,6 @@ impl Server {
         Ok(())
     }
 
-    /// Refuses the next order.
     fn refuse(&mut self, order: &Order, reason: Reject) {
         self.waiting.pop_front();
         self.counts.refused += 1;

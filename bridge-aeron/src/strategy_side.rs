@@ -36,25 +36,18 @@ const QUEUE_CAPACITY: usize = 4096;
 /// Maximum number of orders whose round trips between the hosts are recorded, at 32 bytes each.
 pub const MAX_ROUND_TRIPS: usize = 4_000_000;
 
-/// A request of the venue `remote` to its bridge.
 #[derive(Clone, Copy, Debug)]
 pub enum BridgeRequest {
-    /// Send an order.
     Order(Order),
-    /// Cancel the open orders of a scope.
     Cancel(CancelScope),
 }
 
 /// The queues between the thread of the venue `remote` and the bridge's thread.
 #[derive(Debug)]
 pub struct StrategyQueues {
-    /// Requests for the bridge.
     pub requests: ArrayQueue<BridgeRequest>,
-    /// Reports for the venue.
     pub reports: ArrayQueue<Report>,
-    /// Orders are accepted now.
     pub accepts_orders: Flag,
-    /// The run has ended.
     pub is_ending: Flag,
 }
 
@@ -121,9 +114,7 @@ pub struct StrategySide<'a> {
     down_since: Option<u64>,
     ends_since: Option<u64>,
     has_given_up: bool,
-    /// Orders by outcome.
     pub orders: Orders,
-    /// Ended sessions with their causes.
     pub downs: Vec<(u64, CloseReason)>,
     /// Round trips of orders to their first reports.
     pub round_trips: Vec<RoundTrip>,
@@ -131,7 +122,6 @@ pub struct StrategySide<'a> {
 }
 
 impl<'a> StrategySide<'a> {
-    /// Creates the bridge's logic at the strategies' host, without a session.
     pub fn new(queues: &'a StrategyQueues) -> Self {
         Self {
             queues,
@@ -231,9 +221,10 @@ impl<'a> StrategySide<'a> {
             // At the engine it would cover all strategies of this host.
             Operation::MassCancel => return self.refuse(order, Reject::VenueRefuses),
         };
-        match link.send(out.to_message(), None) {
-            Ok(()) => self.record_sent(order, false),
-            Err(_) => self.refuse(order, Reject::VenueDown),
+        if link.try_send(out.to_message(), None) {
+            self.record_sent(order, false);
+        } else {
+            self.refuse(order, Reject::VenueDown);
         }
     }
 
@@ -267,7 +258,7 @@ impl<'a> StrategySide<'a> {
             target: target.word(),
             ..Order::new(id, venue)
         };
-        if link.send(cancel.to_message(), None).is_err() {
+        if !link.try_send(cancel.to_message(), None) {
             return false;
         }
         self.orders.cancels += 1;

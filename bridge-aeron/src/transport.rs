@@ -25,7 +25,6 @@ use thiserror::Error;
 /// Stream ids of the strategy's side and the engine's side.
 const STREAMS: [i32; 2] = [1001, 1002];
 
-/// Timeout of a stream's set-up.
 const SET_UP: Duration = Duration::from_secs(5);
 
 /// A stream has three terms of this length, which count as this process's memory.
@@ -171,7 +170,6 @@ fn uris(side: Side, address: &BridgeAddress) -> (String, String) {
     }
 }
 
-/// Turns both until the stream is there.
 fn wait<T>(
     uri: String,
     turn: impl Fn() -> Result<(), TransportError>,

@@ -20,7 +20,6 @@ use std::time::SystemTime;
 /// Environment variable with the bridge address, for the processes of a run that `join` starts.
 pub const ADDRESS_VARIABLE: &str = "BULKHEAD_MEETING";
 
-/// Average number of reports per order: as at an exchange.
 const REPORTS_PER_ORDER: u8 = 4;
 
 /// Interval (ns) of a parked gateway's polls while orders are open: no doorbell rings for them.
@@ -51,7 +50,6 @@ impl Remote {
     }
 }
 
-/// Returns the plan of this process's run.
 fn plan() -> Result<Plan, String> {
     let cli = Cli::read_from(std::env::args_os()).map_err(|error| error.to_string())?;
     let Command::Role(flags) = cli.command else { return Err("this process is no role of a run".into()) };
@@ -59,7 +57,6 @@ fn plan() -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Starts the bridge thread and waits until its transport is open.
 fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<BridgeThread, String> {
     let address = std::env::var(ADDRESS_VARIABLE)
         .map_err(|_| "the other host is not named: start the run by `bulkhead-bridge join`")?;

@@ -38,7 +38,7 @@ impl BridgeSide for Side1 {
     }
 
     fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
-        while self.sent < MESSAGES && link.send(message(self.side, self.sent), None).is_ok() {
+        while self.sent < MESSAGES && link.try_send(message(self.side, self.sent), None) {
             self.sent += 1;
         }
         if self.sent == MESSAGES && self.taken == MESSAGES {

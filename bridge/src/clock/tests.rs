@@ -26,7 +26,6 @@ const START: u64 = 1_000_000_000_000;
 const ASSUMED: ClockAssumptions = ClockAssumptions { drift_ppm: 100.0, wander_ppm: 2.0 };
 
 impl World {
-    /// Returns the exact lead of the other clock at a time.
     fn apart(&self, at: f64) -> f64 {
         let since = at - START as f64;
         let turn = core::f64::consts::TAU * self.waves / self.span as f64;
@@ -49,7 +48,6 @@ impl World {
         }
     }
 
-    /// Exchanges of frames, in the order of time.
     fn exchanges(&self) -> Vec<RoundTrip> {
         let (mut dice, world) = (self.dice(), *self);
         let mut takes = move |least: u64| {

@@ -154,17 +154,6 @@ pub enum Event {
     Over,
 }
 
-/// The reason why a message cannot be sent over the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SendError {
-    /// No session is open.
-    #[error("the link is down")]
-    Down,
-    /// [`WINDOW`] messages are unconfirmed.
-    #[error("too many messages are under way")]
-    Full,
-}
-
 /// Counters of a link between two hosts, as in `remote.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
@@ -309,13 +298,11 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues a message for the peer, with the echo of the one it refers to; on error it is not
-    /// sent.
-    pub fn send(&mut self, message: Message, about: Option<Echo>) -> Result<(), SendError> {
-        if self.state != LinkState::Up || self.wants_end {
-            return Err(SendError::Down);
-        }
-        if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
+    /// Queues a message for the peer, with the echo of the one it refers to. Returns `false` if no
+    /// session is open, or [`WINDOW`] messages are unconfirmed.
+    #[must_use]
+    pub fn try_send(&mut self, message: Message, about: Option<Echo>) -> bool {
+        self.state == LinkState::Up && !self.wants_end && self.outbox.try_push(message, about)
     }
 
     /// Announces that this end sends no more; the link is over once both sides have everything.
@@ -342,7 +329,7 @@ impl Link {
     /// Handles bytes received from the peer, which may be invalid.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
-            Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
+            Some(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
             _ => {
                 self.counts.strange += 1;
                 return;

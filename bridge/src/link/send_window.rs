@@ -19,14 +19,11 @@ pub struct SendWindow {
 /// A message of an ended session that the peer may or may not have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnconfirmedMessage {
-    /// Number of the message in its session.
     pub sequence: u64,
-    /// The message.
     pub message: Message,
 }
 
 impl SendWindow {
-    /// Creates an empty send window for a session.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
@@ -52,12 +49,10 @@ impl SendWindow {
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
     }
 
-    /// Counts the next message of the window as transmitted.
     pub fn mark_transmitted(&mut self) {
         self.transmitted += 1;
     }
 
-    /// Returns the number of messages transmitted so far in this session.
     pub const fn transmitted(&self) -> u64 {
         self.transmitted
     }

@@ -127,10 +127,10 @@ impl World {
             }
             while sends && self.dice.is_hit_in_thousand(300) {
                 let book = &mut self.books[side].sent;
-                match self.links[side].send(message(side, book.len()), None) {
-                    Ok(()) => book.push(Sent::default()),
-                    Err(_) => break,
+                if !self.links[side].try_send(message(side, book.len()), None) {
+                    break;
                 }
+                book.push(Sent::default());
             }
             let (now, flying, dice) = (self.now, &mut self.flying, &mut self.dice);
             let is_parted = now < self.parted_until;
@@ -350,15 +350,15 @@ fn abandoned_link_reports_unknown_outcomes() {
     world.hear(0);
     let fates: Vec<_> = world.books[0].sent.iter().filter_map(|sent| sent.fate).collect();
     assert!(!fates.is_empty() && fates.iter().all(|fate| *fate == DeliveryOutcome::Unknown), "{fates:?}");
-    assert!(world.links[0].is_over() && world.links[0].send([0; 7], None) == Err(SendError::Down));
+    assert!(world.links[0].is_over() && !world.links[0].try_send([0; 7], None));
 }
 
 #[test]
 fn window_bounds_unconfirmed_messages() {
     let mut world = run(1, &CALM, 60, None);
     world.parted_until = u64::MAX;
-    let sent = (0..2 * WINDOW).take_while(|_| world.links[0].send(message(0, 0), None).is_ok()).count();
-    assert!(sent <= WINDOW && world.links[0].send(message(0, 0), None) == Err(SendError::Full), "{sent}");
+    let sent = (0..2 * WINDOW).take_while(|_| world.links[0].try_send(message(0, 0), None)).count();
+    assert!(sent <= WINDOW && world.links[0].is_full(), "{sent}");
 }
 
 #[global_allocator]
@@ -378,7 +378,7 @@ fn while_a_session_lasts_nothing_is_allocated() {
         }
         now += STEP;
         for side in 0..2 {
-            let sent = step > 100 && links[side].send(message(side, step), None).is_ok();
+            let sent = step > 100 && links[side].try_send(message(side, step), None);
             let mut frames = 0;
             links[side].poll(now, |bytes| {
                 wires[side][frames] = *bytes;
