@@ -44,7 +44,6 @@ pub struct ExchangeAgent<T> {
     pub(crate) received: u64,
     /// An order that a crashed predecessor stamped and did not journal: it is not stamped twice.
     pub(crate) stamped_order: Option<OrderId>,
-    /// Why the agent has stopped.
     failed: Option<String>,
 }
 
@@ -57,7 +56,6 @@ pub(crate) struct Outputs<T> {
     pub completed: u64,
     pub traded: u64,
     pub venue: u16,
-    /// Market data, if the run has any.
     pub board: Option<MarketBoard>,
     pub touches: u64,
     /// Records that a crashed predecessor had no time to log.
@@ -122,7 +120,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
         self.failed = Some(format!("stops: its journal fails: {error}"));
     }
 
-    /// Takes the next message of the session and applies it.
     #[inline]
     fn take_message<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(message) = self.outputs.session.take() else { return };
@@ -148,7 +145,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
     }
 }
 
-/// The outputs of one duty cycle.
 struct CycleOutputs<'a, T, C> {
     outputs: &'a mut Outputs<T>,
     journal: Option<&'a Writer>,
@@ -251,7 +247,6 @@ impl<T> Outputs<T> {
     }
 }
 
-/// Returns the stamp-log record of a published top of book.
 pub(crate) fn touch_record(
     venue: u16,
     WrittenVersion { instrument, version, ticks }: WrittenVersion,

@@ -18,7 +18,6 @@ pub enum JournalEntry {
     Time,
     /// Trading has ended: some of the resting orders expire.
     Close,
-    /// A message came through the session.
     Message(Message),
 }
 

@@ -29,9 +29,7 @@ enum ChangedInstruments {
 /// A version of an instrument's top of book that was published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenVersion {
-    /// Index of the instrument.
     pub instrument: u16,
-    /// Version of its cell.
     pub version: u64,
     /// Time of the write in ticks.
     pub ticks: u64,

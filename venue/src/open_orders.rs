@@ -8,11 +8,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// An open order of a strategy at an exchange: its next report number and its quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
-    /// Number of its next report.
     pub number: u8,
-    /// Side of the order.
     pub side: Side,
-    /// Index of the instrument.
     pub instrument: u16,
     /// Limit price in cents.
     pub price: i64,
@@ -23,7 +20,6 @@ pub struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// Creates the entry of a new order without reports.
     pub const fn new(order: &Order) -> Self {
         Self {
             number: 0,

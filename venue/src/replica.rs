@@ -22,7 +22,6 @@ pub(crate) struct ReplayedOutput {
     pub received: u64,
     /// Time of the last record in ticks.
     pub now: u64,
-    /// The last record's message, if it was an order.
     pub order: Option<Message>,
     /// Trades with their time in ticks. Those before the last record are certainly on the tape.
     pub trades: Outbox<(u64, Trade)>,

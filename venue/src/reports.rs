@@ -13,9 +13,7 @@ pub enum Cause {
     Request(OrderId),
     /// Cancellation of a scope: the strategy crashed, or a kill switch is on.
     Withdrawal,
-    /// The venue's time passed.
     Time,
-    /// Trading ended.
     Close,
 }
 
@@ -65,7 +63,6 @@ pub const fn cancellation(reason: CancelReason) -> u8 {
 }
 
 impl<'a> ReportBuilder<'a> {
-    /// Creates the converter for the events of one command at a venue.
     pub fn new(
         venue: u16,
         cause: Cause,
@@ -77,7 +74,6 @@ impl<'a> ReportBuilder<'a> {
         Self { venue, cause, open, reports, trades, overrun, last_take: None, refused: None }
     }
 
-    /// Returns why the exchange refused the command, if it did.
     pub const fn refused(&self) -> Option<RejectReason> {
         self.refused
     }

@@ -81,7 +81,6 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
     new
 }
 
-/// Converts a side from the wire format to that of the matching engine.
 #[inline]
 pub const fn side(side: wire::Side) -> Side {
     match side {

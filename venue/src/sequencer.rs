@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 
 /// Restores the recorded order of a flow: holds each strategy's orders until their turn.
 pub struct ReplaySequencer {
-    /// The strategy of each order, in the recorded order.
     order: Vec<u16>,
     next: usize,
     waiting: Vec<VecDeque<Order>>,

@@ -11,11 +11,9 @@ use shm::ring::spsc;
 /// Message counters of a gateway's session with an exchange, crashed exchanges' counts included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionCounts {
-    /// Number of messages that the exchange has taken.
     pub taken: u64,
     /// Expected number of the next instruction.
     pub received: u32,
-    /// Protocol errors of the peer.
     pub faults: u64,
 }
 
@@ -39,7 +37,6 @@ pub struct SessionEnd {
     orders: spsc::Consumer,
     reports: Sender,
     pub(crate) counts: SessionCounts,
-    /// Reports numbered so far.
     numbered: u64,
     pub(crate) full: u64,
 }
@@ -98,7 +95,6 @@ impl SessionEnd {
         self.reports.ring().published()
     }
 
-    /// Sends a report to the gateway, or queues it.
     #[inline]
     pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
@@ -108,7 +104,6 @@ impl SessionEnd {
         self.full += u64::from(self.reports.push(&message) != SendOutcome::Ring);
     }
 
-    /// Returns `true` if reports to the gateway are queued.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.reports.has_queued()
