@@ -126,7 +126,6 @@ fn is_notional_overflow(price: i64, quantity: u64) -> bool {
     price.unsigned_abs().checked_mul(quantity).is_none()
 }
 
-/// Returns `true` if the order's attributes are valid together.
 fn is_valid_combination(order: &NewOrder) -> bool {
     let iceberg = order.display > 0;
     let minimum = order.minimum > 0;

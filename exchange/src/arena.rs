@@ -5,7 +5,6 @@
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// The index that refers to no node of the arena.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The list of an order book that an order is in: bids, offers, stop orders of a side, or none.
@@ -24,7 +23,6 @@ impl BookPart {
     pub(crate) const ALL: [BookPart; 4] =
         [BookPart::Bids, BookPart::Offers, BookPart::BuyStops, BookPart::SellStops];
 
-    /// Returns the list in which orders of a side rest.
     #[inline]
     pub(crate) fn for_side(side: Side) -> BookPart {
         // A table, as a side cannot be predicted.
@@ -32,7 +30,6 @@ impl BookPart {
         PARTS[side as usize]
     }
 
-    /// Returns the list in which stop orders of a side wait.
     pub(crate) fn stops_for_side(side: Side) -> BookPart {
         match side {
             Side::Buy => BookPart::BuyStops,
@@ -192,7 +189,6 @@ impl Arena {
         self.nodes.get(slot as usize)
     }
 
-    /// Returns the order at an index, if there is one.
     #[inline]
     pub(crate) fn order(&self, slot: u32) -> Option<&Node> {
         if (slot as usize) < self.capacity() { self.nodes.get(slot as usize) } else { None }
@@ -213,7 +209,6 @@ impl Arena {
         &mut self.details[slot as usize]
     }
 
-    /// Iterates over the free nodes of the arena.
     pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)

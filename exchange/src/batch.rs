@@ -52,7 +52,6 @@ impl Exchange {
     }
 }
 
-/// Returns the id of the order that a command names.
 fn order_id(command: &Command) -> Option<u64> {
     match *command {
         Command::New(ref order) => Some(order.id),

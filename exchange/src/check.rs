@@ -90,7 +90,6 @@ pub enum Inconsistency {
     },
 }
 
-/// What the check of the books counted.
 #[derive(Default)]
 struct CheckCounts {
     nodes: usize,

@@ -8,7 +8,6 @@
 //! The memory in use follows the number of ids: when a table is half full one of double the size
 //! takes over, and each insertion moves one more of the old table's buckets to it.
 
-/// Ids in a bucket.
 const BUCKET_SLOTS: usize = 4;
 /// Minimum slots per id: buckets are at most half full on average, and few overflow.
 const SLOTS_PER_ID: usize = 2;
@@ -59,7 +58,6 @@ impl Bucket {
         SlotSet(zero_where_equal.wrapping_sub(LOW) & !zero_where_equal & HIGH)
     }
 
-    /// Returns the slots in use.
     #[inline]
     fn used(&self) -> SlotSet {
         SlotSet(self.tags & HIGH)
@@ -71,7 +69,6 @@ impl Bucket {
         self.matches(tag).find(|&position| is(self.slots[position % BUCKET_SLOTS]))
     }
 
-    /// Inserts an entry. Returns `false` if the bucket is full.
     #[inline]
     fn try_insert(&mut self, tag: u64, slot: u32) -> bool {
         let Some(position) = SlotSet(!self.tags & HIGH).next() else { return false };
@@ -104,7 +101,6 @@ impl Entry {
     }
 }
 
-/// A hash table: some of the index's buckets.
 #[derive(Clone, Copy, Debug)]
 struct Table {
     start: usize,
@@ -112,7 +108,6 @@ struct Table {
 }
 
 impl Table {
-    /// Returns where an id is sought.
     #[inline]
     fn home(self, id: u64) -> Home {
         let product = u128::from(id >> NEIGHBOR_BITS) * 0x9e37_79b9_7f4a_7c15;
@@ -133,27 +128,22 @@ impl Table {
     }
 }
 
-/// Buckets of the smallest table.
 const SMALLEST_TABLE: usize = 64;
 
-/// A hash table from order ids to nodes of the arena.
 #[derive(Debug)]
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
-    /// The table of new ids.
     table: Table,
     /// The previous table, from which ids are moved; empty if it has none.
     old: Table,
     /// Number of the old table's buckets that were not moved yet: the first ones.
     unmoved: usize,
-    /// Number of ids.
     used: usize,
     /// Maximum number of ids without growth: 0 while the old table is moved.
     grows_above: usize,
 }
 
 impl Index {
-    /// Creates a hash table for `capacity` order ids.
     pub(crate) fn new(capacity: usize) -> Self {
         let largest = (SLOTS_PER_ID * capacity).div_ceil(BUCKET_SLOTS).next_power_of_two();
         let table = Table { start: 0, len: largest.min(SMALLEST_TABLE) };
@@ -207,7 +197,6 @@ impl Index {
         None
     }
 
-    /// Returns the node of the arena that an entry refers to.
     #[inline]
     pub(crate) fn slot(&self, entry: Entry) -> u32 {
         self.buckets[entry.bucket as usize].slots[entry.position as usize % BUCKET_SLOTS]

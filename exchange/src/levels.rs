@@ -21,9 +21,7 @@ struct LevelNode {
     prefix: u64,
     /// The node above, or `NONE`.
     parent: u32,
-    /// Number of children of a node that is not a leaf.
     children_count: u32,
-    /// The list of a leaf.
     list: u32,
     /// The leaf is among [`LevelNodes::emptied`].
     is_listed: bool,
@@ -44,25 +42,20 @@ const EMPTY: LevelNode = LevelNode {
 /// Nodes that are initialized when the exchange starts. Most of them are leaves of 64 ticks.
 const INITIALIZED_NODES: usize = 4096;
 
-/// The nodes of the tries that hold the price levels of all books.
 #[derive(Debug)]
 pub(crate) struct LevelNodes {
     nodes: Vec<LevelNode>,
     free: u32,
-    /// A direct-mapped cache of leaves by list and key.
     cache: [u32; CACHED_LEAVES],
     /// The leaves that lost their last level most recently, a ring; they may have levels again.
     emptied: [u32; EMPTIED_LEAVES],
-    /// Index of the oldest of them.
     oldest: usize,
 }
 
 /// Entries of the cache of leaves; a leaf covers 64 ticks.
 const CACHED_LEAVES: usize = 4096;
-/// Leaves without a level that are kept.
 const EMPTIED_LEAVES: usize = 2048;
 
-/// Returns the entry of the cache for a leaf.
 #[inline]
 fn cache_index(list: u32, prefix: u64) -> usize {
     (prefix as usize).wrapping_add(list as usize * 401) % CACHED_LEAVES
@@ -140,7 +133,6 @@ pub(crate) struct PriceLevels {
     root: u32,
     /// Bits that a key is shifted right by for the root's digit.
     top: u32,
-    /// Number of this list among all.
     list: u32,
 }
 
@@ -154,7 +146,6 @@ impl PriceLevels {
         PriceLevels { root: NONE, top: top(keys), list }
     }
 
-    /// Returns the leaf of a key if it is cached.
     #[inline]
     fn cached_leaf(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
         let leaf = pool.cache[cache_index(self.list, key >> 6)];

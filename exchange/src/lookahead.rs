@@ -6,7 +6,6 @@ use crate::command::SelfTrade;
 use crate::matching::Taker;
 use crate::store::OrderStore;
 
-/// The quantity that one price level would fill.
 enum LevelFill {
     /// The quantity; the order would continue at the next level.
     Continues(u64),

@@ -45,7 +45,6 @@ impl Taker {
         if self.limit == any_price(self.side) { 0 } else { self.limit }
     }
 
-    /// Returns the list of the book with which the incoming order trades.
     #[inline]
     pub(crate) fn opposite(&self) -> BookPart {
         BookPart::for_side(self.side.opposite())
@@ -58,12 +57,10 @@ impl Taker {
     }
 }
 
-/// The way in which the matching of an incoming order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchEnd {
     /// The taker is filled, or no quantity is left that it accepts.
     Done,
-    /// Self-trade prevention cancelled the taker.
     Prevented,
 }
 

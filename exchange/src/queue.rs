@@ -2,29 +2,23 @@
 
 use crate::arena::{Arena, NONE, Node};
 
-/// The fields of a node that is a queue.
 impl Node {
-    /// Returns the key of the queue's price.
     pub(crate) fn key(&self) -> u64 {
         self.id
     }
 
-    /// Returns the number of orders in the price's queue.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
 
-    /// Returns the index of the first order in the queue.
     pub(crate) fn head(&self) -> u32 {
         self.next
     }
 
-    /// Returns the queue's leaf in its price levels.
     pub(crate) fn leaf(&self) -> u32 {
         self.owner
     }
 
-    /// Returns the last order in the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }
@@ -84,7 +78,6 @@ impl Queues {
 }
 
 impl Arena {
-    /// Appends an order to the queue of its price.
     #[inline]
     pub(crate) fn append(&mut self, number: u32, slot: u32, rank: u64) {
         let tail = self.node(number).prev;

@@ -16,14 +16,11 @@ use thiserror::Error;
 pub struct State {
     /// Time of the last [`Command::Time`](crate::Command::Time).
     now: u64,
-    /// Number of arrivals so far.
     sequence: u64,
-    /// Number of trades so far.
     trades: u64,
     books: Vec<BookState>,
 }
 
-/// One instrument's book.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct BookState {
     auction: bool,
@@ -32,7 +29,6 @@ struct BookState {
     lists: [Vec<OrderState>; 4],
 }
 
-/// An open order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OrderState {
     id: u64,

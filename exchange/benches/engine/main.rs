@@ -12,8 +12,8 @@ mod memory;
 
 use exchange::{Command, Event, Events, Exchange};
 use loads::Load;
-use nix::time::{ClockId, clock_gettime};
 use std::time::Instant;
+use system::usage::thread_cpu_ns;
 
 /// Adds up events, so that nothing is optimized away.
 struct Sum(u64);
@@ -28,7 +28,6 @@ impl Events for Sum {
     }
 }
 
-/// Returns an exchange with the orders that are there before.
 fn prepared(load: &Load) -> (Exchange, Sum) {
     let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
     let mut sum = Sum(0);
@@ -36,20 +35,14 @@ fn prepared(load: &Load) -> (Exchange, Sum) {
     (exchange, sum)
 }
 
-/// Returns nanoseconds per operation of applying all commands.
 #[inline(always)]
 fn round(load: &Load, apply: impl FnOnce(&mut Exchange, &mut Sum)) -> f64 {
     let (mut exchange, mut sum) = prepared(load);
-    let start = cpu_time();
+    let start = thread_cpu_ns();
     apply(&mut exchange, &mut sum);
-    let took = (cpu_time() - start) as f64;
+    let took = (thread_cpu_ns() - start) as f64;
     assert!(sum.0 > 0);
     took / load.operations as f64
-}
-
-fn cpu_time() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 /// Returns the percentiles 50, 99 and 99.9 of single operations, less the cost of a clock read.

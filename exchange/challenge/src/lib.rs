@@ -17,7 +17,6 @@ use own_ring::Outlet;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
-/// All orders have one owner.
 const OWNER: u32 = 1;
 
 /// The engine and the way of its reports.
@@ -46,7 +45,6 @@ struct ReportSink<'a> {
     outlet: &'a mut Outlet,
     sequence_number: u64,
     quantity: u32,
-    /// The type of the report of a rejected message.
     reject: u8,
 }
 

@@ -28,7 +28,6 @@ pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     (0..orders).map(one).collect()
 }
 
-/// Shuffles the ids of resting orders.
 fn shuffled(mut ids: Vec<u64>) -> Vec<u64> {
     let mut random = Random(7);
     for at in (1..ids.len()).rev() {
@@ -120,7 +119,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
             }
         };
         next += 1;
-        let before = book.len();
+        let before = book.open_orders();
         let filled: Vec<u64> = book
             .apply(op)
             .iter()
@@ -135,7 +134,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
                 place.insert(*moved, at);
             }
         }
-        if matches!(op, Op::Add { .. }) && book.len() > before {
+        if matches!(op, Op::Add { .. }) && book.open_orders() > before {
             place.insert(id, open.len());
             open.push(id);
         }

@@ -29,17 +29,13 @@ impl Obvious {
         Obvious::default()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn open_orders(&self) -> usize {
         self.prices.len()
     }
 
     /// Returns the number of price levels on both sides.
     pub fn levels(&self) -> usize {
         self.bids.len() + self.offers.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.prices.is_empty()
     }
 
     /// Returns the best price of a side.

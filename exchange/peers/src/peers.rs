@@ -20,7 +20,6 @@ pub struct BookSize {
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// Creates an empty order book of that size.
     fn fresh(size: BookSize) -> Self;
     /// Translates an operation into this engine's command; operations come in order.
     fn translate(&mut self, op: Op) -> Self::Command;

@@ -39,7 +39,7 @@ fn book_size(load: &Load) -> BookSize {
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
         book.apply(op);
-        orders = orders.max(book.len());
+        orders = orders.max(book.open_orders());
         levels = levels.max(book.levels());
         highest = highest.max(op.price().unwrap_or(0));
     }

@@ -4,7 +4,6 @@ use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Si
 
 /// A source of numbers.
 pub trait Numbers {
-    /// Draws a number below `bound`.
     fn below(&mut self, bound: u64) -> u64;
 
     /// Draws a value with a probability proportional to its weight.
@@ -19,7 +18,6 @@ pub trait Numbers {
         unreachable!()
     }
 
-    /// Returns `true` with a probability of 1 in `n`.
     fn is_one_in(&mut self, n: u64) -> bool {
         self.below(n) == n - 1
     }
@@ -204,7 +202,6 @@ impl Drawer {
         self.setting.instruments.get(instrument as usize).copied().unwrap_or_default()
     }
 
-    /// A price that mostly is possible.
     fn price(&self, numbers: &mut impl Numbers, instrument: u16) -> i64 {
         let rules = self.rules(instrument);
         if numbers.is_one_in(64) {

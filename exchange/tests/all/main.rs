@@ -5,7 +5,6 @@ mod deep;
 mod drawn;
 mod faulty;
 mod ledger;
-mod model;
 mod naive;
 mod notation;
 mod pair;

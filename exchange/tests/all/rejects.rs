@@ -7,7 +7,6 @@ use exchange::{
     TimeInForce,
 };
 
-/// A limit order of an owner of its own.
 fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
     NewOrder { id, owner: id as u32, side, price, quantity, ..NewOrder::default() }
 }
@@ -33,7 +32,6 @@ fn instruments() -> [Instrument; 2] {
     [coarse, dear]
 }
 
-/// An offer, and a stop order that waits.
 fn before() -> Vec<Command> {
     let stop = NewOrder { order_type: OrderType::Stop, stop_price: 500, ..limit(2, Side::Buy, 0, 10) };
     vec![
@@ -44,7 +42,6 @@ fn before() -> Vec<Command> {
     ]
 }
 
-/// A plain order, with one thing changed.
 fn new(change: impl Fn(&mut NewOrder)) -> Command {
     let mut order = limit(9, Side::Buy, 20, 20);
     change(&mut order);

@@ -287,7 +287,6 @@ impl Naive {
     }
 }
 
-/// The table of what goes together.
 fn goes_together(order: &NewOrder) -> bool {
     let (iceberg, minimum, post_only) = (order.display > 0, order.minimum > 0, order.post_only);
     let by_type = match order.order_type {
