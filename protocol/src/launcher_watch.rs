@@ -13,7 +13,6 @@ use system::process;
 
 /// Time that agents have to end by themselves after the launcher's death.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// Name of the watching thread.
 const NAME: &str = "watch";
 
 /// Returns the message about the launcher's death.
@@ -44,7 +43,7 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up.
+    /// Waits for the launcher's death on a new thread. Call it within the sandbox.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
         let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);

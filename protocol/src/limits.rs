@@ -9,49 +9,31 @@ use thiserror::Error;
 /// The value of a limit that is switched off.
 pub const OFF: u64 = u64::MAX;
 
-/// The unit of a limit's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitUnit {
-    /// Orders.
-    Orders,
-    /// Quantity, in 1e-8 units.
-    Quantity,
-    /// Money: price times quantity, in cents.
-    Cents,
-    /// Hundredths of a percent.
-    BasisPoints,
-    /// Ticks of the instrument.
-    Ticks,
-    /// Messages a second.
-    PerSecond,
-    /// Messages.
-    Messages,
-    /// Executions.
-    Executions,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Rejections.
-    Rejections,
-    /// A switch: 1 is on.
-    Switch,
-}
-
-impl LimitUnit {
-    /// Returns the unit's name as it is printed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LimitUnit::Orders => "orders",
-            LimitUnit::Quantity => "1e-8 units",
-            LimitUnit::Cents => "cents",
-            LimitUnit::BasisPoints => "basis points",
-            LimitUnit::Ticks => "ticks",
-            LimitUnit::PerSecond => "a second",
-            LimitUnit::Messages => "messages",
-            LimitUnit::Executions => "executions",
-            LimitUnit::Nanoseconds => "ns",
-            LimitUnit::Rejections => "rejections",
-            LimitUnit::Switch => "on",
-        }
+system::named_enum! {
+    /// The unit of a limit's value.
+    LimitUnit {
+        /// Orders.
+        Orders = "orders",
+        /// Quantity, in 1e-8 units.
+        Quantity = "1e-8 units",
+        /// Money: price times quantity, in cents.
+        Cents = "cents",
+        /// Hundredths of a percent.
+        BasisPoints = "basis points",
+        /// Ticks of the instrument.
+        Ticks = "ticks",
+        /// Messages a second.
+        PerSecond = "a second",
+        /// Messages.
+        Messages = "messages",
+        /// Executions.
+        Executions = "executions",
+        /// Nanoseconds.
+        Nanoseconds = "ns",
+        /// Rejections.
+        Rejections = "rejections",
+        /// A switch: 1 is on.
+        Switch = "on",
     }
 }
 

@@ -22,7 +22,6 @@ pub struct LogTotals {
 }
 
 impl Default for LogTotals {
-    /// Totals at the beginning of a log without top-of-book records.
     fn default() -> Self {
         Self::new(0)
     }

@@ -276,8 +276,9 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
         let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
             roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
         };
-        // A segment of one producer and the consumer is reset after the death of either, unless one
-        // end is an exchange, which keeps running, or a gateway that is resumed.
+        // A segment of one producer and the consumer is reset after the death of either; one that
+        // all producers share is never reset. Also kept are segments with an exchange at one end,
+        // which keeps running, and the inbox of a gateway that is resumed.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_resumed =
             matches!(link.readers[..], [Role::Gateway(gateway)] if plan.can_resume_gateway(gateway));
@@ -304,7 +305,8 @@ fn replay_sequence(plan: &Plan) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::ReplaySequence, readers)
 }
 
-/// Returns an exchange's tape: a trade closes an order, unless it trades with an iceberg.
+/// Returns an exchange's tape. A trade closes an order, except with an iceberg: room for twice as
+/// many.
 fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.opening_orders);

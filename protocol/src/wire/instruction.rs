@@ -45,9 +45,7 @@ impl CancelScope {
 
 /// The operation code of [`Instruction::CancelAll`].
 const CANCEL_ALL: u8 = 3;
-/// The scope names a strategy.
 const HAS_STRATEGY: u8 = 1;
-/// The scope names an instrument.
 const HAS_INSTRUMENT: u8 = 2;
 
 impl Instruction {

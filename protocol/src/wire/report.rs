@@ -73,7 +73,6 @@ const MORE: u8 = 1 << 7;
 
 const _: () = assert!(MAX_REPORTS == MORE as usize);
 
-/// The memory layout of a report.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct ReportWords {
