@@ -25,7 +25,6 @@ use thiserror::Error;
 const STARTED_WITHIN: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The error that a program cannot be attached to its run.
 #[derive(Debug, Error)]
 pub(crate) enum AttachError {
     #[error("{0} is not set: the launcher starts this program, with --strategy exec:COMMAND")]
@@ -76,7 +75,6 @@ pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> 
     result
 }
 
-/// Indices of a strategy's process and thread in a plan.
 struct StrategyProcess {
     process: usize,
     thread: usize,
@@ -124,7 +122,6 @@ impl StrategyProcess {
         techniques::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
     }
 
-    /// Attaches over the technique `T`.
     fn take_over<T: Link>(
         &self,
         plan: &Plan,

@@ -15,11 +15,8 @@ use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// This thread's strategy.
     static SESSION: RefCell<Option<Box<dyn AttachedSession>>> = const { RefCell::new(None) };
-    /// The error of this thread's last attach.
     static ATTACH_ERROR: RefCell<CString> = RefCell::new(codes::text(BH_CANNOT_ATTACH).to_owned());
-    /// The error of this thread's last invalid order.
     static ORDER_ERROR: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
 }
 
@@ -36,7 +33,6 @@ fn guarded<T>(act: impl FnOnce(&mut Option<Box<dyn AttachedSession>>) -> Result<
     result.unwrap_or_else(|_| Err(defect()))
 }
 
-/// Ends this thread's strategy.
 #[cold]
 fn defect() -> i32 {
     let notified = catch_unwind(|| {

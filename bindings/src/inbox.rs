@@ -6,7 +6,6 @@ use strategy::{BATCH, Orders, Strategy};
 /// The reports of one duty cycle that the program has not taken yet, at most [`BATCH`].
 pub(crate) struct Inbox {
     reports: Vec<Report>,
-    /// Number of reports taken.
     taken: usize,
     /// Orders sent and market data read since the last duty cycle, which make the next one busy.
     done: usize,

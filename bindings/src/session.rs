@@ -42,10 +42,8 @@ pub(crate) trait AttachedSession {
     /// Sends an order ([`Orders::send`]) due `due_ns` nanoseconds after the start of the run.
     fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
-    /// Returns the next top of book that the strategy has not read yet.
     fn next_tick(&mut self) -> Option<MarketTick>;
 
-    /// Returns `true` if the run has market data.
     fn has_market_data(&self) -> bool;
 
     /// Returns the nanoseconds from the start of the run to a time in ticks; `None`: to now.
@@ -54,13 +52,11 @@ pub(crate) trait AttachedSession {
     /// Publishes a heartbeat, so that the strategy does not count as hung.
     fn heartbeat(&self);
 
-    /// Returns the facts about the strategy's run.
     fn run_info(&self) -> &RunInfo;
 
     /// Finishes the strategy: waits for its open orders, and publishes that it is done.
     fn finish(self: Box<Self>);
 
-    /// Publishes the reason why the strategy cannot continue.
     fn fail(&self, why: &str);
 }
 

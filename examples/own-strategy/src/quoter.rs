@@ -29,7 +29,6 @@ impl Quoter {
         }
     }
 
-    /// Sends the next order. Returns the number sent.
     fn quote(&mut self, orders: &mut impl Orders) -> usize {
         let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
         let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };

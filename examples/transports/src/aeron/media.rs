@@ -66,7 +66,6 @@ fn window(capacity: u32) -> usize {
     (frames * FRAME).div_ceil(7) * 8
 }
 
-/// Where the driver of a hand-off keeps its files.
 fn path(name: &str) -> PathBuf {
     directory::path(name).join("aeron")
 }

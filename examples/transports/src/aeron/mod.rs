@@ -68,7 +68,6 @@ pub struct Receiver {
     kept: VecDeque<(usize, Message)>,
 }
 
-/// Who sends.
 struct Origins {
     /// The session of each producer that has sent something.
     sessions: Vec<Option<i32>>,
@@ -76,12 +75,10 @@ struct Origins {
     fault: Option<PeerFault>,
 }
 
-/// The session of that producer in that process.
 fn session(index: usize, pid: u32) -> i32 {
     ((index as u32) << PID_BITS | pid).cast_signed()
 }
 
-/// The producer and the process of a session.
 const fn whose(session: i32) -> (usize, u32) {
     let session = session.cast_unsigned();
     ((session >> PID_BITS) as usize, session & ((1 << PID_BITS) - 1))
