@@ -64,7 +64,7 @@ pub const KIND: SegmentKind =
 /// and is dead when it is dropped.
 ///
 /// ```compile_fail,E0423
-/// let dead_because_i_say_so = protocol::supervision::Death(());
+/// let dead_because_i_say_so = protocol::supervision::ProofOfDeath(());
 /// ```
 #[derive(Debug)]
 pub struct ProofOfDeath(());
