@@ -110,7 +110,7 @@ pub fn run_digest(run: &str) -> u32 {
 }
 
 impl ControlFields {
-    pub fn to_words(&self) -> Message {
+    pub fn to_words(self) -> Message {
         let (taken, is_known) = (self.taken.unwrap_or(0), self.taken.is_some());
         [self.ask, self.of, taken, is_known.into(), self.epoch.into(), self.received_end.into(), 0]
     }
