@@ -59,7 +59,7 @@ impl OrderMap {
     }
 
     /// Converts a report for the other host, with its order's echo; `None`: the order is not open.
-    pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
+    pub fn for_far_host(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
         if report.is_last {
@@ -105,9 +105,9 @@ mod tests {
         };
         assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
         let there = Order { id: OrderId::new(0, 0, 40), ..order };
-        let (report, about) = desk.to_far(&Report::full_fill(&there)).unwrap();
+        let (report, about) = desk.for_far_host(&Report::full_fill(&there)).unwrap();
         assert_eq!((report.id, about, desk.is_empty()), (order.id, Some(ECHO), true));
-        assert!(desk.to_far(&Report::full_fill(&there)).is_none(), "once");
+        assert!(desk.for_far_host(&Report::full_fill(&there)).is_none(), "once");
         assert!(desk.to_engine(&cancel).is_none(), "nothing is open any more");
     }
 }

@@ -260,7 +260,7 @@ impl Server {
         let is_idle = self.waiting.is_empty() && self.back.is_empty();
         let Self { order_map, back, counts, .. } = self;
         let polled = calls::poll_wire(BATCH, if is_idle { POLL_NS } else { 0 }, |_, report| {
-            if let Some((report, about)) = order_map.to_far(report) {
+            if let Some((report, about)) = order_map.for_far_host(report) {
                 counts.answered += u64::from(report.is_last);
                 back.push_back((report, about));
             }

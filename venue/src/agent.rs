@@ -11,7 +11,7 @@
 use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
-use crate::market_board::{MarketBoard, WrittenVersion};
+use crate::market_board::MarketBoard;
 use crate::reports::Trade;
 use crate::session::{SessionCounts, SessionEnd};
 use exchange::Exchange;
@@ -20,7 +20,7 @@ use journal::{JournalError, Writer};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
 use protocol::labels::ExchangeCounter;
-use protocol::stamps::{Point, Record, TopOfBookWritten};
+use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
@@ -55,7 +55,6 @@ pub(crate) struct Outputs<T> {
     pub deferred: VecDeque<DeferredReport>,
     pub completed: u64,
     pub traded: u64,
-    pub venue: u16,
     pub board: Option<MarketBoard>,
     pub touches: u64,
     /// Records that a crashed predecessor had no time to log.
@@ -85,7 +84,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
             deferred: VecDeque::new(),
             completed: 0,
             traded: 0,
-            venue: market.venue(),
             board: None,
             touches: 0,
             unlogged: Vec::new(),
@@ -216,9 +214,8 @@ impl<T> Outputs<T> {
         if !board.can_have_changed() || self.is_closed {
             return;
         }
-        let (Cycle { clock, log, .. }, venue) = (cycle, self.venue);
-        self.touches +=
-            board.write(exchange, || clock.now(), |written| log.append_record(touch_record(venue, written)));
+        let Cycle { clock, log, .. } = cycle;
+        self.touches += board.write(exchange, || clock.now(), |written| log.append_record(written.record()));
     }
 
     /// Logs the records that a crashed predecessor had no time to log.
@@ -245,13 +242,6 @@ impl<T> Outputs<T> {
         }
         sent
     }
-}
-
-pub(crate) fn touch_record(
-    venue: u16,
-    WrittenVersion { instrument, version, ticks }: WrittenVersion,
-) -> Record {
-    TopOfBookWritten { venue, instrument, version, ticks }.record()
 }
 
 impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {

@@ -103,10 +103,6 @@ impl Market {
         &self.setup.exchange
     }
 
-    pub const fn venue(&self) -> u16 {
-        self.setup.venue
-    }
-
     pub const fn instruments(&self) -> u16 {
         self.setup.instruments
     }

@@ -6,10 +6,12 @@ use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
 use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
+use protocol::stamps::TopOfBookWritten;
 use shm::board::Writer;
 
 /// Publishes an exchange's market data on a board in shared memory.
 pub struct MarketBoard {
+    venue: u16,
     writer: Writer,
     /// The published value of each cell.
     published: Vec<TopOfBook>,
@@ -26,32 +28,24 @@ enum ChangedInstruments {
     All,
 }
 
-/// A version of an instrument's top of book that was published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrittenVersion {
-    pub instrument: u16,
-    pub version: u64,
-    /// Time of the write in ticks.
-    pub ticks: u64,
-}
-
 impl MarketBoard {
-    /// Creates the publisher; the first write publishes what differs from the board.
-    pub fn new(writer: Writer) -> Self {
+    /// Creates a venue's publisher; the first write publishes what differs from the board.
+    pub fn new(venue: u16, writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
         let mut words = [0; TOP_OF_BOOK_WORDS];
         let said =
             |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
         let said = (0..touches.len()).map(said).collect();
-        Self { writer, published: said, touches, changed: ChangedInstruments::All }
+        Self { venue, writer, published: said, touches, changed: ChangedInstruments::All }
     }
 
     /// Returns the last published version of each instrument's top of book; 0 if none was.
-    pub fn last_written(&self) -> impl Iterator<Item = WrittenVersion> + '_ {
+    pub fn last_written(&self) -> impl Iterator<Item = TopOfBookWritten> + '_ {
         (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
-            WrittenVersion { instrument: cell as u16, version: self.writer.version(cell), ticks }
+            let (venue, version) = (self.venue, self.writer.version(cell));
+            TopOfBookWritten { venue, instrument: cell as u16, version, ticks }
         })
     }
 
@@ -106,7 +100,7 @@ impl MarketBoard {
         &mut self,
         exchange: &Exchange,
         now: impl Fn() -> u64,
-        mut written: impl FnMut(WrittenVersion),
+        mut written: impl FnMut(TopOfBookWritten),
     ) -> u64 {
         let count = self.touches.len();
         let instruments = match self.changed {
@@ -120,7 +114,12 @@ impl MarketBoard {
             if self.try_refresh(exchange, instrument) {
                 let ticks = now();
                 let version = self.writer.write(instrument, ticks, &self.touches[instrument].words());
-                written(WrittenVersion { instrument: instrument as u16, version, ticks });
+                written(TopOfBookWritten {
+                    venue: self.venue,
+                    instrument: instrument as u16,
+                    version,
+                    ticks,
+                });
                 writes += 1;
             }
         }
@@ -159,7 +158,7 @@ mod tests {
         exchange: Exchange,
         market: MarketBoard,
         reader: Reader,
-        written: Vec<WrittenVersion>,
+        written: Vec<TopOfBookWritten>,
     }
 
     impl Bed {
@@ -167,7 +166,7 @@ mod tests {
             let instruments = [Instrument::default(), Instrument::default()];
             let (writer, reader) = board::pair(shape(2).unwrap());
             let exchange = Exchange::new(&instruments, Capacity::for_orders(10)).unwrap();
-            Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
+            Self { exchange, market: MarketBoard::new(0, writer), reader, written: Vec::new() }
         }
 
         /// Applies a command, and returns the instruments whose top of book was written then.
@@ -240,7 +239,7 @@ mod tests {
         assert_eq!(writer.last(1, &mut words), None);
         writer.write(1, 5, &TopOfBook::default().words());
         assert_eq!(writer.last(1, &mut words), Some(5));
-        let mut successor = MarketBoard::new(writer);
+        let mut successor = MarketBoard::new(0, writer);
         let versions: Vec<(u64, u64)> =
             successor.last_written().map(|one| (one.version, one.ticks)).collect();
         assert_eq!(versions, [(0, 0), (1, 5)]);

@@ -13,7 +13,7 @@
 //! | versions on the board | the log may lack an instrument's last one, which is then logged |
 //! | triggers of orders in the log | the last order's may be missing, and is then logged |
 
-use crate::agent::{DeferredReport, ExchangeAgent, TradeTape, touch_record};
+use crate::agent::{DeferredReport, ExchangeAgent, TradeTape};
 use crate::market_board::MarketBoard;
 use crate::replica::{ConfirmedOutput, ExchangeReplica};
 use crate::session::SessionEnd;
@@ -80,7 +80,7 @@ impl ExchangeReplica {
             _ => None,
         });
         let mut agent = ExchangeAgent::with_market(market, session, tape);
-        agent.outputs.unlogged = watermarks.unlogged(agent.outputs.venue, board.as_ref(), order);
+        agent.outputs.unlogged = watermarks.unlogged(board.as_ref(), order);
         agent.outputs.deferred = held.filter_map(|held| watermarks.deferred_report(held)).collect();
         (agent.outputs.completed, agent.outputs.traded) = (completed, traded);
         agent.outputs.is_closed = agent.market.is_closed();
@@ -99,12 +99,12 @@ impl OutputWatermarks {
     }
 
     /// Returns unlogged records of a predecessor: versions, and its last order's trigger.
-    fn unlogged(&self, venue: u16, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
+    fn unlogged(&self, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
         let Some(board) = board else { return Vec::new() };
         let logged = self.touches.iter().copied().chain(core::iter::repeat(0));
         let versions = board.last_written().zip(logged);
         let touches = versions.filter(|(written, logged)| written.version > *logged);
-        let mut untold: Vec<Record> = touches.map(|(written, _)| touch_record(venue, written)).collect();
+        let mut untold: Vec<Record> = touches.map(|(written, _)| written.record()).collect();
         let trigger = last.filter(|order| order.trigger > 0 && self.last_triggered != Some(order.id));
         untold.extend(trigger.map(|Order { id, trigger: value, .. }| Record {
             point: Point::Trigger,

@@ -110,7 +110,7 @@ impl World {
             Some((shadow, reader)) => (shadow, Some(reader)),
             None => (venue::ExchangeReplica::new(setup(), time()), None),
         };
-        let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
+        let board = MarketBoard::new(0, board::Writer::attach(&self.board).unwrap());
         let mut logged = LogTotals::new(1);
         logged.scan(&self.log.clone().into());
         let mut watermarks = OutputWatermarks {
