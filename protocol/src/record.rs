@@ -202,27 +202,18 @@ pub struct LinkEnd {
     pub is_receiver: bool,
 }
 
-/// One of the four hand-offs on an order's path: submit, inbox, completion, return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum HandOff {
-    /// Strategy to orchestrator, one checksum for each strategy.
-    Submit = 0,
-    /// Orchestrator to gateway, one checksum for each venue.
-    Inbox = 1,
-    /// Gateways to orchestrator, one checksum for all.
-    Completion = 2,
-    /// Orchestrator to strategy, one checksum for each strategy.
-    Return = 3,
-}
-
-impl HandOff {
-    /// All hand-offs, in the order of an order's path.
-    pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
-
-    /// Returns the name of the hand-off: `submit`, `inbox`, `completion` or `return`.
-    pub const fn name(self) -> &'static str {
-        ["submit", "inbox", "completion", "return"][self as usize]
+system::named_enum! {
+    /// One of the four hand-offs on an order's path, in the order of the codes.
+    #[derive(PartialOrd, Ord, Hash)]
+    HandOff {
+        /// Strategy to orchestrator, one checksum for each strategy.
+        Submit = "submit",
+        /// Orchestrator to gateway, one checksum for each venue.
+        Inbox = "inbox",
+        /// Gateways to orchestrator, one checksum for all.
+        Completion = "completion",
+        /// Orchestrator to strategy, one checksum for each strategy.
+        Return = "return",
     }
 }
 

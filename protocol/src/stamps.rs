@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn link_ends_round_trip_through_log() {
-        for hand_off in HandOff::ALL {
+        for &hand_off in HandOff::ALL {
             for end in
                 [LinkEnd::sender(hand_off, 255, crate::wire::MAX_EPOCH), LinkEnd::receiver(hand_off, 0, 0)]
             {

@@ -29,29 +29,25 @@ pub const KIND: SegmentKind = SegmentKind::new(
 /// Maximum length in bytes of the error text in a status block.
 pub const ERROR_BYTES: usize = 256;
 
-/// The life cycle state of a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u64)]
-pub enum ThreadState {
-    /// The thread has not attached its segments yet.
-    #[default]
-    Starting = 0,
-    /// Attached and prefaulted; waits for the start.
-    Ready = 1,
-    /// The thread runs duty cycles.
-    Running = 2,
-    /// Finished, counters final.
-    Done = 3,
-    /// Failed; the error text has the reason.
-    Failed = 4,
+system::named_enum! {
+    /// The life cycle state of a thread, in the order of the codes.
+    #[derive(Default, PartialOrd, Ord)]
+    ThreadState {
+        /// The thread has not attached its segments yet.
+        #[default]
+        Starting = "starting",
+        /// Attached and prefaulted; waits for the start.
+        Ready = "ready",
+        /// The thread runs duty cycles.
+        Running = "running",
+        /// Finished, counters final.
+        Done = "done",
+        /// Failed; the error text has the reason.
+        Failed = "failed",
+    }
 }
 
 impl ThreadState {
-    /// Returns the name of the state for users.
-    pub const fn name(self) -> &'static str {
-        ["starting", "ready", "running", "done", "failed"][self as usize]
-    }
-
     /// Returns `true` if there is a state with this code.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64
@@ -59,13 +55,7 @@ impl ThreadState {
 
     /// Returns the state with this code; unknown: `Failed`, as its writer cannot be trusted.
     pub const fn from_code(code: u64) -> Self {
-        match code {
-            0 => ThreadState::Starting,
-            1 => ThreadState::Ready,
-            2 => ThreadState::Running,
-            3 => ThreadState::Done,
-            _ => ThreadState::Failed,
-        }
+        if Self::is_known(code) { Self::ALL[code as usize] } else { Self::Failed }
     }
 }
 
