@@ -1,7 +1,7 @@
 //! Gaps: times at which a thread did not run, and the rule by which its log keeps them.
 //!
 //! The capacity is used in four levels, each of which keeps only gaps of at least its minimum
-//! length and counts shorter ones, so long gaps always find space. The first level has space for
+//! length and counts shorter ones: space remains for long gaps. The first level has space for
 //! six seconds of a core taken away ten thousand times a second. A kept gap is never moved or
 //! overwritten, so a killed thread leaves all it had.
 //!

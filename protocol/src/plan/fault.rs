@@ -38,7 +38,7 @@ named_enum! {
         Jam = "jam",
         /// From then on its orders do not arrive, and each push reports success.
         Lose = "lose",
-        /// Starts processes, up to a bound, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
+        /// Starts processes, up to a bound; exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Forkbomb = "forkbomb",
         /// Opens files, up to a bound, and exits with one of these codes.
         Descriptors = "descriptors",
